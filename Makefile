@@ -1,0 +1,42 @@
+# On a fresh machine with Python 3.11 or newer and make, `make run` and `make test` are all it takes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: $(INSTALLED) ## set up, then one simulation: buses, Δ-causal broadcast, a lifetime of 20 minutes
+	$(BIN)/beforehand simulate --example --protocol delta --lifetime 20m --seed 7
+
+# loadgroup: all tests that start Spark run in one worker and share one session.
+test: check ## set up, then every check and every test
+	$(BIN)/pytest -q -n 2 --dist loadgroup
+
+check: $(INSTALLED) ## format, lint, types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: $(INSTALLED) ## every benchmark, one JSON line each
+	@for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" || exit 1; done
+
+clean: ## remove caches and build products; the environment stays
+	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# The package says itself whether the machine has a Java that Spark can use.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	@test -x $(BIN)/pip || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing packages into $(VENV)"
+	@$(PIP_INSTALL) -e '.[dev]'
+	@$(BIN)/python -c 'import sys; from beforehand.pipeline.java import system_java; sys.exit(system_java() is None)' \
+		|| { echo "no Java 17 or newer here: installing one into $(VENV)"; $(PIP_INSTALL) -e '.[java]'; }
+	@touch $@

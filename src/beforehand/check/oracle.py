@@ -1,0 +1,106 @@
+"""The definition of causal order, written down as slowly and plainly as it can be.
+
+If broadcast(m1) happened before broadcast(m2), no node delivers m1 after m2. A node may miss m1 for
+good, it may never deliver it late. Nothing is delivered twice, and nothing that was never
+broadcast. This file knows no protocol: it sees (node, event, message) rows in the order of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from beforehand.core.base import MessageId, NodeId
+
+Row = tuple[NodeId, str, MessageId]
+"""(node, "broadcast" or "deliver", message)."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One delivery that should not have been."""
+
+    kind: str
+    """late, twice or unknown."""
+    node: NodeId
+    message: MessageId
+    row: int
+    """Where in the rows."""
+    after: MessageId | None = None
+    """If late: the message that was delivered before, although it came after."""
+
+    def __str__(self) -> str:
+        what = f"node {self.node} delivered {self.message}"
+        if self.kind == "late":
+            return f"{what} after {self.after}, which causally follows it (row {self.row})"
+        reason = "a second time" if self.kind == "twice" else "which nobody ever broadcast"
+        return f"{what} {reason} (row {self.row})"
+
+
+class Oracle:
+    """Fed row by row, it keeps every causal past as a plain set."""
+
+    def __init__(self) -> None:
+        self.pasts: dict[MessageId, frozenset[MessageId]] = {}
+        """Of every message: all broadcasts that happened before its own."""
+        self.delivered: dict[NodeId, list[MessageId]] = {}
+        self.violations: list[Violation] = []
+        self._spoken: dict[NodeId, list[MessageId]] = {}
+        self._rows = 0
+
+    def see(self, node: NodeId, event: str, message: MessageId) -> None:
+        if event == "broadcast":
+            known = set(self._spoken.setdefault(node, []))
+            for earlier in self._spoken[node] + self.delivered.get(node, []):
+                known.add(earlier)
+                known |= self.pasts.get(earlier, frozenset())
+            self.pasts[message] = frozenset(known)
+            self._spoken[node].append(message)
+        elif event == "deliver":
+            self._judge(node, message)
+            self.delivered.setdefault(node, []).append(message)
+        self._rows += 1
+
+    def _judge(self, node: NodeId, message: MessageId) -> None:
+        before = self.delivered.get(node, [])
+        if message not in self.pasts:
+            self.violations.append(Violation("unknown", node, message, self._rows))
+        elif message in before:
+            self.violations.append(Violation("twice", node, message, self._rows))
+        else:
+            for earlier in before:
+                if message in self.pasts.get(earlier, frozenset()):
+                    late = Violation("late", node, message, self._rows, earlier)
+                    self.violations.append(late)
+                    break
+
+    def undelivered(
+        self, expected: Mapping[NodeId, Iterable[MessageId]]
+    ) -> list[tuple[NodeId, MessageId]]:
+        """For settings that promise it: what should have been delivered and was not."""
+        return [
+            (node, message)
+            for node, messages in expected.items()
+            for message in messages
+            if message not in set(self.delivered.get(node, []))
+        ]
+
+
+def judge(rows: Iterable[Row]) -> list[Violation]:
+    """All violations in a whole run."""
+    oracle = Oracle()
+    for node, event, message in rows:
+        oracle.see(node, event, message)
+    return oracle.violations
+
+
+def rows_of(columns: Mapping[str, Any], kinds: tuple[str, ...]) -> list[Row]:
+    """The rows of an event log in columns; `kinds` spells out the codes of its `kind` column."""
+    nodes, codes = columns["node"].tolist(), columns["kind"].tolist()
+    ids = zip(columns["origin"].tolist(), columns["seq"].tolist(), strict=True)
+    return [
+        (node, kinds[code], id)
+        for node, code, id in zip(nodes, codes, ids, strict=True)
+        if kinds[code] in ("broadcast", "deliver")
+    ]

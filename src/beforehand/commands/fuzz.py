@@ -1,0 +1,116 @@
+"""`beforehand fuzz`: a swarm of seeds, each a hostile world of its own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note,
+    print_json,
+    print_table,
+    progress,
+)
+from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+
+if TYPE_CHECKING:
+    from beforehand.check.fuzz import Outcome
+
+EXAMPLE = "beforehand fuzz --seeds 10000"
+DEFAULT_PROTOCOLS = ("causal", "delta", "vector")
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "fuzz", "try to break the protocols with random worlds", EXAMPLE)
+    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many seeds")
+    parser.add_argument("--start", type=int, default=0, metavar="SEED", help="the first of them")
+    parser.add_argument("--protocol", help=f"one protocol; else {', '.join(DEFAULT_PROTOCOLS)}")
+    parser.add_argument(
+        "--replay", type=int, metavar="SEED", help="run one seed and tell its story"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes; else one per core")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from beforehand.sim.protocols import PROTOCOLS
+
+    if args.protocol is not None and args.protocol not in PROTOCOLS:
+        known = ", ".join(f"`{name}`" for name in PROTOCOLS)
+        raise InputError(f"unknown protocol `{args.protocol}`", hint=f"choose one of {known}")
+    if args.seeds < 1:
+        raise InputError(f"nothing to do: --seeds {args.seeds}", hint="pass `--seeds 1000`")
+    protocols = DEFAULT_PROTOCOLS if args.protocol is None else (args.protocol,)
+    if args.replay is not None:
+        return _replay(args.replay, protocols, as_json=args.json)
+    return _swarm(args, protocols)
+
+
+def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
+    from beforehand.check.fuzz import run_seed
+
+    outcomes = [run_seed(seed, protocol) for protocol in protocols]
+    if as_json:
+        print_json([_as_dict(outcome) for outcome in outcomes])
+    else:
+        for outcome in outcomes:
+            print(f"seed {seed}, {outcome.protocol}: {'FAILED' if outcome.problems else 'passed'}")
+            print(outcome.described)
+            _print_failure(outcome)
+    return EXIT_VIOLATION if any(outcome.problems for outcome in outcomes) else EXIT_VALID
+
+
+def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
+    from beforehand.check.swarm import run_swarm
+
+    with progress() as bar:
+        task = bar.add_task("fuzzing", total=args.seeds * len(protocols))
+        swarm = run_swarm(
+            range(args.start, args.start + args.seeds),
+            protocols,
+            workers=args.workers,
+            on_done=lambda count: bar.advance(task, count),
+        )
+    if args.json:
+        print_json(
+            {
+                "seeds": args.seeds,
+                "start": args.start,
+                "tallies": {name: vars(tally) for name, tally in swarm.tallies.items()},
+                "failures": [_as_dict(outcome) for outcome in swarm.failures],
+                "cpu_s": round(swarm.cpu_s, 1),
+                "wall_s": round(swarm.wall_s, 1),
+            }
+        )
+    else:
+        rows = [
+            (name, f"{t.runs:,}", f"{t.deliveries:,}", f"{t.waited:,}", str(t.failures))
+            for name, t in swarm.tallies.items()
+        ]
+        headings = ("protocol", "runs", "deliveries", "that had to wait", "failures")
+        print_table(f"{args.seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
+        for outcome in swarm.failures[:3]:
+            _print_failure(outcome)
+    return EXIT_VIOLATION if swarm.failures else EXIT_VALID
+
+
+def _print_failure(outcome: Outcome) -> None:
+    for problem in outcome.problems[:5]:
+        note(f"  {problem}")
+    if outcome.problems:
+        print(outcome.story)
+        note(f"\nreplay: {outcome.replay}")
+
+
+def _as_dict(outcome: Outcome) -> dict[str, object]:
+    return {
+        "seed": outcome.seed,
+        "protocol": outcome.protocol,
+        "problems": list(outcome.problems),
+        "story": outcome.story,
+        "replay": outcome.replay,
+    }

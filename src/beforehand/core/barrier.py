@@ -1,0 +1,243 @@
+"""Causal and Δ-causal broadcast with causal barriers (OPP sections IV and V).
+
+A message carries its *causal barrier*: (origin, seq) of what its sender delivered since its own
+last broadcast. A node delivers it when everything in the barrier is delivered; the rest of its
+causal past follows, because each message in the barrier had a barrier of its own.
+
+With lifetimes, `seq` is the message's deadline, and a predecessor whose deadline has passed is not
+waited for any more. Three rules go beyond the paper, whose own are kept as `literal_deadlines`:
+
+- *Deadlines grow along causality*: `max(now + lifetime, 1 + the largest in the barrier)`. With the
+  paper's `now + lifetime`, a shorter lifetime or a slower clock gives an effect m2 an earlier
+  deadline than its cause m1. A third node that gives m2 up delivers m3, which names only m2, and
+  later still accepts m1.
+- *A sender names what may be alive elsewhere*: it leaves a predecessor out only when the deadline
+  has passed on every clock within the agreed skew, not when it has passed on its own (Code 9).
+- *A deadline beyond longest lifetime + skew is refused* as a peer's error.
+
+Why the order then holds: let m1 happen before m2, and let a node deliver m2 while m1 is undelivered
+and alive on its clock. The deadline of each message on the chain from m1 to m2 is beyond that of
+m1, so none of them has expired here: each was delivered, and before it the one that it names, down
+to the one that named m1, or left it out because m1 had expired on every clock. Contradiction.
+
+It follows too that what is received in time is delivered in time: all that a message waits for
+expires before it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.order import (
+    LONG_AGO,
+    LONG_AHEAD,
+    ORDER_TIMER,
+    Lifetimes,
+    Rows,
+    refuse_lifetime,
+    screen_messages,
+)
+from beforehand.core.outbox import Outbox
+from beforehand.core.waiting import Waiting
+
+
+def _seq(message: Message) -> int:
+    return message.id[1]
+
+
+class Barrier:
+    """Causal order without lifetimes, Δ-causal order with them."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        lifetimes: Lifetimes | None = None,
+        *,
+        literal_deadlines: bool = False,
+        literal_barriers: bool = False,
+        durable: bool = False,
+    ) -> None:
+        self.node = node
+        self.counters = Counters()
+        self.expires = lifetimes is not None
+        self._lifetimes = lifetimes
+        self._literal_deadlines = literal_deadlines
+        self._literal_barriers = literal_barriers
+        self._durable = durable
+        self._last_seq = LONG_AGO if lifetimes else 0
+        self._barrier: dict[NodeId, int] = {}
+        self._waiting = Waiting(expires=self.expires)
+        self._horizon_us = LONG_AGO
+        self._armed_us = LONG_AHEAD
+        self._purge_at = 64
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
+    ) -> Message:
+        """Code 2, and Code 9 with lifetimes."""
+        if self._lifetimes is None:
+            refuse_lifetime(self.node, lifetime_us)
+            seq = self._last_seq + 1
+        else:
+            lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
+            self._expire(now_us, out)
+            seq = self._next_deadline(now_us, lifetime_us)
+            self._forget_expired_barrier(now_us, out)
+        message = Message((self.node, seq), tuple(self._barrier.items()), payload)
+        self._last_seq = seq
+        if self._durable:
+            out.saves.append(("own", "seq", seq))
+            out.saves += [("barrier", origin, None) for origin in self._barrier]
+        self._barrier.clear()
+        self.counters.broadcast += 1
+        self._deliver(self._waiting.settle([message], self._horizon_us), out)
+        self._arm(out)
+        return message
+
+    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
+        """Code 5, and Code 11 with lifetimes."""
+        if self.expires:
+            self._expire(now_us, out)
+        if len(messages) > 1:
+            # They came together, so any order will do. By seq, a cause mostly comes before its
+            # effects (with lifetimes always: deadlines grow along causality) and few must wait.
+            messages = sorted(messages, key=_seq)
+        waiting, horizon_us = self._waiting, self._horizon_us
+        delivered, pending = waiting.delivered, waiting.pending
+        for message in messages:
+            origin, seq = message.id
+            if seq <= horizon_us:
+                self.counters.stale += 1
+            elif delivered.get(origin, LONG_AGO) >= seq or message.id in pending:
+                # It was evicted and came again: this registry prevents a second delivery.
+                self.counters.duplicate += 1
+            else:
+                ready = waiting.admit(now_us, message, horizon_us)
+                if ready:
+                    self._deliver(ready, out)
+        self._arm(out)
+
+    def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
+        for id in ids:
+            entry = self._waiting.pending.pop(id, None)
+            if entry is not None:
+                self.counters.dropped += 1
+                out.losses.append(("drop", entry.message))
+
+    def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
+        self._armed_us = LONG_AHEAD
+        self._expire(now_us, out)
+        self._arm(out)
+
+    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
+        screened = partial(
+            screen_messages, messages, self.counters, node=self.node, last_seq=self._last_seq
+        )
+        if self._lifetimes is None:
+            return screened()
+        after = max(now_us, self._horizon_us)
+        return screened(after=after, until=self._lifetimes.latest_us(now_us))
+
+    def restore(self, rows: Rows) -> None:
+        self._last_seq = rows.get("own", {}).get("seq", self._last_seq)
+        self._barrier = dict(rows.get("barrier", {}))
+        self._waiting.delivered = dict(rows.get("delivered", {}))
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def explain(self, message: MessageId) -> Fate:
+        origin, seq = message
+        entry = self._waiting.pending.get(message)
+        if entry is not None:
+            missing = self._waiting.missing(entry, self._horizon_us)
+            return Fate("waiting", missing, entry.since_us)
+        last = self._waiting.delivered.get(origin, LONG_AGO)
+        if seq == last or (seq < last and seq > self._horizon_us):
+            return Fate("delivered")
+        # Past the deadline the registries have forgotten; before it, nothing came.
+        return Fate("expired" if seq <= self._horizon_us else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        """Sizes of the three registries (OPP figures 6 and 11)."""
+        live = self._waiting.delivered.values()
+        return {
+            "barrier": len(self._barrier),
+            "delivered": sum(seq > now_us for seq in live) if self.expires else len(live),
+            "pending": len(self._waiting.pending),
+        }
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
+        """Code 3: the barrier of the next own message now names these."""
+        barrier = self._barrier
+        for message in messages:
+            if not self._literal_barriers:
+                # What this message names is reached through it: naming it again is redundant.
+                for origin, seq in message.past:
+                    if barrier.get(origin, LONG_AHEAD) <= seq:
+                        del barrier[origin]
+                        if self._durable:
+                            out.saves.append(("barrier", origin, None))
+            origin, seq = message.id
+            barrier[origin] = seq
+            if self._durable:
+                out.saves += [("delivered", origin, seq), ("barrier", origin, seq)]
+        out.deliveries += messages
+        self.counters.delivered += len(messages)
+        if self._waiting.late:
+            self.counters.late += len(self._waiting.late)
+            out.losses += [("drop", message) for message in self._waiting.late]
+            self._waiting.late.clear()
+
+    def _next_deadline(self, now_us: int, lifetime_us: int) -> int:
+        deadline_us = now_us + lifetime_us
+        if self._literal_deadlines:
+            # One's own must grow strictly even so: they are the identity of the messages.
+            return max(deadline_us, self._last_seq + 1)
+        return max(
+            deadline_us, self._last_seq + 1, 1 + max(self._barrier.values(), default=LONG_AGO)
+        )
+
+    def _forget_expired_barrier(self, now_us: int, out: Outbox[Any]) -> None:
+        """Code 10, for the barrier that is about to be sent."""
+        assert self._lifetimes is not None
+        passed_us = now_us if self._literal_deadlines else now_us - self._lifetimes.skew_us
+        for origin in [origin for origin, seq in self._barrier.items() if seq <= passed_us]:
+            del self._barrier[origin]
+            if self._durable:
+                out.saves.append(("barrier", origin, None))
+
+    def _expire(self, now_us: int, out: Outbox[Any]) -> None:
+        """Code 12: what has passed its deadline is neither delivered nor waited for."""
+        # A clock that was set back must not bring back to life what was given up.
+        self._horizon_us = max(self._horizon_us, now_us)
+        due_us = self._waiting.next_deadline_us()
+        if due_us is not None and due_us <= self._horizon_us:
+            expired, ready = self._waiting.expire(self._horizon_us)
+            self.counters.expired += len(expired)
+            out.losses += [("expire", message) for message in expired]
+            self._deliver(ready, out)
+        if len(self._waiting.delivered) >= self._purge_at:
+            self._purge(out)
+
+    def _purge(self, out: Outbox[Any]) -> None:
+        """The co-delivered registry shrinks. Halving at least, or waiting for twice the size,
+        keeps the cost per delivery constant."""
+        delivered = self._waiting.delivered
+        for origin in [o for o, seq in delivered.items() if seq <= self._horizon_us]:
+            del delivered[origin]
+            if self._durable:
+                out.saves.append(("delivered", origin, None))
+        self._purge_at = max(64, 2 * len(delivered))
+
+    def _arm(self, out: Outbox[Any]) -> None:
+        due_us = self._waiting.next_deadline_us()
+        if due_us is not None and due_us < self._armed_us:
+            self._armed_us = due_us
+            out.timers.append((ORDER_TIMER, due_us))

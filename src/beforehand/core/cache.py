@@ -1,0 +1,81 @@
+"""The store of store-carry-forward: what a node holds and offers to its neighbours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from beforehand.core.base import Message, MessageId
+
+Eviction = Literal["oldest", "random"]
+
+
+class Cache:
+    """Messages in the order in which they were stored, at most `capacity` of them.
+
+    Expired messages are not hunted for: `live_ids` leaves them out, and they are removed when they
+    have come to be half of the cache, so that the cost per message stays constant.
+    """
+
+    def __init__(self, capacity: int | None, eviction: Eviction, rng: random.Random) -> None:
+        self.entries: dict[MessageId, tuple[int, Message]] = {}
+        """id -> (rank, message); ranks grow in the order of storing."""
+        self._capacity = capacity
+        self._places: list[MessageId] | None = [] if eviction == "random" and capacity else None
+        self._rng = rng
+        self._rank = 0
+        self._purge_at = 64
+
+    def add(self, messages: Sequence[Message]) -> None:
+        rank, entries = self._rank, self.entries
+        for message in messages:
+            rank += 1
+            entries[message.id] = (rank, message)
+        self._rank = rank
+        if self._places is not None:
+            self._places += [message.id for message in messages]
+
+    def live_ids(self, horizon_us: int) -> frozenset[MessageId]:
+        return frozenset([id for id in self.entries if id[1] > horizon_us])
+
+    def pick(self, ids: Iterable[MessageId], horizon_us: int) -> list[Message]:
+        """Those of `ids` that are here and alive, the longest stored first."""
+        entries = self.entries
+        found = [entries[id] for id in ids if id in entries and id[1] > horizon_us]
+        found.sort()  # ranks are unique, so messages are never compared
+        return [message for _, message in found]
+
+    def purge(self, horizon_us: int) -> list[MessageId]:
+        """What was removed because its deadline has passed; at most now and then."""
+        if len(self.entries) < self._purge_at:
+            return []
+        expired = [id for id in self.entries if id[1] <= horizon_us]
+        for id in expired:
+            del self.entries[id]
+        self._purge_at = max(64, 2 * len(self.entries))
+        return expired
+
+    def evict(self, horizon_us: int) -> list[MessageId]:
+        """What had to go because the cache was too full; the expired go first."""
+        if self._capacity is None or len(self.entries) <= self._capacity:
+            return []
+        self._purge_at = 0
+        gone = self.purge(horizon_us)
+        while len(self.entries) > self._capacity:
+            id = next(iter(self.entries)) if self._places is None else self._pop_random()
+            del self.entries[id]
+            gone.append(id)
+        return gone
+
+    def _pop_random(self) -> MessageId:
+        """A uniform choice among the stored: draw places until one is not empty."""
+        assert self._places is not None
+        if len(self._places) > 2 * len(self.entries):
+            self._places = list(self.entries)
+        while True:
+            index = self._rng.randrange(len(self._places))
+            self._places[index], self._places[-1] = self._places[-1], self._places[index]
+            id = self._places.pop()
+            if id in self.entries:
+                return id

@@ -1,0 +1,415 @@
+"""Epidemic forwarding in an opportunistic network, as a core of its own (OPP section III).
+
+Neighbours announce what they hold, request what they lack, and send what is asked. When a link
+comes up each side announces all that it holds; afterwards only what is new. Nothing is asked of
+two neighbours at once, and nothing is offered to a neighbour that is known to have it. A link that
+goes down forgets what was under way: what was asked there is asked elsewhere. What was evicted is
+not asked for again until somebody new comes into contact; without that rule messages would go
+round and round among neighbours whose caches are full.
+
+Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
+long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
+
+On top of it stands an `Order` that turns receptions into deliveries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, Needs, NodeId
+from beforehand.core.cache import Cache, Eviction
+from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order, Rows
+from beforehand.core.outbox import Outbox
+from beforehand.errors import RemoteError
+
+ANNOUNCE_TIMER = "announce"
+RETRY_TIMER = "retry"
+NONE: frozenset[MessageId] = frozenset()
+FRAME_BYTES = 8
+ID_BYTES = 12
+
+
+class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
+    """I hold these. `number` is what an acknowledgement names."""
+
+    number: int
+    ids: frozenset[MessageId]
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
+    """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
+
+    heard: int
+    ids: frozenset[MessageId]
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+
+class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
+    """What was asked for, and what of it is here no more."""
+
+    messages: tuple[Message, ...]
+    gone: frozenset[MessageId] = NONE
+
+    @property
+    def size_bytes(self) -> int:
+        return (
+            FRAME_BYTES
+            + ID_BYTES * len(self.gone)
+            + sum(message_bytes(message) for message in self.messages)
+        )
+
+
+Frame = Announce | Request | Data
+FRAME_TYPES = (Announce, Request, Data)
+
+
+def message_bytes(message: Message) -> int:
+    """What a message takes on the wire: its id, its barrier and its payload."""
+    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + 4
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a group disseminates. The same for all its nodes."""
+
+    announce_us: int = 0
+    """News goes out at the next tick of this period; 0: at once."""
+    retry_us: int | None = None
+    """Repeat what was not answered within this time. None: links are reliable while they are up,
+    announcements are not acknowledged and nothing is repeated."""
+    capacity: int | None = None
+    """How many messages a node can hold; None: all."""
+    eviction: Eviction = "oldest"
+    transfer: Literal["random", "oldest", "newest"] = "random"
+    """Which of the messages that a neighbour asks for goes first."""
+    frame_bytes_max: int = 16_384
+    """A data frame takes messages until it is this full."""
+
+
+class Link(msgspec.Struct):
+    """What is known of a neighbour during one contact."""
+
+    theirs: set[MessageId]
+    """It has these: it announced or sent them, or was sent them."""
+    asked: set[MessageId]
+    """Asked of it, not come yet."""
+    unheard: dict[int, frozenset[MessageId]]
+    """Announcements that it has not acknowledged, by number. Empty on reliable links."""
+    greeted: bool = False
+    """Was it told all that is here?"""
+    progress_us: int = 0
+    """When it last sent data, or was asked for some."""
+
+
+class Epidemic:
+    """One node of the opportunistic network."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        order: Order,
+        rng: random.Random,
+        options: Options | None = None,
+        *,
+        durable: bool = False,
+    ) -> None:
+        self.node = node
+        self.order = order
+        self.counters: Counters = order.counters
+        self._options = options or Options()
+        self._rng = rng
+        self._durable = durable
+        self._cache = Cache(self._options.capacity, self._options.eviction, rng)
+        self._links: dict[NodeId, Link] = {}
+        self._asking: dict[MessageId, NodeId] = {}
+        self._evicted: set[MessageId] = set()
+        """Evicted since the last link came up."""
+        self._fresh: list[MessageId] = []
+        """Stored since the last announcement."""
+        self._number = 0
+        period_us = self._options.announce_us
+        self._phase_us = rng.randrange(period_us) if period_us else 0
+        self._announce_armed = self._retry_armed = False
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(reliable_links=self._options.retry_us is None)
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
+    ) -> None:
+        message = self.order.on_broadcast(now_us, payload, out, lifetime_us)
+        self._store(now_us, [message], out)
+        self._announce_news(now_us, out)
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        link = self._links.get(source)
+        if link is None:
+            return  # sent before the link went down here: the neighbour is no longer one
+        kind = type(frame)
+        if kind is Data:
+            self._on_data(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif kind is Announce:
+            self._on_announce(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif kind is Request:
+            self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        else:
+            raise RemoteError(
+                f"unknown frame {kind.__name__}",
+                where=f"node {self.node}, from {source}",
+                hint="both ends must speak the same version",
+            )
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        if up:
+            assert peer not in self._links, "can't happen: a link goes down before it comes up"
+            self._links[peer] = Link(set(), set(), {}, progress_us=now_us)
+            self._evicted.clear()
+            if self._cache.entries:
+                self._announce_news(now_us, out)
+            else:
+                self._links[peer].greeted = True
+            return
+        link = self._links.pop(peer, None)
+        if link is not None:
+            self._ask_elsewhere(now_us, link.asked, out)
+
+    def on_timer(self, now_us: int, name: str, out: Outbox[Frame]) -> None:
+        if name == ORDER_TIMER:
+            self.order.on_timer(now_us, out)
+        elif name == ANNOUNCE_TIMER:
+            self._announce_armed = False
+            self._announce(now_us, out)
+        elif name == RETRY_TIMER:
+            self._retry_armed = False
+            self._retry(now_us, out)
+        else:
+            raise AssertionError(f"can't happen: timer {name!r} was never set")
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """Go on from what an earlier incarnation saved: first input of a node after a crash."""
+        self.order.restore(rows)
+        held = list(rows.get("message", {}).values())
+        self._cache.add(held)
+        # What was delivered counts as a duplicate here; what was not, waits or is delivered.
+        self.order.on_receive(now_us, held, out)
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def explain(self, message: MessageId) -> Fate:
+        return self.order.explain(message)
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        live = self._cache.live_ids(self._horizon(now_us))
+        return {"cache": len(live), **self.order.gauges(now_us)}
+
+    def holds(self, now_us: int) -> frozenset[MessageId]:
+        """What is in the cache and alive."""
+        return self._cache.live_ids(self._horizon(now_us))
+
+    # ---- frames ---------------------------------------------------------------------------------
+
+    def _on_announce(
+        self, now_us: int, source: NodeId, link: Link, frame: Announce, out: Outbox[Frame]
+    ) -> None:
+        link.theirs.update(frame.ids)
+        # The sets keep the hashes of their members: these differences cost little per id.
+        lacking = frame.ids.difference(self._cache.entries).difference(self._asking)
+        if self.order.expires:
+            lacking = frozenset([id for id in lacking if id[1] > now_us])
+        if self._evicted:
+            lacking -= self._evicted
+        heard = 0 if self._options.retry_us is None else frame.number
+        if lacking or heard:
+            self._ask(now_us, source, link, lacking, out, heard)
+
+    def _on_request(
+        self, now_us: int, source: NodeId, link: Link, frame: Request, out: Outbox[Frame]
+    ) -> None:
+        link.unheard.pop(frame.heard, None)
+        if not frame.ids:
+            return
+        messages = self._cache.pick(frame.ids, self._horizon(now_us))
+        if self._options.transfer == "random":
+            self._rng.shuffle(messages)
+        elif self._options.transfer == "newest":
+            messages.reverse()
+        link.theirs.update([message.id for message in messages])
+        gone = NONE
+        if len(messages) < len(frame.ids):
+            gone = frame.ids.difference([message.id for message in messages])
+        for batch in self._batches(messages):
+            out.sends.append((source, Data(batch)))
+        if gone:
+            out.sends.append((source, Data((), gone)))
+
+    def _on_data(
+        self, now_us: int, source: NodeId, link: Link, frame: Data, out: Outbox[Frame]
+    ) -> None:
+        link.progress_us = now_us
+        came = [message.id for message in frame.messages]
+        link.theirs.update(came)
+        link.asked.difference_update(came)
+        asking, held = self._asking, self._cache.entries
+        for id in came:
+            asked_of = asking.pop(id, source)
+            if asked_of != source:
+                self._links[asked_of].asked.discard(id)
+        fresh = [message for message in frame.messages if message.id not in held]
+        self.counters.duplicate += len(came) - len(fresh)
+        welcome = self.order.screen(now_us, fresh)
+        if welcome:
+            self.counters.received += len(welcome)
+            out.receives += welcome
+            self.order.on_receive(now_us, welcome, out)
+            self._store(now_us, welcome, out)
+            self._announce_news(now_us, out)
+        if frame.gone:
+            link.theirs.difference_update(frame.gone)
+            link.asked.difference_update(frame.gone)
+            self._ask_elsewhere(now_us, frame.gone, out)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _horizon(self, now_us: int) -> int:
+        return now_us if self.order.expires else LONG_AGO
+
+    def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
+        self._cache.add(messages)
+        self._fresh += [message.id for message in messages]
+        if self._durable:
+            out.saves += [("message", message.id, message) for message in messages]
+        expired = self._cache.purge(now_us) if self.order.expires else []
+        evicted = self._cache.evict(self._horizon(now_us))
+        if evicted:
+            self.counters.evicted += len(evicted)
+            self._evicted.update(evicted)
+            self.order.on_evict(now_us, evicted, out)
+        gone = expired + evicted
+        if gone:
+            for link in self._links.values():
+                link.theirs.difference_update(gone)
+            if self._durable:
+                out.saves += [("message", id, None) for id in gone]
+
+    def _announce_news(self, now_us: int, out: Outbox[Frame]) -> None:
+        period_us = self._options.announce_us
+        if not self._links:
+            self._fresh.clear()  # whoever comes will be told everything
+        elif not period_us:
+            self._announce(now_us, out)
+        elif not self._announce_armed:
+            self._announce_armed = True
+            wait_us = period_us - (now_us - self._phase_us) % period_us
+            out.timers.append((ANNOUNCE_TIMER, now_us + wait_us))
+
+    def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Tell every neighbour what is new here and, as far as is known, new to it."""
+        fresh = frozenset(self._fresh)
+        if self._options.capacity is not None:
+            fresh = fresh.intersection(self._cache.entries)
+        self._fresh.clear()
+        everything: frozenset[MessageId] | None = None
+        for peer, link in self._links.items():
+            if link.greeted:
+                ids = fresh - link.theirs
+            else:
+                if everything is None:
+                    everything = self._cache.live_ids(self._horizon(now_us))
+                ids = everything - link.theirs
+                link.greeted = True
+            if ids:
+                self._tell(now_us, peer, link, ids, out)
+
+    def _tell(
+        self,
+        now_us: int,
+        peer: NodeId,
+        link: Link,
+        ids: frozenset[MessageId],
+        out: Outbox[Frame],
+    ) -> None:
+        self._number += 1
+        out.sends.append((peer, Announce(self._number, ids)))
+        if self._options.retry_us is not None:
+            link.unheard[self._number] = ids
+            self._arm_retry(now_us, out)
+
+    def _ask(
+        self,
+        now_us: int,
+        peer: NodeId,
+        link: Link,
+        ids: frozenset[MessageId],
+        out: Outbox[Frame],
+        heard: int = 0,
+    ) -> None:
+        if ids:
+            self._asking.update(dict.fromkeys(ids, peer))
+            link.asked.update(ids)
+            link.progress_us = now_us
+            if self._options.retry_us is not None:
+                self._arm_retry(now_us, out)
+        out.sends.append((peer, Request(heard, ids)))
+
+    def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
+        """One neighbour will not send these: ask another that has them, if there is one."""
+        rest = {id for id in ids if self._asking.pop(id, None) is not None}
+        for peer, link in self._links.items():
+            if not rest:
+                return
+            offered = rest & link.theirs
+            if offered:
+                rest -= offered
+                self._ask(now_us, peer, link, frozenset(offered), out)
+
+    def _batches(self, messages: list[Message]) -> Iterable[tuple[Message, ...]]:
+        batch: list[Message] = []
+        room = self._options.frame_bytes_max
+        for message in messages:
+            room -= message_bytes(message)
+            if batch and room < 0:
+                yield tuple(batch)
+                batch = []
+                room = self._options.frame_bytes_max - message_bytes(message)
+            batch.append(message)
+        if batch:
+            yield tuple(batch)
+
+    # ---- links that lose ------------------------------------------------------------------------
+
+    def _arm_retry(self, now_us: int, out: Outbox[Frame]) -> None:
+        assert self._options.retry_us is not None
+        if not self._retry_armed:
+            self._retry_armed = True
+            out.timers.append((RETRY_TIMER, now_us + self._options.retry_us))
+
+    def _retry(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Announce again what was not acknowledged, ask again for what does not come."""
+        assert self._options.retry_us is not None
+        for peer, link in self._links.items():
+            if link.unheard:
+                unheard = frozenset().union(*link.unheard.values())
+                link.unheard.clear()
+                ids = unheard.intersection(self._cache.live_ids(self._horizon(now_us)))
+                if ids - link.theirs:
+                    self._tell(now_us, peer, link, ids - link.theirs, out)
+            if link.asked:
+                # While data keeps coming the rest is on its way: a busy link is not a lossy one.
+                if now_us - link.progress_us >= self._options.retry_us:
+                    self._ask(now_us, peer, link, frozenset(link.asked), out)
+                else:
+                    self._arm_retry(now_us, out)

@@ -1,0 +1,125 @@
+"""What stands between the opportunistic layer and the application: the order of deliveries.
+
+`Epidemic` carries messages; an `Order` decides when a received message is delivered. The layer
+guarantees that `on_receive` is given a message only while it holds that message in its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.outbox import Outbox
+from beforehand.errors import LocalError
+
+ORDER_TIMER = "order"
+LONG_AGO = -(1 << 62)
+LONG_AHEAD = 1 << 62
+"""Smaller and larger than any seq."""
+CHAIN_GRACE_US = 1_000_000
+"""Each dependent broadcast may push a deadline 1 µs further; nobody sends a million at once."""
+
+Rows = Mapping[str, Mapping[Any, Any]]
+"""Saved state: table -> key -> value, as the `saves` of an outbox left it."""
+
+
+class Lifetimes(msgspec.Struct, frozen=True):
+    """The group's agreement on deadlines (OPP section V)."""
+
+    default_us: int
+    longest_us: int
+    """The longest lifetime that anybody may give to a message."""
+    skew_us: int = 5_000_000
+    """Any two clocks of the group differ by less than this."""
+
+    def chosen_us(self, node: NodeId, lifetime_us: int | None) -> int:
+        """The lifetime of one message, or LocalError if the group does not allow it."""
+        chosen = self.default_us if lifetime_us is None else lifetime_us
+        if not 0 < chosen <= self.longest_us:
+            raise LocalError(
+                f"a lifetime of {chosen} us is outside 1..{self.longest_us} us",
+                where=f"node {node}",
+                hint="choose a shorter lifetime, or raise the group's longest lifetime",
+            )
+        return chosen
+
+    def latest_us(self, now_us: int) -> int:
+        """No clock within the agreed skew can have given a later deadline than this.
+
+        Without the bound one clock far ahead would lengthen the lifetime of everything that
+        depends on its messages.
+        """
+        return now_us + self.longest_us + self.skew_us + CHAIN_GRACE_US
+
+
+class Order(Protocol):
+    """One rule of delivery."""
+
+    counters: Counters
+    expires: bool
+    """Is `seq` a deadline?"""
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None
+    ) -> Message:
+        """The next own message, stamped and already delivered here."""
+        ...
+
+    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None: ...
+
+    def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
+        """The cache lost these for want of room. Those that waited are dropped; they may return."""
+        ...
+
+    def on_timer(self, now_us: int, out: Outbox[Any]) -> None: ...
+
+    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
+        """Without what has expired, and without what only a broken peer can have sent: neither is
+        stored or forwarded, both are counted."""
+        ...
+
+    def restore(self, rows: Rows) -> None:
+        """Take up what an earlier incarnation saved. Held messages are then received anew."""
+        ...
+
+    def explain(self, message: MessageId) -> Fate: ...
+
+    def gauges(self, now_us: int) -> dict[str, int]: ...
+
+
+def refuse_lifetime(node: NodeId, lifetime_us: int | None) -> None:
+    """For orders without lifetimes: a caller that asks for one is told."""
+    if lifetime_us is not None:
+        raise LocalError(
+            "this group has no message lifetimes",
+            where=f"node {node}",
+            hint="use the Δ-causal order, or broadcast without a lifetime",
+        )
+
+
+def screen_messages(
+    messages: Sequence[Message],
+    counters: Counters,
+    *,
+    node: NodeId,
+    last_seq: int,
+    after: int = LONG_AGO,
+    until: int = LONG_AHEAD,
+) -> Sequence[Message]:
+    """Those with `after < seq <= until` that do not claim to be ours while we never sent them."""
+    fine = [m for m in messages if after < m.id[1] <= until and m.id[0] != node]
+    if len(fine) == len(messages):
+        return messages
+    fine = []
+    for message in messages:
+        origin, seq = message.id
+        if seq <= after:
+            counters.stale += 1
+        elif seq > until or (origin == node and seq > last_seq):
+            counters.refused += 1
+        else:
+            fine.append(message)
+    return fine

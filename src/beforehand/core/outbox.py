@@ -1,0 +1,40 @@
+"""The effects of one step of a core, as data that a driver carries out."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from beforehand.core.base import Message, NodeId
+
+Frame = TypeVar("Frame")
+
+
+class Outbox(msgspec.Struct, Generic[Frame]):
+    """What one input asks of the outside. The caller owns it and drains it before the next input.
+
+    Drain order: saves, sends, deliveries, timers. What must survive a crash is saved before
+    anything that depends on it leaves the node. Order within a list is binding.
+    """
+
+    saves: list[tuple[str, object, object]] = []
+    """(table, key, value); a value of None deletes the row. Empty unless the core is durable."""
+    sends: list[tuple[NodeId, Frame]] = []
+    """(peer, frame), for one neighbour each."""
+    deliveries: list[Message] = []
+    """To the application, in this order."""
+    timers: list[tuple[str, int]] = []
+    """(name, due_us) replaces the timer of that name; due_us < 0 cancels it."""
+    receives: list[Message] = []
+    """New from the network in this step: a fact to record, nothing to carry out."""
+    losses: list[tuple[str, Message]] = []
+    """("expire" | "drop", message): given up in this step. A fact to record."""
+
+    def clear(self) -> None:
+        self.saves.clear()
+        self.sends.clear()
+        self.deliveries.clear()
+        self.timers.clear()
+        self.receives.clear()
+        self.losses.clear()

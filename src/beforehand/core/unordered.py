@@ -1,0 +1,104 @@
+"""No order: a message is delivered when it is received. The baseline that prices causality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.order import (
+    LONG_AGO,
+    Lifetimes,
+    Rows,
+    refuse_lifetime,
+    screen_messages,
+)
+from beforehand.core.outbox import Outbox
+
+
+class Unordered:
+    """Each message once, in the order of arrival."""
+
+    def __init__(
+        self, node: NodeId, lifetimes: Lifetimes | None = None, *, durable: bool = False
+    ) -> None:
+        self.node = node
+        self.counters = Counters()
+        self.expires = lifetimes is not None
+        self._lifetimes = lifetimes
+        self._durable = durable
+        self._last_seq = LONG_AGO if lifetimes else 0
+        self._delivered: dict[MessageId, None] = {}
+        self._horizon_us = LONG_AGO
+        self._purge_at = 64
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
+    ) -> Message:
+        if self._lifetimes is None:
+            refuse_lifetime(self.node, lifetime_us)
+            seq = self._last_seq + 1
+        else:
+            lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
+            seq = max(now_us + lifetime_us, self._last_seq + 1)
+        self._last_seq = seq
+        message = Message((self.node, seq), (), payload)
+        if self._durable:
+            out.saves.append(("own", "seq", seq))
+        self.counters.broadcast += 1
+        self._deliver(message, out)
+        return message
+
+    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
+        if self.expires:
+            self._horizon_us = max(self._horizon_us, now_us)
+            if len(self._delivered) >= self._purge_at:
+                self._purge(out)
+        for message in messages:
+            if message.seq <= self._horizon_us:
+                self.counters.stale += 1
+            elif message.id in self._delivered:
+                self.counters.duplicate += 1
+            else:
+                self._deliver(message, out)
+
+    def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
+        """Nothing waits here, so nothing is dropped."""
+
+    def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
+        raise AssertionError("can't happen: no order sets no timer")
+
+    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
+        screened = partial(
+            screen_messages, messages, self.counters, node=self.node, last_seq=self._last_seq
+        )
+        if self._lifetimes is None:
+            return screened()
+        return screened(after=now_us, until=self._lifetimes.latest_us(now_us))
+
+    def restore(self, rows: Rows) -> None:
+        self._last_seq = rows.get("own", {}).get("seq", self._last_seq)
+        self._delivered = dict.fromkeys(rows.get("delivered", {}))
+
+    def explain(self, message: MessageId) -> Fate:
+        if message in self._delivered:
+            return Fate("delivered")
+        return Fate("expired" if message[1] <= self._horizon_us else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {"delivered": len(self._delivered)}
+
+    def _deliver(self, message: Message, out: Outbox[Any]) -> None:
+        self._delivered[message.id] = None
+        out.deliveries.append(message)
+        self.counters.delivered += 1
+        if self._durable:
+            out.saves.append(("delivered", message.id, True))
+
+    def _purge(self, out: Outbox[Any]) -> None:
+        for id in [id for id in self._delivered if id[1] <= self._horizon_us]:
+            del self._delivered[id]
+            if self._durable:
+                out.saves.append(("delivered", id, None))
+        self._purge_at = max(64, 2 * len(self._delivered))

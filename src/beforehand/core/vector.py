@@ -1,0 +1,84 @@
+"""Causal broadcast with vector clocks (Birman, Schiper, Stephenson 1991): the yardstick.
+
+A message carries how many messages of every origin its sender had delivered. The vector is a map,
+so the population need not be known, but it grows with every origin ever heard of, and a message
+that is lost for good blocks whatever follows it: there are no lifetimes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.order import LONG_AGO, Rows, refuse_lifetime, screen_messages
+from beforehand.core.outbox import Outbox
+from beforehand.core.waiting import Waiting
+
+
+class Vector:
+    """Deliver a message when everything that its sender had delivered is delivered here."""
+
+    expires = False
+
+    def __init__(self, node: NodeId, *, durable: bool = False) -> None:
+        self.node = node
+        self.counters = Counters()
+        self._durable = durable
+        self._waiting = Waiting(expires=False)
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
+    ) -> Message:
+        refuse_lifetime(self.node, lifetime_us)
+        clock = self._waiting.delivered
+        seq = clock.get(self.node, 0) + 1
+        message = Message((self.node, seq), tuple(clock.items()), payload)
+        self.counters.broadcast += 1
+        self._deliver(self._waiting.settle([message], LONG_AGO), out)
+        return message
+
+    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
+        waiting = self._waiting
+        for message in messages:
+            origin, seq = message.id
+            if waiting.delivered.get(origin, 0) >= seq or message.id in waiting.pending:
+                self.counters.duplicate += 1
+            else:
+                self._deliver(waiting.admit(now_us, message, LONG_AGO), out)
+
+    def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
+        for id in ids:
+            entry = self._waiting.pending.pop(id, None)
+            if entry is not None:
+                self.counters.dropped += 1
+                out.losses.append(("drop", entry.message))
+
+    def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
+        raise AssertionError("can't happen: vector clocks set no timer")
+
+    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
+        last_seq = self._waiting.delivered.get(self.node, 0)
+        return screen_messages(messages, self.counters, node=self.node, last_seq=last_seq)
+
+    def restore(self, rows: Rows) -> None:
+        self._waiting.delivered = dict(rows.get("delivered", {}))
+
+    def explain(self, message: MessageId) -> Fate:
+        entry = self._waiting.pending.get(message)
+        if entry is not None:
+            return Fate("waiting", self._waiting.missing(entry, LONG_AGO), entry.since_us)
+        is_delivered = self._waiting.delivered.get(message[0], 0) >= message[1]
+        return Fate("delivered" if is_delivered else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {
+            "delivered": len(self._waiting.delivered),
+            "pending": len(self._waiting.pending),
+        }
+
+    def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
+        out.deliveries += messages
+        self.counters.delivered += len(messages)
+        if self._durable:
+            out.saves += [("delivered", *message.id) for message in messages]

@@ -1,0 +1,152 @@
+"""Received messages that wait for their predecessors, indexed so that nothing is ever scanned.
+
+Codes 4 and 7 of OPP walk through everything pending at each delivery. Here a pending message waits
+under *one* missing predecessor, the first of its `past` that is not satisfied. When that one is
+delivered or given up, the message looks for its next missing one from where it stopped, because
+what was satisfied once stays so. A delivery costs what it unblocks, and each entry of a `past` is
+looked at once.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import msgspec
+
+from beforehand.core.base import Message, MessageId, NodeId
+from beforehand.core.order import LONG_AGO
+
+
+class Pending(msgspec.Struct):
+    """A received message, and how far down its `past` everything is satisfied."""
+
+    message: Message
+    since_us: int
+    satisfied: int
+
+
+class Waiting:
+    """The co-delivered and the pending registry of one node (OPP Code 1).
+
+    `horizon_us` is the instant up to which deadlines have passed: a predecessor whose seq is not
+    beyond it needs no waiting for. Without lifetimes it is LONG_AGO.
+    """
+
+    def __init__(self, *, expires: bool) -> None:
+        self.delivered: dict[NodeId, int] = {}
+        """The seq of the last message delivered of each origin."""
+        self.pending: dict[MessageId, Pending] = {}
+        self.late: list[Message] = []
+        """Ready, but overtaken by a later message of the same origin. The caller empties it."""
+        self._expires = expires
+        self._waiters: dict[NodeId, list[tuple[int, int, Pending]]] = {}
+        """For each origin, a heap by seq of who waits for a message of that origin."""
+        self._deadlines: list[tuple[int, int, NodeId]] = []
+        """A heap of (seq, ticket, origin): what must be looked at when it expires."""
+        self._lapsed: list[Message] = []
+        self._ticket = 0  # breaks ties in the heaps, so that entries are never compared
+
+    def admit(self, now_us: int, message: Message, horizon_us: int) -> list[Message]:
+        """What can be delivered now that `message` is here, in this order; nothing if it waits.
+
+        The caller has made sure that the message is neither delivered, pending nor expired.
+        """
+        delivered = self.delivered
+        for index, (origin, seq) in enumerate(message.past):
+            if delivered.get(origin, LONG_AGO) < seq and seq > horizon_us:
+                entry = Pending(message, now_us, index)
+                self.pending[message.id] = entry
+                self._park(entry, origin, seq)
+                return []
+        return self.settle([message], horizon_us)
+
+    def settle(self, ready: list[Message], horizon_us: int) -> list[Message]:
+        """Deliver what is ready, and all that this makes ready in turn."""
+        delivered, settled = self.delivered, []
+        while ready:
+            message = ready.pop()
+            origin, seq = message.id
+            if delivered.get(origin, LONG_AGO) >= seq:
+                # A later message of this origin went first. Only a clock outside the agreed skew
+                # brings that about; the order is kept by never delivering this one.
+                self.late.append(message)
+                continue
+            delivered[origin] = seq
+            settled.append(message)
+            if origin in self._waiters:
+                self._wake(origin, seq, horizon_us, ready)
+        return settled
+
+    def expire(self, now_us: int) -> tuple[list[Message], list[Message]]:
+        """(pending messages whose deadline has passed, what can be delivered without the expired).
+
+        All that has expired is taken out before anything is delivered: a message is not delivered
+        at the instant of its own deadline, even if its last missing predecessor expires then too.
+        """
+        ready: list[Message] = []
+        while self._deadlines and self._deadlines[0][0] <= now_us:
+            seq, _, origin = heappop(self._deadlines)
+            if (origin, seq) in self.pending:
+                self._lapsed.append(self.pending.pop((origin, seq)).message)
+            if origin in self._waiters:
+                self._wake(origin, seq, now_us, ready)
+        lapsed, self._lapsed = self._lapsed, []
+        return lapsed, self.settle(ready, now_us)
+
+    def next_deadline_us(self) -> int | None:
+        """When `expire` must be called next, if nothing else happens."""
+        while self._deadlines:
+            seq, _, origin = self._deadlines[0]
+            waiters = self._waiters.get(origin)
+            if (waiters and waiters[0][0] <= seq) or (origin, seq) in self.pending:
+                return seq
+            heappop(self._deadlines)  # delivered or gone meanwhile: nobody needs to be woken
+        return None
+
+    def missing(self, entry: Pending, horizon_us: int) -> tuple[MessageId, ...]:
+        """All that a pending message still waits for."""
+        rest = entry.message.past[entry.satisfied :]
+        return tuple(
+            id for id in rest if self.delivered.get(id[0], LONG_AGO) < id[1] and id[1] > horizon_us
+        )
+
+    def _wake(self, origin: NodeId, seq: int, horizon_us: int, ready: list[Message]) -> None:
+        """Everybody who waited for `origin` up to `seq` looks for its next missing predecessor."""
+        heap = self._waiters[origin]
+        woken = []
+        while heap and heap[0][0] <= seq:
+            woken.append(heappop(heap)[2])
+        if not heap:
+            del self._waiters[origin]
+        for entry in woken:
+            message = entry.message
+            if self.pending.get(message.id) is not entry:
+                continue  # evicted or expired meanwhile
+            if message.id[1] <= horizon_us:
+                del self.pending[message.id]
+                self._lapsed.append(message)
+            elif self._advance(entry, horizon_us):
+                del self.pending[message.id]
+                ready.append(message)
+
+    def _advance(self, entry: Pending, horizon_us: int) -> bool:
+        """True if nothing is missing any more; else the entry waits for the next one."""
+        past = entry.message.past
+        for index in range(entry.satisfied, len(past)):
+            origin, seq = past[index]
+            if self.delivered.get(origin, LONG_AGO) < seq and seq > horizon_us:
+                entry.satisfied = index
+                self._park(entry, origin, seq)
+                return False
+        return True
+
+    def _park(self, entry: Pending, origin: NodeId, seq: int) -> None:
+        self._ticket += 1
+        heappush(self._waiters.setdefault(origin, []), (seq, self._ticket, entry))
+        if self._expires:
+            # Whichever comes first: the predecessor's deadline or (from a careless peer) its own.
+            own = entry.message.id
+            watched = (
+                (seq, self._ticket, origin) if seq < own[1] else (own[1], self._ticket, own[0])
+            )
+            heappush(self._deadlines, watched)

@@ -1,0 +1,72 @@
+"""The whole exception tree, and the exit code each branch means.
+
+    BeforehandError            1
+    ├── InputError             2   a file, a flag or a scenario is wrong; nothing was started
+    │   └── InputErrors        2   several of them, shown together
+    ├── LocalError             1   the calling program misused a core
+    └── RemoteError            1   a peer sent something that the protocol does not allow
+
+A broken invariant of our own is an `assert`, never one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+EXIT_VALID = 0
+EXIT_VIOLATION = 1
+EXIT_BAD_INPUT = 2
+EXIT_UNKNOWN = 3
+
+
+class BeforehandError(Exception):
+    """What is wrong, where, and what to do about it."""
+
+    exit_code: ClassVar[int] = EXIT_VIOLATION
+
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.where, self.hint = problem, where, hint
+
+    def render(self) -> str:
+        lines = [f"error: {self.problem}"]
+        lines += [f"  at {self.where}"] if self.where else []
+        lines += ["", f"hint: {self.hint}"] if self.hint else []
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword arguments do not survive the default pickling; a worker process raises these too.
+        return (_rebuild, (type(self), self.problem, self.where, self.hint))
+
+
+def _rebuild(kind: type[BeforehandError], problem: str, where: str, hint: str) -> BeforehandError:
+    return kind(problem, where=where, hint=hint)
+
+
+class InputError(BeforehandError):
+    """The user's input is refused before any work starts."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class InputErrors(InputError):
+    """Every problem of one input, so that a user mends them in one go."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        super().__init__(f"{len(errors)} problems")
+        self.errors = tuple(errors)
+
+    def render(self) -> str:
+        return "\n\n".join(error.render() for error in self.errors)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (InputErrors, (self.errors,))
+
+
+class LocalError(BeforehandError):
+    """The calling program asked a core for something that it does not do."""
+
+
+class RemoteError(BeforehandError):
+    """A peer broke the protocol. The input that carried it changed nothing."""

@@ -1,0 +1,118 @@
+"""What the simulator needs to know of a mobility trace: who is there when, who meets whom when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Nodes 0..n-1, their presence and their contacts, sorted and clean.
+
+    presence: (rows, 3) of node, up_us, down_us; the intervals of one node do not overlap.
+    contacts: (rows, 4) of a, b, up_us, down_us with a < b and up_us < down_us; the contacts of one
+    pair do not overlap, and both ends are present throughout. Intervals are half-open: at `down_us`
+    the contact is over.
+    """
+
+    names: tuple[str, ...]
+    presence: Ints
+    contacts: Ints
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """What was mended to make the raw input clean: the kind of dirt, and how often."""
+
+    @property
+    def nodes_count(self) -> int:
+        return len(self.names)
+
+    @property
+    def start_us(self) -> int:
+        return int(self.presence[:, 1].min()) if len(self.presence) else 0
+
+    @property
+    def end_us(self) -> int:
+        return int(self.presence[:, 2].max()) if len(self.presence) else 0
+
+
+def make_trace(
+    names: Sequence[str],
+    contacts: Ints,
+    presence: Ints | None = None,
+    changes: Mapping[str, int] | None = None,
+) -> Trace:
+    """A clean trace from raw rows: ordered ends, merged overlaps, nothing outside the presence.
+
+    Without `presence` every node is there from the first to the last instant of the contacts.
+    Every repair is counted in `changes`.
+    """
+    counts = dict(changes or {})
+    rows = np.asarray(contacts, dtype=np.int64).reshape(-1, 4)
+    there = _whole_time(len(names), rows) if presence is None else _sorted_presence(presence)
+    rows = _drop(rows, rows[:, 0] == rows[:, 1], "self_contact", counts)
+    rows = _drop(rows, rows[:, 2] == rows[:, 3], "zero_length", counts)
+    low, high = np.minimum(rows[:, 0], rows[:, 1]), np.maximum(rows[:, 0], rows[:, 1])
+    rows = np.column_stack([low, high, rows[:, 2], rows[:, 3]])
+    rows = _merge_overlaps(rows, counts)
+    if presence is not None:
+        rows = _clip(rows, there, counts)
+    order = np.lexsort((rows[:, 1], rows[:, 0], rows[:, 3], rows[:, 2]))
+    return Trace(tuple(names), there, rows[order], counts)
+
+
+def _whole_time(nodes_count: int, contacts: Ints) -> Ints:
+    start, end = (contacts[:, 2].min(), contacts[:, 3].max()) if len(contacts) else (0, 0)
+    nodes = np.arange(nodes_count, dtype=np.int64)
+    return np.column_stack([nodes, np.full(nodes_count, start), np.full(nodes_count, end)])
+
+
+def _sorted_presence(presence: Ints) -> Ints:
+    rows = np.asarray(presence, dtype=np.int64).reshape(-1, 3)
+    return rows[np.lexsort((rows[:, 0], rows[:, 1]))]
+
+
+def _drop(rows: Ints, bad: NDArray[np.bool_], kind: str, counts: dict[str, int]) -> Ints:
+    if bad.any():
+        counts[kind] = counts.get(kind, 0) + int(bad.sum())
+    return rows[~bad]
+
+
+def _merge_overlaps(rows: Ints, counts: dict[str, int]) -> Ints:
+    """Contacts of one pair that overlap or touch become one."""
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
+    merged: list[list[int]] = []
+    for a, b, up_us, down_us in rows.tolist():
+        last = merged[-1] if merged else None
+        if last is not None and last[0] == a and last[1] == b and up_us <= last[3]:
+            last[3] = max(last[3], down_us)
+            counts["merged"] = counts.get("merged", 0) + 1
+        else:
+            merged.append([a, b, up_us, down_us])
+    return np.array(merged, dtype=np.int64)
+
+
+def _clip(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
+    """Cut every contact to the time in which both of its nodes are there."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for node, up_us, down_us in presence.tolist():
+        spans.setdefault(node, []).append((up_us, down_us))
+    kept: list[tuple[int, int, int, int]] = []
+    for a, b, up_us, down_us in rows.tolist():
+        pieces = [
+            (max(up_us, a_up, b_up), min(down_us, a_down, b_down))
+            for a_up, a_down in spans.get(a, ())
+            for b_up, b_down in spans.get(b, ())
+        ]
+        inside = [piece for piece in pieces if piece[0] < piece[1]]
+        if inside != [(up_us, down_us)]:
+            kind = "outside_presence" if not inside else "clipped_to_presence"
+            counts[kind] = counts.get(kind, 0) + 1
+        kept += [(a, b, start, end) for start, end in inside]
+    return np.array(kept, dtype=np.int64).reshape(-1, 4)

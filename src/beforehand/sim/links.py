@@ -1,0 +1,81 @@
+"""What a network gives between two neighbours: time, and not always what was sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from beforehand.core.base import Needs
+from beforehand.errors import InputError
+from beforehand.sim.streams import mix
+
+FOREVER_US = 1 << 62
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """One frame at a time in each direction; what is under way when the contact ends is lost."""
+
+    latency_us: int = 0
+    bytes_per_s: int | None = None
+    """None: endless bandwidth."""
+    loss: float = 0.0
+    duplication: float = 0.0
+    jitter_us: int = 0
+    """Up to this much is added to the latency of each frame, so that frames overtake each other."""
+    noise_until_us: int = FOREVER_US
+    """From this instant on nothing is lost, duplicated or delayed by jitter."""
+
+    @cached_property
+    def is_noisy(self) -> bool:
+        return bool(self.loss or self.duplication or self.jitter_us)
+
+    def refuse_unless(self, needs: Needs, skew_us: int) -> None:
+        """A world that does not give what a core needs is refused before it runs."""
+        problems = []
+        if needs.reliable_links and (self.loss or self.duplication):
+            problems.append("reliable links, but the model loses or duplicates frames")
+        if needs.fifo_links and self.jitter_us:
+            problems.append("FIFO links, but the model lets frames overtake each other")
+        if needs.clocks_within_us is not None and skew_us > needs.clocks_within_us:
+            problems.append(
+                f"clocks within {needs.clocks_within_us} us, but they differ by {skew_us}"
+            )
+        if problems:
+            raise InputError(
+                "the protocol needs " + "; it needs ".join(problems),
+                hint="give the layer a retry time, or choose a network that gives what is needed",
+            )
+
+
+@dataclass
+class Channel:
+    """One direction of one contact."""
+
+    key: int
+    down_us: int
+    free_us: int = 0
+    frames: int = 0
+
+    def arrivals(self, model: LinkModel, now_us: int, size_bytes: int) -> tuple[int, ...]:
+        """When the frame arrives: never, once or twice."""
+        start_us = now_us
+        if model.bytes_per_s is not None:
+            start_us = max(now_us, self.free_us)
+            start_us += -(-size_bytes * 1_000_000 // model.bytes_per_s)
+            self.free_us = start_us
+        arrive_us = start_us + model.latency_us
+        if now_us >= model.noise_until_us or not model.is_noisy:
+            return (arrive_us,) if arrive_us < self.down_us else ()
+        self.frames += 1
+        draw = mix(self.key, self.frames)
+        copies: list[int] = []
+        if _fraction(draw, 1) >= model.loss:
+            copies.append(arrive_us + int(_fraction(draw, 2) * model.jitter_us))
+        if _fraction(draw, 3) < model.duplication:
+            copies.append(arrive_us + int(_fraction(draw, 4) * model.jitter_us))
+        return tuple(copy_us for copy_us in copies if copy_us < self.down_us)
+
+
+def _fraction(draw: int, which: int) -> float:
+    return (mix(draw, which) >> 11) * 2.0**-53

@@ -1,0 +1,54 @@
+"""The orders by the names that users write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import NodeId
+from beforehand.core.order import Lifetimes, Order
+from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
+from beforehand.errors import InputError
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One entry of the table."""
+
+    summary: str
+    takes_lifetime: bool
+    is_causal: bool
+    make: Callable[..., Order]
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    "causal": Protocol("causal barriers, no lifetimes (OPP IV)", False, True, Barrier),
+    "delta": Protocol("causal barriers with message lifetimes (OPP V)", True, True, Barrier),
+    "vector": Protocol("vector clocks, the yardstick", False, True, Vector),
+    "none": Protocol("no order: deliver what arrives", True, False, Unordered),
+}
+
+
+def make_order(protocol: str, node: NodeId, lifetimes: Lifetimes | None, **options: Any) -> Order:
+    """The order of one node. `check_lifetime` has made sure that the two go together."""
+    chosen = PROTOCOLS[protocol]
+    if chosen.takes_lifetime:
+        return chosen.make(node, lifetimes, **options)
+    return chosen.make(node, **options)
+
+
+def check_protocol(protocol: str, lifetime_us: int | None) -> None:
+    """Refuse an unknown protocol, a lifetime where there is none, none where there must be one."""
+    if protocol not in PROTOCOLS:
+        known = ", ".join(f"`{name}`" for name in PROTOCOLS)
+        raise InputError(f"unknown protocol `{protocol}`", hint=f"choose one of {known}")
+    if lifetime_us is not None and not PROTOCOLS[protocol].takes_lifetime:
+        raise InputError(
+            f"`{protocol}` has no message lifetimes",
+            hint="leave the lifetime out, or choose `delta` or `none`",
+        )
+    if lifetime_us is None and protocol == "delta":
+        raise InputError("`delta` needs a lifetime", hint="pass `--lifetime 20m`, or use `causal`")

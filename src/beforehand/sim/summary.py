@@ -1,0 +1,90 @@
+"""The figures of OPP section VI, from the event log of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.sim.log import BROADCAST, DELIVER, DROP, EXPIRE, RECEIVE
+
+Ints = NDArray[np.int64]
+
+
+def summarise(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Counts, ratios, and min/max/avg/stdev in microseconds of the delays.
+
+    delay: from broadcast to reception. latency: from reception to delivery. age: their sum.
+    """
+    kind = columns["kind"]
+    counts = {
+        name: int(np.count_nonzero(kind == code))
+        for name, code in (
+            ("broadcasts", BROADCAST),
+            ("receptions", RECEIVE),
+            ("deliveries", DELIVER),
+            ("expired", EXPIRE),
+            ("dropped", DROP),
+        )
+    }
+    delay_us, latency_us, age_us = delays(columns)
+    handed = counts["broadcasts"] + counts["receptions"]
+    spoken = kind == BROADCAST
+    return {
+        **counts,
+        "delivery_ratio": counts["deliveries"] / handed if handed else 1.0,
+        "expiry_ratio": counts["expired"] / max(1, counts["receptions"]),
+        "past_entries": describe(columns["value"][spoken]),
+        "delay_us": describe(delay_us),
+        "latency_us": describe(latency_us),
+        "age_us": describe(age_us),
+    }
+
+
+def describe(values: NDArray[Any]) -> dict[str, float]:
+    """min, max, avg and stdev; zeros where there is nothing."""
+    if not len(values):
+        return {"min": 0.0, "max": 0.0, "avg": 0.0, "stdev": 0.0}
+    return {
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "avg": float(values.mean()),
+        "stdev": float(values.std()),
+    }
+
+
+def delays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, Ints]:
+    """(delay of every reception, latency and age of every delivery that was received)."""
+    kind, t_us = columns["kind"], columns["t_us"]
+    message, sent_us = _index_messages(columns)
+    received, delivered = kind == RECEIVE, kind == DELIVER
+    delay_us = t_us[received] - sent_us[message[received]]
+    place = columns["node"].astype(np.int64) * max(1, len(sent_us)) + message
+    # A message that was evicted and came again has two receptions: the last one counts, and the
+    # stable sort puts it behind the first.
+    order = np.argsort(place[received], kind="stable")
+    came_at, came_us = place[received][order], t_us[received][order]
+    found = np.searchsorted(came_at, place[delivered], side="right") - 1
+    is_received = (
+        (found >= 0) & (came_at[np.maximum(found, 0)] == place[delivered])
+        if len(came_at)
+        else np.zeros(int(delivered.sum()), dtype=bool)
+    )
+    delivered_us = t_us[delivered][is_received]
+    latency_us = delivered_us - came_us[found[is_received]]
+    age_us = delivered_us - sent_us[message[delivered][is_received]]
+    return delay_us, latency_us, age_us
+
+
+def _index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
+    """(index of the message of each row, when each message was broadcast)."""
+    spoken = columns["kind"] == BROADCAST
+    seqs = np.unique(columns["seq"][spoken])
+    # origin and rank of the seq in one number: small even where seqs are microseconds.
+    keys = columns["origin"].astype(np.int64) * (len(seqs) + 1)
+    keys += np.searchsorted(seqs, columns["seq"])
+    order = np.argsort(keys[spoken], kind="stable")
+    index = np.searchsorted(keys[spoken][order], keys)
+    return np.minimum(index, max(0, len(order) - 1)), columns["t_us"][spoken][order]

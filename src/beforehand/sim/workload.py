@@ -1,0 +1,44 @@
+"""Who broadcasts when: drawn by key, so that every protocol sees the same traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beforehand.mobility.trace import Trace
+from beforehand.sim.streams import stream_key, unit
+
+
+@dataclass(frozen=True, order=True)
+class Broadcast:
+    """One message to come."""
+
+    t_us: int
+    node: int
+    payload_bytes: int
+    lifetime_us: int | None = None
+
+
+def periodic(trace: Trace, *, first_us: int, period_us: int, payload_bytes: int) -> list[Broadcast]:
+    """Every node broadcasts `first_us` after it appears and then every `period_us` (OPP VI)."""
+    return sorted(
+        Broadcast(t_us, node, payload_bytes)
+        for node, up_us, down_us in trace.presence.tolist()
+        for t_us in range(up_us + first_us, down_us, period_us)
+    )
+
+
+def scattered(
+    trace: Trace, seed: int, *, messages: int, payload_bytes: int, lifetimes_us: tuple[int, ...]
+) -> list[Broadcast]:
+    """`messages` broadcasts at random instants of random presences, with one of the lifetimes."""
+    key = stream_key(seed, "workload")
+    spans = trace.presence.tolist()
+    chosen = []
+    for index in range(messages):
+        node, up_us, down_us = spans[int(unit(key, index, 0) * len(spans))]
+        t_us = up_us + int(unit(key, index, 1) * (down_us - up_us))
+        lifetime_us = None
+        if lifetimes_us:
+            lifetime_us = lifetimes_us[int(unit(key, index, 2) * len(lifetimes_us))]
+        chosen.append(Broadcast(t_us, node, payload_bytes, lifetime_us))
+    return sorted(chosen, key=lambda b: (b.t_us, b.node))

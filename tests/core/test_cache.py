@@ -1,0 +1,52 @@
+"""Storing, evicting, expiring."""
+
+import random
+
+from beforehand.core.base import Message
+from beforehand.core.cache import Cache
+
+
+def fill(cache, seqs):
+    cache.add([Message(("ann", seq), (), b"") for seq in seqs])
+
+
+def test_the_oldest_goes_first():
+    cache = Cache(3, "oldest", random.Random(1))
+    fill(cache, [5, 1, 9, 7])
+    assert cache.evict(horizon_us=0) == [("ann", 5)]
+    assert list(cache.entries) == [("ann", 1), ("ann", 9), ("ann", 7)]
+
+
+def test_the_expired_go_before_anything_else():
+    cache = Cache(3, "oldest", random.Random(1))
+    fill(cache, [5, 1, 9, 7])
+    assert cache.evict(horizon_us=1) == [("ann", 1)]
+
+
+def test_random_eviction_keeps_to_the_capacity_and_spares_no_place():
+    gone = set()
+    for seed in range(200):
+        cache = Cache(3, "random", random.Random(seed))
+        fill(cache, [1, 2, 3, 4])
+        (id,) = cache.evict(horizon_us=0)
+        assert id not in cache.entries
+        assert len(cache.entries) == 3
+        gone.add(id)
+    assert gone == {("ann", seq) for seq in (1, 2, 3, 4)}
+
+
+def test_random_eviction_survives_purges():
+    cache = Cache(40, "random", random.Random(1))
+    for seq in range(1, 2000):
+        fill(cache, [seq])
+        cache.purge(horizon_us=seq - 20)
+        cache.evict(horizon_us=seq - 20)
+        assert len(cache.entries) <= 64
+        assert ("ann", seq) in cache.entries
+
+
+def test_pick_gives_what_is_here_and_alive_in_the_order_of_storing():
+    cache = Cache(None, "oldest", random.Random(1))
+    fill(cache, [5, 1, 9, 7])
+    wanted = {("ann", 9), ("ann", 5), ("ann", 1), ("bob", 1)}
+    assert [m.seq for m in cache.pick(wanted, horizon_us=1)] == [5, 9]

@@ -1,0 +1,375 @@
+"""The opportunistic layer: announce, request, send; nothing twice, nothing forgotten."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.epidemic import (
+    Announce,
+    Data,
+    Epidemic,
+    Frame,
+    Options,
+    Request,
+    message_bytes,
+)
+from beforehand.core.order import Lifetimes
+from beforehand.core.outbox import Outbox
+from beforehand.core.unordered import Unordered
+from beforehand.errors import RemoteError
+
+
+def make(node, options=None, order=None, **extra):
+    return Epidemic(node, order or Unordered(node), random.Random(1), options, **extra)
+
+
+class Net:
+    """Perfect links between cores: frames in the order sent, one at a time."""
+
+    def __init__(self, *cores):
+        self.cores = {core.node: core for core in cores}
+        self.now_us = 0
+        self.frames = []
+        self.history = []
+        self.delivered = []
+
+    def give(self, node, name, *args):
+        out = Outbox()
+        getattr(self.cores[node], name)(self.now_us, *args, out)
+        self.frames += [(node, peer, frame) for peer, frame in out.sends]
+        self.delivered += [(node, message.id) for message in out.deliveries]
+        return out
+
+    def link(self, a, b, *, up=True):
+        if not up:
+            self.frames = [f for f in self.frames if {f[0], f[1]} != {a, b}]
+        self.give(a, "on_link", b, up)
+        self.give(b, "on_link", a, up)
+
+    def settle(self):
+        while self.frames:
+            source, target, frame = self.frames.pop(0)
+            self.history.append((source, target, frame))
+            self.give(target, "on_message", source, frame)
+
+    def sent(self, kind):
+        return [frame for _, _, frame in self.history if type(frame) is kind]
+
+
+def test_a_link_that_comes_up_is_told_everything_and_asks_for_what_it_lacks():
+    net = Net(make(0), make(1))
+    net.give(0, "on_broadcast", b"a")
+    net.give(0, "on_broadcast", b"b")
+    net.link(0, 1)
+    net.settle()
+    assert [type(frame) for _, _, frame in net.history] == [Announce, Request, Data]
+    assert {(1, (0, 1)), (1, (0, 2))} <= set(net.delivered)
+
+
+def test_news_is_announced_to_neighbours_and_passed_on():
+    net = Net(make(0), make(1), make(2))
+    net.link(0, 1)
+    net.link(1, 2)
+    net.give(0, "on_broadcast", b"news")
+    net.settle()
+    assert (2, (0, 1)) in net.delivered
+
+
+def test_nothing_is_announced_to_whom_it_came_from():
+    net = Net(make(0), make(1))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"news")
+    net.settle()
+    assert all(source == 0 for source, _, frame in net.history if type(frame) is Announce)
+
+
+def test_nothing_is_asked_of_two_neighbours_at_once():
+    net = Net(make(0), make(1), make(2))
+    net.link(0, 2)
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"news")
+    net.settle()
+    net.link(1, 2)  # both have it already: no request
+    net.settle()
+    assert len(net.sent(Request)) == 2
+    late = make(3)
+    net.cores[3] = late
+    net.link(0, 3)
+    net.link(1, 3)
+    announcements = [f for f in net.frames if type(f[2]) is Announce]
+    assert len(announcements) == 2
+    net.settle()
+    asked = Counter(id for _, t, f in net.history if type(f) is Request for id in f.ids)
+    assert asked[0, 1] == 3  # once by each of nodes 1, 2 and 3
+    assert late.counters.duplicate == 0
+
+
+def test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere():
+    net = Net(make(0), make(1), make(2))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"news")
+    net.settle()
+    net.link(0, 2)
+    net.link(1, 2)
+    while type(net.frames[0][2]) is not Request:  # until node 2 has asked
+        source, target, frame = net.frames.pop(0)
+        net.give(target, "on_message", source, frame)
+    while any(type(f[2]) is Announce for f in net.frames):  # and heard both offers
+        at = next(i for i, f in enumerate(net.frames) if type(f[2]) is Announce)
+        source, target, frame = net.frames.pop(at)
+        net.give(target, "on_message", source, frame)
+    asked_of = next(target for source, target, f in net.frames if type(f) is Request)
+    net.link(asked_of, 2, up=False)
+    net.settle()
+    assert (2, (0, 1)) in net.delivered
+
+
+def test_a_frame_of_a_link_that_is_down_is_ignored():
+    core = make(0)
+    out = Outbox()
+    core.on_message(0, 7, Data((Message((7, 1), (), b""),)), out)
+    assert out.deliveries == []
+
+
+def test_an_unknown_frame_is_a_peers_error():
+    core = make(0)
+    core.on_link(0, 7, True, Outbox())
+    with pytest.raises(RemoteError, match="unknown frame"):
+        core.on_message(0, 7, "gossip", Outbox())
+
+
+def test_with_a_period_news_waits_for_the_next_tick_and_silence_sets_no_timer():
+    net = Net(make(0, Options(announce_us=1000)), make(1, Options(announce_us=1000)))
+    net.link(0, 1)
+    assert net.frames == []
+    first = net.give(0, "on_broadcast", b"a")
+    second = net.give(0, "on_broadcast", b"b")
+    assert [name for name, _ in first.timers] == ["announce"]
+    assert second.timers == []
+    assert net.frames == []
+    net.now_us = first.timers[0][1]
+    assert 0 < net.now_us <= 1000
+    net.give(0, "on_timer", "announce")
+    net.settle()
+    assert len(net.sent(Announce)) == 1
+    assert len(net.sent(Data)) == 1
+
+
+@pytest.mark.parametrize(
+    ("transfer", "expected"), [("oldest", [1, 2, 3, 4, 5]), ("newest", [5, 4, 3, 2, 1])]
+)
+def test_the_order_of_transfer(transfer, expected):
+    net = Net(make(0, Options(transfer=transfer)), make(1))
+    for _ in range(5):
+        net.give(0, "on_broadcast", b"")
+    net.link(0, 1)
+    net.settle()
+    assert [message.seq for frame in net.sent(Data) for message in frame.messages] == expected
+
+
+def test_a_data_frame_is_filled_up_to_its_limit():
+    size = message_bytes(Message((0, 1), (), bytes(100)))
+    net = Net(make(0, Options(transfer="oldest", frame_bytes_max=2 * size)), make(1))
+    for _ in range(5):
+        net.give(0, "on_broadcast", bytes(100))
+    net.link(0, 1)
+    net.settle()
+    assert [len(frame.messages) for frame in net.sent(Data)] == [2, 2, 1]
+
+
+def test_a_message_larger_than_a_frame_goes_alone():
+    net = Net(make(0, Options(frame_bytes_max=10)), make(1))
+    net.give(0, "on_broadcast", bytes(100))
+    net.link(0, 1)
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
+
+
+def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
+    net = Net(make(0, Options(capacity=1)), make(1), make(2))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"a")
+    net.settle()
+    net.link(0, 2)
+    net.link(1, 2)
+    announce = [f for f in net.frames if type(f[2]) is Announce]
+    for source, target, frame in announce:
+        net.frames.remove((source, target, frame))
+        net.give(target, "on_message", source, frame)
+    net.give(0, "on_broadcast", b"b")  # pushes the first one out of node 0
+    net.settle()
+    assert any((0, 1) in frame.gone for frame in net.sent(Data))
+    assert (2, (0, 1)) in net.delivered
+
+
+def test_full_caches_in_a_ring_come_to_rest():
+    options = Options(capacity=2)
+    net = Net(*(make(node, options) for node in range(4)))
+    for a, b in ((0, 1), (1, 2), (2, 3), (3, 0)):
+        net.link(a, b)
+    for node in range(4):
+        for _ in range(3):
+            net.give(node, "on_broadcast", b"")
+    for _ in range(2000):
+        if not net.frames:
+            break
+        source, target, frame = net.frames.pop(0)
+        net.give(target, "on_message", source, frame)
+    assert net.frames == []
+
+
+def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twice():
+    net = Net(make(0), make(1, Options(capacity=1), Barrier(1)), make(2))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"a")
+    net.settle()
+    net.link(0, 2)
+    net.settle()
+    net.give(1, "on_broadcast", b"b")  # evicts 0:1 at node 1
+    net.settle()
+    net.link(1, 2)
+    net.settle()
+    assert net.cores[1].counters.received == 2
+    assert net.delivered.count((1, (0, 1))) == 1
+
+
+def test_expired_messages_are_not_announced_and_not_sent():
+    lifetimes = Lifetimes(10, 10, skew_us=0)
+    net = Net(*(make(n, order=Unordered(n, lifetimes)) for n in range(2)))
+    net.give(0, "on_broadcast", b"a")
+    net.now_us = 9
+    assert len(net.cores[0].holds(9)) == 1
+    net.now_us = 10
+    net.link(0, 1)
+    assert net.frames == []
+    net.link(0, 1, up=False)
+    net.now_us = 9
+    net.link(0, 1)
+    net.now_us = 10
+    net.settle()
+    assert net.cores[1].counters.received == 0
+
+
+def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():
+    lifetimes = Lifetimes(10, 10, skew_us=0)
+    net = Net(*(make(n, order=Unordered(n, lifetimes)) for n in range(2)))
+    net.link(0, 1)
+    for now_us in range(1000):
+        net.now_us = now_us
+        net.give(0, "on_broadcast", b"")
+        net.settle()
+    for core in net.cores.values():
+        assert len(core._cache.entries) <= 64
+        assert all(len(link.theirs) <= 64 for link in core._links.values())
+        assert not core._asking
+
+
+def test_on_reliable_links_nothing_is_acknowledged_and_the_need_is_stated():
+    assert make(0).needs.reliable_links
+    assert not make(0, Options(retry_us=5)).needs.reliable_links
+
+
+@pytest.mark.parametrize("lost_kind", [Announce, Request, Data])
+def test_what_is_lost_is_repeated(lost_kind):
+    options = Options(retry_us=1000)
+    net = Net(make(0, options), make(1, options))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"a")
+    lost = 0
+    for _ in range(20):
+        while net.frames:
+            source, target, frame = net.frames.pop(0)
+            if type(frame) is lost_kind and lost < 2:
+                lost += 1
+                continue
+            net.give(target, "on_message", source, frame)
+        net.now_us += 1000
+        for node in (0, 1):
+            if net.cores[node]._retry_armed:
+                net.give(node, "on_timer", "retry")
+    assert lost == 2
+    assert (1, (0, 1)) in net.delivered
+    assert net.frames == []
+    assert not any(core._retry_armed for core in net.cores.values())
+
+
+def test_a_busy_link_is_not_taken_for_a_lossy_one():
+    options = Options(retry_us=1000, frame_bytes_max=1)
+    net = Net(make(0, options), make(1, options))
+    for _ in range(10):
+        net.give(0, "on_broadcast", b"")
+    net.link(0, 1)
+    while any(type(f[2]) is not Data for f in net.frames):
+        at = next(i for i, f in enumerate(net.frames) if type(f[2]) is not Data)
+        source, target, frame = net.frames.pop(at)
+        net.give(target, "on_message", source, frame)
+    requests = 0
+    while net.frames:  # one frame every 900 us, for nine times the retry time
+        net.now_us += 900
+        source, target, frame = net.frames.pop(0)
+        net.give(target, "on_message", source, frame)
+        net.give(1, "on_timer", "retry")
+        requests += sum(type(f[2]) is Request and bool(f[2].ids) for f in net.frames)
+    assert requests == 0
+    assert net.cores[1].counters.received == 10
+
+
+def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
+    alive = make(0, order=Barrier(0))
+    first, second = (alive.order.on_broadcast(0, b"", Outbox(), None) for _ in range(2))
+    again = make(1, order=Barrier(1))
+    out = Outbox()
+    again.restore(0, {"message": {second.id: second}}, out)
+    assert out.deliveries == []
+    again.on_link(0, 0, True, out)
+    out.clear()
+    again.on_message(0, 0, Data((first,)), out)
+    assert [message.id for message in out.deliveries] == [first.id, second.id]
+    assert again.holds(0) == {first.id, second.id}
+
+
+@given(st.data())
+def test_random_graphs_of_reliable_links_spread_everything_once(data):
+    """Every node receives every message exactly once, in whatever order frames arrive."""
+    nodes = data.draw(st.integers(2, 5))
+    net = Net(*(make(node) for node in range(nodes)))
+    edges = [(a, b) for a in range(nodes) for b in range(a) if data.draw(st.booleans())]
+    edges += [(node, node + 1) for node in range(nodes - 1) if (node + 1, node) not in edges]
+    todo = [("link", edge) for edge in edges]
+    todo += [("speak", data.draw(st.integers(0, nodes - 1))) for _ in range(4)]
+    todo = data.draw(st.permutations(todo))
+    while todo or net.frames:
+        if todo and (not net.frames or data.draw(st.booleans())):
+            kind, what = todo.pop()
+            if kind == "link":
+                net.link(*what)
+            else:
+                net.give(what, "on_broadcast", b"")
+        else:
+            at = data.draw(st.integers(0, len(net.frames) - 1))
+            source, target, frame = net.frames.pop(at)
+            net.history.append((source, target, frame))
+            net.give(target, "on_message", source, frame)
+    for core in net.cores.values():
+        assert len(core.holds(0)) == 4
+        assert core.counters.duplicate == 0
+    asked = Counter(
+        (source, id) for source, _, f in net.history if type(f) is Request for id in f.ids
+    )
+    assert all(count == 1 for count in asked.values())
+
+
+def test_frame_sizes_are_close_to_what_msgpack_writes():
+    import msgspec
+
+    ids = frozenset((node, 1_600_000_000_000_000 + node) for node in range(50))
+    message = Message((3, 1_600_000_000_000_000), tuple(sorted(ids))[:9], bytes(200))
+    for frame in (Announce(9, ids), Request(9, ids), Data((message,) * 5)):
+        wire = msgspec.msgpack.encode(frame)
+        assert abs(len(wire) - frame.size_bytes) / len(wire) < 0.1
+        assert msgspec.msgpack.decode(wire, type=Frame) == frame

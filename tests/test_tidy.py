@@ -1,0 +1,284 @@
+"""The house rules that a machine can check, and for each a sample that breaks it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
+
+import pytest
+
+REPO = Path(__file__).parent.parent
+PACKAGE = REPO / "src" / "beforehand"
+FOLDERS = (".ci", "benchmarks", "docs", "examples", "scenarios", "src", "tests")
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 50
+LINE_COLUMNS_MAX = 100
+
+# What each part of the package may import of ours: whole parts, or single modules of one.
+EVERYWHERE = ("errors", "units")
+MAY_IMPORT = {
+    "errors": (),
+    "units": ("errors",),
+    "core": ("core", *EVERYWHERE),
+    # `mix` is written once, for Python and Numba. Else kernels know arrays, not our types.
+    "kernels": ("kernels", "sim.streams"),
+    "mobility": ("mobility", "kernels", *EVERYWHERE),
+    # A world runs on a trace; how traces are read or made is not its business.
+    "sim": ("sim", "core", "kernels", "mobility.trace", *EVERYWHERE),
+    "runtime": ("runtime", "core", *EVERYWHERE),
+    "check": ("check", "core", "sim", "mobility.trace", *EVERYWHERE),
+    "pipeline": ("pipeline", "core", "sim", "kernels", "mobility", "check", *EVERYWHERE),
+    # Reads datasets: whatever wrote them, their columns are the contract.
+    "report": ("report", *EVERYWHERE),
+    "doctor": ("pipeline.java", *EVERYWHERE),
+    "__init__": ("core", "runtime", *EVERYWHERE),
+    "__main__": ("cli",),
+}
+MAY_IMPORT["cli"] = tuple(MAY_IMPORT.keys() - {"__init__", "__main__"})
+
+ENTRY_POINTS = ("__init__", "__main__", "cli")
+STANDALONE: tuple[str, ...] = ()
+"""Modules that only tests import, and are meant so."""
+
+MACHINE_PATH = re.compile(r"/(?:work|root|home|Users)/\w+")
+UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b")
+VAGUE = re.compile(r"(?:^|_)utils?(?:_|$)|helper|manager", re.IGNORECASE)
+GENERATED = re.compile(
+    r"\.(?:parquet|arrow|feather|crc|png|jpe?g|gif|webm|pdf|zip|t?gz|zst|db|sqlite|pyc|so|nb[ci])$"
+)
+
+
+def read_modules(package: Path) -> dict[str, str]:
+    """Source text by dotted name, without the name of the package itself."""
+    modules = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        name = parts if parts == ("__init__",) or parts[-1] != "__init__" else parts[:-1]
+        modules[".".join(name)] = path.read_text()
+    return modules
+
+
+def read_texts(suffixes: Iterable[str] | None = None) -> dict[str, str]:
+    """Every text file that we write, by path from the top of the repository."""
+    paths = [path for path in REPO.iterdir() if path.is_file()]
+    paths += [path for folder in FOLDERS for path in (REPO / folder).rglob("*") if path.is_file()]
+    texts = {}
+    for path in sorted(paths):
+        if "__pycache__" in path.parts or any(part.endswith(".egg-info") for part in path.parts):
+            continue
+        if suffixes is None or path.suffix in suffixes:
+            texts[str(path.relative_to(REPO))] = path.read_text(errors="replace")
+    return texts
+
+
+def our_imports(text: str, modules: Iterable[str]) -> set[str]:
+    """The modules of ours that a source imports, anywhere in it."""
+    known = {f"beforehand.{name}" for name in modules}
+    named = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # `from package import x`: x is a module or something in the package.
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            named |= {name if name in known else node.module for name in inner}
+    ours = {name.partition(".") for name in named}
+    return {rest or "__init__" for package, _, rest in ours if package == "beforehand"}
+
+
+def wrong_way(module: str, imports: Iterable[str]) -> list[str]:
+    part = module.partition(".")[0]
+    if part not in MAY_IMPORT:
+        return [f"{module}: say in MAY_IMPORT what `{part}` may import"]
+    allowed = MAY_IMPORT[part]
+    return [
+        f"{module} must not import {name}"
+        for name in sorted(imports)
+        if not any(name == there or name.startswith(f"{there}.") for there in allowed)
+    ]
+
+
+def dead_modules(imports: Mapping[str, Iterable[str]], packages: Iterable[str]) -> list[str]:
+    """Modules that no other module imports."""
+    alive = {name for module, names in imports.items() for name in names if name != module}
+    return sorted(set(imports) - alive - {*ENTRY_POINTS, *STANDALONE, *packages})
+
+
+def long_functions(text: str) -> list[str]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        f"{node.name}: {lines} lines"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, functions)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+
+
+def long_file(text: str) -> list[str]:
+    lines = text.count("\n")
+    return [f"{lines} lines"] if lines > FILE_LINES_MAX else []
+
+
+def long_lines(text: str) -> list[str]:
+    lines = enumerate(text.splitlines(), 1)
+    return [f"line {n}: {len(line)} columns" for n, line in lines if len(line) > LINE_COLUMNS_MAX]
+
+
+def machine_paths(text: str) -> list[str]:
+    return [match[0] for match in MACHINE_PATH.finditer(text)]
+
+
+def unfinished(text: str) -> list[str]:
+    return [match[0] for match in UNFINISHED.finditer(text)]
+
+
+def vague_names(path: str, text: str) -> list[str]:
+    """A file, class or function whose name says only that it is of use."""
+    named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    names = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, named)]
+    names += PurePath(path).with_suffix("").parts
+    return [name for name in names if VAGUE.search(name)]
+
+
+def generated(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if GENERATED.search(path)]
+
+
+MODULES = read_modules(PACKAGE)
+IMPORTS = {name: our_imports(text, MODULES) for name, text in MODULES.items()}
+PACKAGES = {".".join(p.parent.relative_to(PACKAGE).parts) for p in PACKAGE.rglob("__init__.py")}
+
+
+def expect_none(problems: Iterable[str]) -> None:
+    found = list(problems)
+    assert not found, "\n".join(["", *found])
+
+
+def test_imports_point_one_way():
+    expect_none(problem for name in MODULES for problem in wrong_way(name, IMPORTS[name]))
+
+
+def test_no_module_is_dead():
+    expect_none(f"nobody imports {name}" for name in dead_modules(IMPORTS, PACKAGES))
+
+
+@pytest.mark.parametrize("check", [long_file, long_functions])
+def test_the_package_comes_in_small_pieces(check):
+    expect_none(f"{name}: {found}" for name, text in MODULES.items() for found in check(text))
+
+
+@pytest.mark.parametrize("check", [long_lines, unfinished])
+def test_source_is_tidy(check):
+    sources = read_texts({".py"})
+    expect_none(f"{path}: {found}" for path, text in sources.items() for found in check(text))
+
+
+def test_names_say_what_things_are():
+    sources = read_texts({".py"})
+    expect_none(f"{path}: {n}" for path, text in sources.items() for n in vague_names(path, text))
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    texts = read_texts()
+    expect_none(f"{path}: {p}" for path, text in texts.items() for p in machine_paths(text))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.skipif(not (REPO / ".git").exists(), reason="not a git checkout")
+def test_what_can_be_generated_is_not_committed():
+    answer = subprocess.run(["git", "ls-files"], cwd=REPO, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    expect_none(generated(answer.stdout.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("module", "statement"),
+    [
+        ("core.base", "import beforehand.sim.engine"),
+        ("core.base", "from beforehand.sim import engine"),
+        ("core.base", "def f():\n    from beforehand.sim.engine import World"),
+        ("core.base", "from beforehand import sim"),
+        ("sim.engine", "from beforehand.pipeline import session"),
+        ("sim.engine", "from beforehand.mobility.gtfs import read_gtfs"),
+        ("runtime.node", "from beforehand.sim.streams import mix"),
+        ("kernels.heap", "from beforehand.sim import engine"),
+        ("kernels.heap", "from beforehand.core.base import Message"),
+        ("report.page", "from beforehand.core.base import Message"),
+        ("mobility.gtfs", "from beforehand.sim.engine import World"),
+        ("pipeline.jobs", "from beforehand.report.page import page"),
+        ("pipeline.jobs", "from beforehand.cli import main"),
+        ("__init__", "from beforehand.cli import main"),
+        ("errors", "from beforehand.units import parse_duration"),
+        ("newcomer.thing", ""),
+    ],
+)
+def test_an_import_the_wrong_way_is_caught(module, statement):
+    modules = ["sim", "sim.engine", "sim.streams", "cli", "pipeline.session"]
+    assert wrong_way(module, our_imports(statement, modules))
+
+
+@pytest.mark.parametrize(
+    ("module", "statement"),
+    [
+        ("core.base", "import msgspec\nfrom beforehand.errors import LocalError"),
+        ("kernels.heap", "from beforehand.sim import streams"),
+        ("kernels.heap", "from beforehand.sim.streams import mix"),
+        ("sim.engine", "from beforehand.core.base import Message"),
+        ("cli", "from beforehand.report.page import page"),
+        ("__main__", "from beforehand.cli import main"),
+        ("core.base", "import beforehandy.sim"),
+    ],
+)
+def test_an_import_the_right_way_is_not(module, statement):
+    modules = ["sim", "sim.streams"]
+    assert wrong_way(module, our_imports(statement, modules)) == []
+
+
+def test_a_dead_module_is_caught():
+    imports = {"cli": ["core.base"], "core": [], "core.base": [], "core.old": ["core.old"]}
+    assert dead_modules(imports, ["core"]) == ["core.old"]
+
+
+def test_modules_are_named_as_they_are_imported(tmp_path):
+    for name in ("__init__.py", "cli.py", "core/__init__.py", "core/base.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert list(read_modules(tmp_path)) == ["__init__", "cli", "core", "core.base"]
+
+
+@pytest.mark.parametrize(
+    ("check", "bad", "good"),
+    [
+        (long_file, "x\n" * 401, "x\n" * 400),
+        (long_functions, "def f():\n" + "    x\n" * 50, "def f():\n" + "    x\n" * 49),
+        (long_functions, "class C:\n async def f():\n" + "  x\n" * 50, "x\n" * 90),
+        (long_lines, "x" * 101, "x" * 100 + "\n" + "x" * 100),
+        (machine_paths, "open('/ho" + "me/ann/data.csv')", "https://example.org/homework/x"),
+        (machine_paths, "see /wo" + "rk/main", "the network/s"),
+        (unfinished, "# TO" + "DO: later", "mastodon"),
+        (unfinished, "# FIX" + "ME", "fixed"),
+        (generated, ["a/b.parquet"], ["a/b.py", "docs/delay.svg"]),
+        (generated, ["x.png"], ["reference/figure-3.csv"]),
+    ],
+)
+def test_each_rule_catches_its_sample(check, bad, good):
+    assert check(bad)
+    assert check(good) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/utils.py", ""),
+        ("src/core/help" + "ers/x.py", ""),
+        ("src/core/base.py", "class NodeManager: ..."),
+        ("src/core/base.py", "def parse_util(): ..."),
+    ],
+)
+def test_a_vague_name_is_caught(path, text):
+    assert vague_names(path, text)
+    assert vague_names("src/core/base.py", "class Node: ...") == []
