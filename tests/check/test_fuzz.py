@@ -57,12 +57,19 @@ def test_the_healed_phase_promises_something():
 
 def test_a_broken_protocol_is_caught_and_its_story_told(monkeypatch):
     monkeypatch.setattr(
-        Barrier, "on_receive", lambda self, now, messages, out: self._deliver(list(messages), out)
+        Barrier, "on_receive", lambda self, _, messages, out: self._deliver(list(messages), out)
     )
     outcome = next(o for o in (run_seed(seed, "causal") for seed in range(50)) if o.problems)
     assert outcome.replay == f"beforehand fuzz --protocol causal --replay {outcome.seed}"
     assert "delivers" in outcome.story
     assert len(outcome.story.splitlines()) < 20
+
+
+def test_neighbours_with_full_caches_come_to_rest(monkeypatch):
+    """These seeds went round for ever before evicted messages were left alone for a while."""
+    monkeypatch.setattr(fuzz, "EVENTS_MAX", 60_000)
+    for seed, protocol in ((71, "none"), (984, "causal")):
+        assert run_seed(seed, protocol).problems == ()
 
 
 def test_literal_deadlines_are_caught_by_the_swarm(monkeypatch):

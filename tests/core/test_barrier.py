@@ -55,6 +55,17 @@ def test_a_minimal_barrier_leaves_out_what_another_entry_reaches():
     assert speak(eve).past == (("bob", 1),)
 
 
+def test_a_minimal_barrier_keeps_what_is_newer_than_the_cover():
+    ann, bob, eve = (Barrier(name) for name in ("ann", "bob", "eve"))
+    first = speak(ann)
+    hear(bob, first)
+    answer = speak(bob)  # names only the first
+    second = speak(ann)
+    hear(eve, first, second)
+    hear(eve, answer)
+    assert set(speak(eve).past) == {("ann", 2), ("bob", 1)}
+
+
 def test_a_literal_barrier_names_everything_since_the_last_broadcast():
     ann, bob = Barrier("ann"), Barrier("bob")
     eve = Barrier("eve", literal_barriers=True)
@@ -63,6 +74,13 @@ def test_a_literal_barrier_names_everything_since_the_last_broadcast():
     answer = speak(bob)
     hear(eve, question, answer)
     assert set(speak(eve).past) == {("ann", 1), ("bob", 1)}
+
+
+def test_a_literal_barrier_is_emptied_by_the_own_broadcast():
+    ann, bob = Barrier("ann"), Barrier("bob", literal_barriers=True)
+    hear(bob, speak(ann))
+    speak(bob)
+    assert speak(bob).past == (("bob", 1),)
 
 
 def test_an_effect_waits_for_its_cause():
@@ -90,6 +108,16 @@ def test_a_message_that_comes_again_is_not_delivered_again():
     assert hear(bob, first) == [first.id]
     assert hear(bob, first) == []
     assert bob.counters.duplicate == 1
+
+
+def test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came():
+    ann, bob = Barrier("ann"), Barrier("bob")
+    first, second = speak(ann), speak(ann)
+    hear(bob, second, now_us=1)
+    hear(bob, second, now_us=2)
+    assert bob.counters.duplicate == 1
+    assert bob.explain(second.id) == Fate("waiting", (first.id,), 1)
+    assert hear(bob, first, now_us=3) == [first.id, second.id]
 
 
 def test_a_pending_message_that_is_evicted_is_dropped_and_may_return():

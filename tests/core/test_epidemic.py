@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import (
-    Announce,
-    Data,
-    Epidemic,
-    Frame,
-    Options,
-    Request,
-    message_bytes,
-)
+from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.unordered import Unordered
@@ -205,22 +198,6 @@ def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
     net.settle()
     assert any((0, 1) in frame.gone for frame in net.sent(Data))
     assert (2, (0, 1)) in net.delivered
-
-
-def test_full_caches_in_a_ring_come_to_rest():
-    options = Options(capacity=2)
-    net = Net(*(make(node, options) for node in range(4)))
-    for a, b in ((0, 1), (1, 2), (2, 3), (3, 0)):
-        net.link(a, b)
-    for node in range(4):
-        for _ in range(3):
-            net.give(node, "on_broadcast", b"")
-    for _ in range(2000):
-        if not net.frames:
-            break
-        source, target, frame = net.frames.pop(0)
-        net.give(target, "on_message", source, frame)
-    assert net.frames == []
 
 
 def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twice():

@@ -38,7 +38,7 @@ def run_swarm(
     protocols: Sequence[str],
     *,
     workers: int | None = None,
-    on_done: Callable[[int], object] = lambda count: None,
+    on_done: Callable[[int], object] | None = None,
 ) -> Swarm:
     """Every seed with every protocol. `on_done` hears how many runs were finished since."""
     started = time.perf_counter()
@@ -56,7 +56,8 @@ def run_swarm(
             swarm.cpu_s += cpu_s
             for outcome in outcomes:
                 _count(swarm, outcome)
-            on_done(len(outcomes))
+            if on_done is not None:
+                on_done(len(outcomes))
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
     swarm.wall_s = time.perf_counter() - started
     return swarm

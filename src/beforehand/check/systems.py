@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from beforehand.core.base import Counters, Message, MessageId
-from beforehand.core.epidemic import Epidemic, Frame
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.frames import Frame
 from beforehand.core.order import Order
 from beforehand.core.outbox import Outbox
 

@@ -1,4 +1,4 @@
-"""What the commands share: where output goes, tables, progress. Data on stdout, the rest on stderr."""
+"""What the commands share. Data goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

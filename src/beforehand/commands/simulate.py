@@ -15,7 +15,7 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, InputError
-from beforehand.units import format_duration, parse_duration
+from beforehand.units import format_duration, parse_distance, parse_duration
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -25,8 +25,11 @@ EXAMPLE = "beforehand simulate meetings.txt --protocol delta --lifetime 20m --se
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "simulate", "simulate one protocol over contacts", EXAMPLE)
-    parser.add_argument("contacts", nargs="?", type=Path, help="a contact list: `a b start end`")
+    parser = add_command(
+        commands, "simulate", "simulate one protocol over a mobility trace", EXAMPLE
+    )
+    parser.add_argument("input", nargs="?", type=Path, help="a mobility trace of any known format")
+    parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
     parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
@@ -109,15 +112,22 @@ def read_spec(args: argparse.Namespace) -> Spec:
 
 
 def read_trace(args: argparse.Namespace) -> Trace:
-    if args.example == (args.contacts is not None):
-        raise InputError("give a contact list, or `--example`", hint=EXAMPLE)
+    if args.example == (args.input is not None):
+        raise InputError("give a mobility trace, or `--example`", hint=EXAMPLE)
     if args.example:
         from beforehand.mobility import crowd
 
         return crowd.generate(args.seed, nodes_mean=400, hours=1)
-    from beforehand.mobility.contacts_list import read_contacts
+    from beforehand.mobility.positions import Positions
+    from beforehand.mobility.read import read
 
-    return read_contacts(args.contacts)
+    found = read(args.input)
+    if isinstance(found, Positions):
+        if args.range is None:
+            hint = "pass `--range 200m`: who is that close is in contact"
+            raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
+        return found.contacts_within(parse_distance(args.range, where="--range"))
+    return found
 
 
 def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:

@@ -23,61 +23,13 @@ import msgspec
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, Needs, NodeId
 from beforehand.core.cache import Cache, Eviction
+from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order, Rows
 from beforehand.core.outbox import Outbox
 from beforehand.errors import RemoteError
 
 ANNOUNCE_TIMER = "announce"
 RETRY_TIMER = "retry"
-NONE: frozenset[MessageId] = frozenset()
-FRAME_BYTES = 8
-ID_BYTES = 12
-
-
-class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
-    """I hold these. `number` is what an acknowledgement names."""
-
-    number: int
-    ids: frozenset[MessageId]
-
-    @property
-    def size_bytes(self) -> int:
-        return FRAME_BYTES + ID_BYTES * len(self.ids)
-
-
-class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
-    """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
-
-    heard: int
-    ids: frozenset[MessageId]
-
-    @property
-    def size_bytes(self) -> int:
-        return FRAME_BYTES + ID_BYTES * len(self.ids)
-
-
-class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
-    """What was asked for, and what of it is here no more."""
-
-    messages: tuple[Message, ...]
-    gone: frozenset[MessageId] = NONE
-
-    @property
-    def size_bytes(self) -> int:
-        return (
-            FRAME_BYTES
-            + ID_BYTES * len(self.gone)
-            + sum(message_bytes(message) for message in self.messages)
-        )
-
-
-Frame = Announce | Request | Data
-FRAME_TYPES = (Announce, Request, Data)
-
-
-def message_bytes(message: Message) -> int:
-    """What a message takes on the wire: its id, its barrier and its payload."""
-    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + 4
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -251,7 +203,7 @@ class Epidemic:
         gone = NONE
         if len(messages) < len(frame.ids):
             gone = frame.ids.difference([message.id for message in messages])
-        for batch in self._batches(messages):
+        for batch in batches(messages, self._options.frame_bytes_max):
             out.sends.append((source, Data(batch)))
         if gone:
             out.sends.append((source, Data((), gone)))
@@ -375,19 +327,6 @@ class Epidemic:
             if offered:
                 rest -= offered
                 self._ask(now_us, peer, link, frozenset(offered), out)
-
-    def _batches(self, messages: list[Message]) -> Iterable[tuple[Message, ...]]:
-        batch: list[Message] = []
-        room = self._options.frame_bytes_max
-        for message in messages:
-            room -= message_bytes(message)
-            if batch and room < 0:
-                yield tuple(batch)
-                batch = []
-                room = self._options.frame_bytes_max - message_bytes(message)
-            batch.append(message)
-        if batch:
-            yield tuple(batch)
 
     # ---- links that lose ------------------------------------------------------------------------
 

@@ -273,11 +273,13 @@ class ContactWorld:
                 self.gauges.append((self.now_us, node, gauge, value))
 
     def _skew_us(self) -> int:
-        ends = (self._trace.start_us, self._trace.end_us)
-        readings = [
-            [clock.read(t) - t for t in ends] for clock in [TRUE_CLOCK, *self._clocks.values()]
-        ]
-        return max(max(column) - min(column) for column in zip(*readings, strict=True))
+        """How far apart any two clocks are, at either end of the trace."""
+        clocks = [TRUE_CLOCK, *self._clocks.values()]
+        apart_us = 0
+        for t_us in (self._trace.start_us, self._trace.end_us):
+            readings = [clock.read(t_us) for clock in clocks]
+            apart_us = max(apart_us, max(readings) - min(readings))
+        return apart_us
 
 
 def _plan(trace: Trace, workload: Sequence[Broadcast]) -> list[tuple[int, int, int, int, int]]:

@@ -1,0 +1,144 @@
+"""From the calls of a trip and the shape of its road to a way in time and space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.mobility.gtfs_tables import StopTime
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Points that a vehicle passes in order, in seconds of the service day and metres."""
+
+    t_s: Floats
+    x: Floats
+    y: Floats
+
+
+class CallError(ValueError):
+    """What is wrong with one call of a trip, and the line in `stop_times.txt` that says so."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def place_stops(road: Floats, stops: Floats) -> Floats:
+    """How far along the road each stop is, in metres; never decreasing.
+
+    road, stops: shape (points, 2). The order is kept, and the sum of squared distances between
+    stops and their places is the least possible. So a road that passes a place twice is no trap, as
+    it is where each stop goes to the nearest place by itself.
+    """
+    starts, steps = road[:-1], np.diff(road, axis=0)
+    lengths = np.hypot(steps[:, 0], steps[:, 1])
+    along = np.concatenate([[0.0], np.cumsum(lengths)])
+    away = stops[:, None, :] - starts[None, :, :]
+    squares = np.where(lengths > 0, lengths**2, 1.0)
+    share = np.clip((away * steps).sum(axis=2) / squares, 0.0, 1.0)
+    cost = ((away - share[:, :, None] * steps) ** 2).sum(axis=2)
+    best, stays = cost.copy(), np.zeros(cost.shape, dtype=np.bool_)
+    for stop in range(1, len(stops)):
+        # From an earlier piece, or from the same one; there a step back costs what it takes to
+        # move the stop forward again.
+        back = np.maximum(share[stop - 1] - share[stop], 0.0) * lengths
+        same = best[stop - 1] + back**2
+        earlier = np.append(np.inf, np.minimum.accumulate(best[stop - 1])[:-1])
+        stays[stop] = same <= earlier
+        best[stop] += np.minimum(same, earlier)
+    piece = np.empty(len(stops), dtype=np.int64)
+    piece[-1] = np.argmin(best[-1])
+    for stop in range(len(stops) - 1, 0, -1):
+        at = piece[stop]
+        piece[stop - 1] = at if stays[stop, at] else np.argmin(best[stop - 1, :at])
+    rows = np.arange(len(stops))
+    placed: Floats = np.maximum.accumulate(along[piece] + share[rows, piece] * lengths[piece])
+    return placed
+
+
+def call_times(
+    calls: Sequence[StopTime], offsets: Floats, changes: dict[str, int]
+) -> tuple[Floats, Floats] | None:
+    """Arrival and departure of every call in seconds; None if the trip takes no time at all.
+
+    Empty times are filled in by distance between the calls that have one (`interpolated_time`). So
+    are those that say the same minute as the call before (`same_time`): nobody drives in no time.
+    """
+    known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
+    for i, j in pairwise(known):
+        if calls[j].arrival_s < calls[i].departure_s:
+            raise CallError("arrival before the departure from the stop before", calls[j].line)
+    for i in (0, -1):
+        if calls[i].arrival_s < 0:
+            raise CallError("the first and the last stop of a trip need a time", calls[i].line)
+    kept = _anchors(calls, known)
+    if len(kept) < 2:
+        return None
+    _count(changes, "interpolated_time", len(calls) - len(known))
+    _count(changes, "same_time", len(known) - len(kept))
+    arrival, departure = np.empty(len(calls)), np.empty(len(calls))
+    for i, j in pairwise(kept):
+        departure[i], arrival[j] = calls[i].departure_s, calls[j].arrival_s
+        between = slice(i + 1, j)
+        share = _shares(offsets[i : j + 1])[1:-1]
+        arrival[between] = departure[i] + (arrival[j] - departure[i]) * share
+        departure[between] = arrival[between]
+    arrival[0], departure[-1] = calls[0].departure_s, calls[-1].arrival_s
+    return arrival, departure
+
+
+def drive(road: Floats, offsets: Floats, arrival_s: Floats, departure_s: Floats) -> Way:
+    """The way along the road: constant speed from stop to stop, at rest while at one."""
+    steps = np.diff(road, axis=0)
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
+    at: list[Floats] = []
+    times: list[Floats] = []
+    for stop in range(len(offsets) - 1):
+        low, high = offsets[stop], offsets[stop + 1]
+        inner = along[(along > low) & (along < high)]
+        passed = np.concatenate([[low, low], inner])
+        share = (inner - low) / max(high - low, 1e-9)
+        leaves = departure_s[stop]
+        at.append(passed)
+        times.append(
+            np.concatenate(
+                [[arrival_s[stop], leaves], leaves + share * (arrival_s[stop + 1] - leaves)]
+            )
+        )
+    way_m = np.concatenate([*at, [offsets[-1]]])
+    t_s = np.concatenate([*times, [arrival_s[-1]]])
+    return Way(t_s, np.interp(way_m, along, road[:, 0]), np.interp(way_m, along, road[:, 1]))
+
+
+def _anchors(calls: Sequence[StopTime], known: Sequence[int]) -> list[int]:
+    """Calls whose time stands: each leaves later than the one before arrives."""
+    kept = [known[0]]
+    for i in known[1:-1]:
+        if calls[i].arrival_s > calls[kept[-1]].departure_s:
+            kept.append(i)
+    while len(kept) > 1 and calls[kept[-1]].departure_s >= calls[known[-1]].arrival_s:
+        kept.pop()
+    if calls[kept[-1]].departure_s < calls[known[-1]].arrival_s:
+        kept.append(known[-1])
+    return kept
+
+
+def _shares(offsets: Floats) -> Floats:
+    span = offsets[-1] - offsets[0]
+    if span <= 0:
+        return np.linspace(0.0, 1.0, len(offsets))
+    shares: Floats = (offsets - offsets[0]) / span
+    return shares
+
+
+def _count(changes: dict[str, int], kind: str, times: int) -> None:
+    if times:
+        changes[kind] = changes.get(kind, 0) + times

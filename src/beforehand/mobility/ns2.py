@@ -1,0 +1,158 @@
+"""ns-2 movement scripts, and the walkers of KTH, who come and go.
+
+ns-2: `$node_(3) set X_ 10.0` places a node, `$ns_ at 2.5 "$node_(3) setdest 40 60 1.5"` sends it
+off at a speed; other Tcl is skipped and counted. KTH's walkers (CRAWDAD kth/walkers) have one event
+per line: `time create id x y [z]`, `time setdest id x y [z] speed [arrival]`, `time destroy id`.
+
+A node goes straight to its destination and rests there. Without `create` it is there from time 0,
+without `destroy` until the last thing that happens in the file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from beforehand.errors import InputError
+from beforehand.kernels.contacts import Segments
+from beforehand.mobility import lines
+from beforehand.mobility.positions import Positions, make_positions
+
+NODE = r"\$\w+\((?P<node>[^)]+)\)"
+AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\")?"
+TCL = re.compile(AT + NODE + r"\s+(?P<verb>setdest|set\s+[XYZ]_)\s+(?P<rest>[^\"]*)\"?\s*;?\s*$")
+VERBS = ("create", "setdest", "destroy")
+
+Event = tuple[int, int, str, str, list[float]]  # time_us, line, verb, node, numbers
+Leg = tuple[int, float, float, int, float, float]  # t0_us, x0, y0, t1_us, x1, y1
+
+
+@dataclass
+class Walk:
+    """One node as its events unfold: where it is, where it goes, and the way so far."""
+
+    since_us: int
+    x: float = 0.0
+    y: float = 0.0
+    goal: tuple[int, float, float] | None = None  # arrival_us and place
+    there: bool = True
+    legs: list[Leg] = field(default_factory=list)
+
+    def advance(self, time_us: int) -> None:
+        """Go on to `time_us`: towards the goal, then rest."""
+        if self.goal is not None:
+            arrival_us, x, y = self.goal
+            if time_us >= arrival_us:
+                self._leg(arrival_us, x, y)
+                self.goal = None
+            else:
+                share = (time_us - self.since_us) / (arrival_us - self.since_us)
+                self._leg(time_us, self.x + (x - self.x) * share, self.y + (y - self.y) * share)
+        self._leg(time_us, self.x, self.y)
+
+    def _leg(self, time_us: int, x: float, y: float) -> None:
+        if time_us > self.since_us and self.there:
+            self.legs.append((self.since_us, self.x, self.y, time_us, x, y))
+        self.since_us, self.x, self.y = time_us, x, y
+
+
+def read_ns2(path: str | Path) -> Positions:
+    """The movement of the file, in metres as given."""
+    path = Path(path)
+    problems = lines.Problems(path)
+    changes: dict[str, int] = {}
+    events = _events(lines.read_text(path), problems, changes)
+    problems.check()
+    if not events:
+        raise InputError("no movement in the file", where=str(path), hint="is it the right file?")
+    events.sort(key=lambda event: event[0])  # stable: what the file says first happens first
+    walks: dict[str, Walk] = {}
+    for time_us, number, verb, name, numbers in events:
+        try:
+            _apply(walks, time_us, verb, name, numbers)
+        except ValueError as error:
+            problems.add(number, str(error), hint="check the order of the events of this node")
+    problems.check()
+    return _positions(walks, changes)
+
+
+def _events(text: str, problems: lines.Problems, changes: dict[str, int]) -> list[Event]:
+    events: list[Event] = []
+    for number, line in lines.numbered_lines(text):
+        fields = line.split()
+        try:
+            if len(fields) >= 3 and fields[1] in VERBS:
+                numbers = [lines.metres(value) for value in fields[3:]]
+                events.append((lines.seconds_us(fields[0]), number, fields[1], fields[2], numbers))
+            elif (match := TCL.search(line)) is not None:
+                time_us = lines.seconds_us(match["time"] or "0")
+                numbers = [lines.metres(value) for value in match["rest"].split()]
+                verb = match["verb"].split()[-1]
+                events.append((time_us, number, verb, match["node"].strip(), numbers))
+            elif "setdest" in line:
+                raise ValueError(f"not a movement: `{line}`")
+            else:
+                changes["skipped_line"] = changes.get("skipped_line", 0) + 1
+        except ValueError as error:
+            problems.add(number, str(error), hint="see the formats in docs/mobility.md")
+    return events
+
+
+def _apply(
+    walks: dict[str, Walk], time_us: int, verb: str, name: str, numbers: list[float]
+) -> None:
+    walk = walks.get(name)
+    if verb == "create":
+        if walk is not None and walk.there:
+            raise ValueError(f"node {name} is created twice")
+        if len(numbers) not in (2, 3):
+            raise ValueError("`create` needs x y, and perhaps z")
+        legs = walk.legs if walk is not None else []
+        walks[name] = Walk(time_us, numbers[0], numbers[1], legs=legs)
+        return
+    walk = walks.setdefault(name, Walk(0))
+    if not walk.there:
+        raise ValueError(f"node {name} moves after it was destroyed")
+    walk.advance(time_us)
+    if verb == "destroy":
+        walk.there, walk.goal = False, None
+    elif verb == "setdest":
+        walk.goal = _goal(walk, time_us, numbers)
+    elif len(numbers) != 1:
+        raise ValueError(f"`set {verb}` needs one number")
+    elif verb != "Z_":
+        setattr(walk, verb[0].lower(), numbers[0])
+
+
+def _goal(walk: Walk, time_us: int, numbers: list[float]) -> tuple[int, float, float] | None:
+    """Arrival and place of `x y speed`, `x y z speed` or `x y z speed arrival`."""
+    if len(numbers) not in (3, 4, 5):
+        raise ValueError("`setdest` needs x y speed")
+    x, y = numbers[:2]
+    speed = numbers[2] if len(numbers) == 3 else numbers[3]
+    if speed < 0:
+        raise ValueError(f"a speed below zero: {speed}")
+    way_m = math.hypot(x - walk.x, y - walk.y)
+    if len(numbers) == 5 and numbers[4] * 1e6 > time_us:
+        return round(numbers[4] * 1e6), x, y
+    if way_m == 0 or speed == 0:
+        return None  # ns-2 reads a speed of zero as: stay where you are
+    return time_us + round(way_m / speed * 1e6), x, y
+
+
+def _positions(walks: dict[str, Walk], changes: dict[str, int]) -> Positions:
+    arrivals = [walk.goal[0] for walk in walks.values() if walk.goal is not None]
+    end_us = max([walk.since_us for walk in walks.values()] + arrivals)
+    for walk in walks.values():
+        if walk.there:
+            walk.advance(end_us)
+    names = lines.natural_order(walks)
+    rows = [(i, *leg) for i, name in enumerate(names) for leg in walks[name].legs]
+    ints = np.array([(row[0], row[1], row[4]) for row in rows], dtype=np.int64).reshape(-1, 3)
+    places = np.array([row[2:4] + row[5:7] for row in rows], dtype=np.float64).reshape(-1, 4)
+    (node, t0_us, t1_us), (x0, y0, x1, y1) = ints.T, places.T
+    return make_positions(names, Segments(node, t0_us, x0, y0, t1_us, x1, y1), changes)

@@ -1,0 +1,120 @@
+"""Where everybody is: straight movement in time, from which contacts are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beforehand.kernels.contacts import Segments, find_contacts
+from beforehand.mobility.trace import Ints, Trace, make_trace
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Nodes 0..n-1 and their movement, one row per straight segment, in metres and microseconds.
+
+    A node goes from (x0, y0) at t0_us to (x1, y1) at t1_us; at rest both places are the same. The
+    segments of one node do not overlap in time, and t0_us < t1_us. A node is there exactly while it
+    has a segment: presence, (rows, 3) of node, up_us, down_us, is their union.
+    """
+
+    names: tuple[str, ...]
+    node: Ints
+    t0_us: Ints
+    x0: Floats
+    y0: Floats
+    t1_us: Ints
+    x1: Floats
+    y1: Floats
+    presence: Ints
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """What was mended to make the raw input clean: the kind of dirt, and how often."""
+
+    @property
+    def segments(self) -> Segments:
+        return Segments(self.node, self.t0_us, self.x0, self.y0, self.t1_us, self.x1, self.y1)
+
+    def contacts_within(self, range_m: float) -> Trace:
+        """Who is there when, and who is within `range_m` metres of whom when."""
+        return make_trace(
+            self.names, find_contacts(self.segments, range_m), self.presence, self.changes
+        )
+
+
+def make_positions(
+    names: Sequence[str], segments: Segments, changes: Mapping[str, int] | None = None
+) -> Positions:
+    """Positions from the segments of all nodes in any order; their sources must not overlap.
+
+    Segments without duration are dropped, and nodes that then have none: both are counted.
+    """
+    counts = dict(changes or {})
+    lasting = np.flatnonzero(segments.t0_us < segments.t1_us)
+    kept = segments.take(lasting[np.lexsort((segments.node[lasting], segments.t0_us[lasting]))])
+    present, node = np.unique(kept.node, return_inverse=True)
+    if len(present) < len(names):
+        counts["never_present"] = len(names) - len(present)
+    kept = kept._replace(node=node.astype(np.int64))
+    shown = tuple(names[i] for i in present.tolist())
+    return Positions(shown, *kept, _presence(kept), counts)
+
+
+def positions_of_points(
+    names: Sequence[str],
+    node: ArrayLike,
+    t_us: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    gap_us: int | None = None,
+    changes: Mapping[str, int] | None = None,
+) -> Positions:
+    """Positions from sightings of nodes at points, in any order; in between they go straight.
+
+    A node that is not seen for longer than `gap_us` is taken to be away. Of two sightings of one
+    node at one time the later row counts, and the other is counted as a `duplicate_position`.
+    """
+    counts = dict(changes or {})
+    rows = len(np.asarray(node))
+    segments, points = join_points(node, t_us, x, y)
+    if points < rows:
+        counts["duplicate_position"] = rows - points
+    if gap_us is not None:
+        segments = segments.take(np.flatnonzero(segments.t1_us - segments.t0_us <= gap_us))
+    return make_positions(names, segments, counts)
+
+
+def join_points(
+    node: ArrayLike, t_us: ArrayLike, x: ArrayLike, y: ArrayLike
+) -> tuple[Segments, int]:
+    """Segments from each point of a node to its next in time, and how many points they join.
+
+    Of points of one node at one time the last row counts.
+    """
+    nodes, times = np.asarray(node, np.int64), np.asarray(t_us, np.int64)
+    xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    order = np.lexsort((times, nodes))
+    nodes, times = nodes[order], times[order]
+    kept = np.append((nodes[1:] != nodes[:-1]) | (times[1:] != times[:-1]), True)[: len(nodes)]
+    nodes, times, xs, ys = nodes[kept], times[kept], xs[order][kept], ys[order][kept]
+    start = np.flatnonzero(nodes[1:] == nodes[:-1])
+    end = start + 1
+    columns = (nodes[start], times[start], xs[start], ys[start], times[end], xs[end], ys[end])
+    return Segments(*columns), len(nodes)
+
+
+def _presence(segments: Segments) -> Ints:
+    """The union of each node's segments: rows of node, up_us, down_us in order of time."""
+    order = np.lexsort((segments.t0_us, segments.node))
+    node, up_us, down_us = segments.node[order], segments.t0_us[order], segments.t1_us[order]
+    # Segments of one node do not overlap, so a stay ends where the next segment starts later.
+    starts = np.append(True, (node[1:] != node[:-1]) | (up_us[1:] > down_us[:-1]))[: len(node)]
+    first = np.flatnonzero(starts)
+    last = np.append(first[1:] - 1, len(node) - 1)[: len(first)]
+    rows = np.column_stack([node[first], up_us[first], down_us[last]])
+    return rows[np.lexsort((rows[:, 0], rows[:, 1]))]

@@ -1,0 +1,173 @@
+"""Read a mobility trace of any known format from a path.
+
+Without `format` the content decides, never the name. Looked at are the first lines of a text file
+that are neither empty nor a comment:
+
+    gtfs            a zip or a folder that holds `stop_times.txt`
+    ns2             `time create|setdest|destroy id ...`, or a Tcl line with `setdest` or `X_`
+    one-events      a line `time CONN ...`
+    csv             a header with `node`, `t` and `x`, `y` or `lon`, `lat`
+    one-movement    a line of 6 or 8 numbers, then lines `time id x y`
+    bonnmotion      lines of 3, 6, 9, ... numbers that start at time 0, one of them longer than 3
+    contacts        `a b start end ...` with start <= end, perhaps after a header
+    sociopatterns   `t i j` or `t i j class class`, t a number that does not decrease
+
+The first four have marks of their own. Of the others that one is taken which fits every line, or
+else the one that fits at least half of them: its reader then says which lines are wrong and why.
+When none fits or several do, the file is refused, and `format` must say what it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+
+from beforehand.errors import InputError
+from beforehand.mobility import csv, lines
+from beforehand.mobility.bonnmotion import read_bonnmotion
+from beforehand.mobility.contacts_list import is_header, read_contacts, split_fields
+from beforehand.mobility.gtfs import read_gtfs
+from beforehand.mobility.ns2 import VERBS, read_ns2
+from beforehand.mobility.one import read_one_events, read_one_movement
+from beforehand.mobility.positions import Positions
+from beforehand.mobility.sociopatterns import read_sociopatterns
+from beforehand.mobility.trace import Trace
+
+SAMPLE_LINES = 200
+
+READERS: dict[str, Callable[..., Positions | Trace]] = {
+    "gtfs": read_gtfs,
+    "ns2": read_ns2,
+    "one-events": read_one_events,
+    "one-movement": read_one_movement,
+    "bonnmotion": read_bonnmotion,
+    "contacts": read_contacts,
+    "sociopatterns": read_sociopatterns,
+    "csv": csv.read_csv,
+}
+
+
+def read(path: str | Path, format: str | None = None, **options: object) -> Positions | Trace:
+    """What the file says, as `Positions` where it has places and as `Trace` where it has contacts.
+
+    format: one of `READERS`; found from the content if not given. options: those of the reader.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError("no such file or folder", where=str(path), hint="check the path")
+    name = detect(path) if format is None else format
+    if name not in READERS:
+        raise InputError(f"no such format: `{name}`", hint=f"the formats are {_listed(READERS)}")
+    known = [p for p in inspect.signature(READERS[name]).parameters if p != "path"]
+    for option in options:
+        if option not in known:
+            hint = f"its options are {_listed(known)}" if known else "it has no options"
+            raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
+    return READERS[name](path, **options)
+
+
+def detect(path: Path) -> str:
+    """The one format that fits the content."""
+    if path.is_dir() or zipfile.is_zipfile(path):
+        return "gtfs"  # whose reader says what is missing if it is something else
+    text = lines.read_text(path)
+    sample = [line for _, line in islice(lines.numbered_lines(text), SAMPLE_LINES)]
+    if not sample:
+        raise InputError("nothing in the file but comments", where=str(path))
+    fitting = [name for name, is_marked in MARKS.items() if is_marked(sample)]
+    if not fitting:
+        shares = {name: share(sample) for name, share in SHARES.items()}
+        whole = [name for name, share in shares.items() if share == 1]
+        fitting = whole or [name for name, share in shares.items() if share >= 0.5]
+    if len(fitting) != 1:
+        problem = (
+            f"the file fits more than one format: {_listed(fitting)}"
+            if fitting
+            else f"the format is unknown; it starts with `{sample[0][:60]}`"
+        )
+        hint = f"pass `format`, one of {_listed(READERS)}"
+        raise InputError(problem, where=str(path), hint=hint)
+    return fitting[0]
+
+
+def _is_ns2(sample: Sequence[str]) -> bool:
+    fields = [line.split() for line in sample]
+    walkers = all(len(f) >= 3 and lines.is_number(f[0]) and f[1] in VERBS for f in fields)
+    return walkers or any(("setdest" in s or "X_" in s) and "$" in s for s in sample)
+
+
+def _is_one_events(sample: Sequence[str]) -> bool:
+    return any(line.split()[1:2] == ["CONN"] for line in sample)
+
+
+def _is_csv(sample: Sequence[str]) -> bool:
+    return csv.has_header(sample[0])
+
+
+MARKS: dict[str, Callable[[Sequence[str]], bool]] = {
+    "ns2": _is_ns2,
+    "one-events": _is_one_events,
+    "csv": _is_csv,
+}
+
+
+def _one_movement_share(sample: Sequence[str]) -> float:
+    header, *body = (line.split() for line in sample)
+    if len(header) not in (6, 8) or not _numbers(header):
+        return 0.0
+    return _share(len(row) in (4, 5) and _numbers([row[0], *row[2:4]]) for row in body)
+
+
+def _bonnmotion_share(sample: Sequence[str]) -> float:
+    rows = [line.split() for line in sample]
+    if all(len(row) == 3 for row in rows):
+        return 0.0
+    return _share(
+        len(row) % 3 == 0
+        and _numbers(row)
+        and float(row[0]) == 0
+        and all(float(a) <= float(b) for a, b in pairwise(row[::3]))
+        for row in rows
+    )
+
+
+def _contacts_share(sample: Sequence[str]) -> float:
+    rows = [split_fields(line) for line in sample]
+    body = rows[1:] if is_header(rows[0]) else rows
+    shaped = [row for row in body if len(row) >= 4 and _numbers(row[2:4])]
+    ordered = _share(float(row[2]) <= float(row[3]) for row in shaped)
+    # Contacts the wrong way round are still more like contacts than like anything else, and rows
+    # of different lengths are less so.
+    share = (1 + ordered) / 2 * len(shaped) / max(len(body), 1)
+    return share if len({len(row) for row in body}) == 1 else 0.9 * share
+
+
+def _sociopatterns_share(sample: Sequence[str]) -> float:
+    rows = [split_fields(line) for line in sample]
+    good = [row for row in rows if len(row) in (3, 5) and _numbers(row[:1])]
+    rising = _share(float(a[0]) <= float(b[0]) for a, b in pairwise(good)) if good[1:] else 1.0
+    return rising * len(good) / len(rows)
+
+
+SHARES: dict[str, Callable[[Sequence[str]], float]] = {
+    "one-movement": _one_movement_share,
+    "bonnmotion": _bonnmotion_share,
+    "contacts": _contacts_share,
+    "sociopatterns": _sociopatterns_share,
+}
+
+
+def _share(fits: Iterable[bool]) -> float:
+    answers = list(fits)
+    return sum(answers) / len(answers) if answers else 0.0
+
+
+def _numbers(fields: Sequence[str]) -> bool:
+    return all(lines.is_number(field) for field in fields)
+
+
+def _listed(names: Sequence[str] | dict[str, Callable[..., Positions | Trace]]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

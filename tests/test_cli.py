@@ -1,0 +1,150 @@
+"""The command line, as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+import beforehand
+from beforehand.cli import main
+
+CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
+
+
+@pytest.fixture
+def contacts(tmp_path):
+    path = tmp_path / "contacts.txt"
+    path.write_text(CONTACTS)
+    return path
+
+
+def test_simulate_prints_a_table(contacts, capsys):
+    assert main(["simulate", str(contacts), "--protocol", "delta", "--lifetime", "20m"]) == 0
+    shown = capsys.readouterr()
+    assert "deliveries" in shown.out
+    assert "reception to delivery" in shown.out
+    assert "transfer model: latency 2 ms" in shown.err
+
+
+def test_simulate_gives_json_and_writes_the_event_log(contacts, tmp_path, capsys):
+    events = tmp_path / "events.parquet"
+    assert main(["simulate", str(contacts), "--json", "--events", str(events)]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    table = pq.read_table(events)
+    assert table.column_names == ["run", "step", "t_us", "node", "kind", "origin", "seq", "value"]
+    kinds = table["kind"].to_pylist()
+    assert kinds.count("receive") == summary["receptions"] > 0
+    assert kinds.count("deliver") == summary["deliveries"]
+    assert table["step"].to_pylist() == list(range(len(table)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--protocol", "gossip"], "choose one of `causal`, `delta`, `vector`, `none`"),
+        (["--protocol", "delta"], "`delta` needs a lifetime"),
+        (["--protocol", "delta", "--lifetime", "0s"], "must be longer than zero"),
+        (["--protocol", "delta", "--lifetime", "20"], "write a number and a unit"),
+        (["--protocol", "causal", "--lifetime", "20m"], "has no message lifetimes"),
+        (["--loss", "0.1"], "need a retry time"),
+        (["--loss", "1.5", "--retry", "1s"], "`loss` must be in [0, 1)"),
+        (["--bandwidth", "fast"], "bytes per second"),
+        (["--capacity", "0"], "`capacity` must be positive"),
+        (["--events", "nowhere/at/all.parquet"], "no such folder"),
+    ],
+)
+def test_bad_input_is_refused_with_exit_code_2_and_a_hint(contacts, capsys, arguments, message):
+    assert main(["simulate", str(contacts), *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_a_contact_that_ends_before_it_starts_names_file_and_line(tmp_path, capsys):
+    path = tmp_path / "bad.txt"
+    path.write_text("a b 0 600\nb c 900 100\n")
+    assert main(["simulate", str(path)]) == 2
+    assert f"{path}:2" in capsys.readouterr().err
+
+
+def test_a_missing_file_and_a_missing_argument_are_told(tmp_path, capsys):
+    assert main(["simulate", str(tmp_path / "none.txt")]) == 2
+    assert "none.txt" in capsys.readouterr().err
+    assert main(["simulate"]) == 2
+    assert "--example" in capsys.readouterr().err
+
+
+def test_places_become_contacts_within_a_range(tmp_path, capsys):
+    path = tmp_path / "walk.csv"
+    path.write_text("node,t,x,y\na,0,0,0\na,600,0,0\nb,0,900,0\nb,600,0,0\n")
+    assert main(["simulate", str(path)]) == 2
+    assert "--range 200m" in capsys.readouterr().err
+    assert main(["simulate", str(path), "--range", "200m", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["receptions"] > 0
+
+
+def test_debug_shows_the_traceback(contacts):
+    with pytest.raises(beforehand.InputError):
+        main(["--debug", "simulate", str(contacts), "--protocol", "gossip"])
+
+
+def test_fuzz_replays_a_seed_and_counts_a_swarm(capsys):
+    assert main(["fuzz", "--replay", "3", "--protocol", "delta"]) == 0
+    assert "seed 3, delta: passed" in capsys.readouterr().out
+    assert main(["fuzz", "--seeds", "4", "--workers", "1", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["failures"] == []
+    assert {name: tally["runs"] for name, tally in report["tallies"].items()} == {
+        "causal": 4,
+        "delta": 4,
+        "vector": 4,
+    }
+
+
+def test_a_failing_seed_exits_1_and_prints_the_command_that_replays_it(capsys, monkeypatch):
+    from beforehand.check import fuzz
+    from beforehand.core.unordered import Unordered
+
+    monkeypatch.setattr(
+        fuzz, "make_order", lambda _, node, __, **options: Unordered(node, **options)
+    )
+    codes = [main(["fuzz", "--protocol", "causal", "--replay", str(seed)]) for seed in range(12)]
+    assert 1 in codes
+    shown = capsys.readouterr()
+    assert f"replay: beforehand fuzz --protocol causal --replay {codes.index(1)}" in shown.err
+    assert "causally follows it" in shown.out
+
+
+@pytest.mark.parametrize("arguments", [["--protocol", "gossip"], ["--seeds", "0"]])
+def test_fuzz_refuses_nonsense(arguments):
+    assert main(["fuzz", *arguments]) == 2
+
+
+def test_doctor_speaks_json(capsys):
+    code = main(["doctor", "--json"])
+    found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)}
+    assert found["python"]["state"] == "ok"
+    assert code == (3 if any(f["state"] == "missing" for f in found.values()) else 0)
+
+
+def test_version_and_help_are_quick_and_need_nothing_heavy():
+    code = (
+        "import sys; from beforehand.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'numba', 'pyarrow', 'pyspark', 'pandas', 'altair', 'rich'}\n"
+        "sys.exit(bool(heavy & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+    version = [sys.executable, "-m", "beforehand.cli", "--version"]
+    shown = subprocess.run(version, capture_output=True, text=True, check=True).stdout
+    assert shown == f"beforehand {beforehand.__version__}\n"
+
+
+def test_every_command_shows_an_example(capsys):
+    for command in ("simulate", "fuzz", "doctor"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert f"example:\n  beforehand {command}" in capsys.readouterr().out
