@@ -1,0 +1,262 @@
+"""An observer that puts the messages of others in causal order, or nearly so (OBS 3.2, 4).
+
+It gets a copy of every message with the sender's logical timestamp, holds it for a while, and
+delivers. How long it holds is a dial between order and delay. It never waits for a message, only
+for its clock: a lost message delays nothing.
+
+All five ways of the paper are one queue. A message is due at r + w (c + δ + ε), where w is the
+share of the full wait. Deliver After Partial Wait takes the queue in order of (due, timestamp).
+Check Before Delivery must not deliver m1 while the queue holds a smaller m2, and then gives m1
+the delivery time of m2: that is the queue in order of timestamp alone, whose head goes when due.
+So both look at the head and never search the queue. At w = 100 % the two orders coincide.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from beforehand.core.base import Counters, Fate, Message, MessageId, Needs, NodeId
+from beforehand.core.outbox import Outbox
+from beforehand.core.timestamp import Guarantees, Stamp, is_possible, order_key
+from beforehand.errors import LocalError, RemoteError
+
+TIMER = "deliver"
+FAULTS_KEPT = 1024
+
+
+class Dial(msgspec.Struct, frozen=True):
+    """How long to wait, and how much of the timestamp to use."""
+
+    wait_percent: int = 100
+    """The share of the wait that perfect causal order takes: the paper's c."""
+    checks_queue: bool = True
+    """Check Before Delivery, else Deliver After Partial Wait."""
+    elements: int | None = None
+    """Use only the first k elements of kn, and ask for no more; None for all ε + 1."""
+    uses_c: bool = True
+    """False: the physical clock alone."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.wait_percent <= 100 or (self.elements or 0) < 0:
+            raise LocalError(
+                f"no such dial: {self}", hint="wait 0 to 100 %, use 0 or more elements"
+            )
+
+
+PERFECT = Dial()
+
+
+def dapw(wait_percent: int) -> Dial:
+    """Deliver After Partial Wait."""
+    return Dial(wait_percent, checks_queue=False)
+
+
+def cbd(wait_percent: int, elements: int | None = None) -> Dial:
+    """Check Before Delivery, with the whole timestamp or its first k elements."""
+    return Dial(wait_percent, elements=elements)
+
+
+def dpc1(wait_percent: int) -> Dial:
+    """Check Before Delivery by physical clocks alone (OBS 6.5)."""
+    return Dial(wait_percent, elements=0, uses_c=False)
+
+
+def dpc2(wait_percent: int) -> Dial:
+    """Check Before Delivery by r and c, without kn (OBS 6.5)."""
+    return Dial(wait_percent, elements=0)
+
+
+def wait_ticks(c: int, dial: Dial, guarantees: Guarantees) -> int:
+    """From r to the due time, in whole ticks: a clock that only shows ticks rounds up."""
+    return -(-dial.wait_percent * (c + guarantees.delta + guarantees.epsilon) // 100)
+
+
+class Stamped(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The copy of a message that the observer gets."""
+
+    message: Message
+    process: int
+    """The sender's number among the processes: it breaks ties between timestamps."""
+    stamp: Stamp
+
+
+class Disorder(msgspec.Struct):
+    """What it could not order, by kind. All zero with the full wait while the guarantees hold."""
+
+    overtaken: int = 0
+    """Delivered after a message with a larger timestamp. At w < 100 % this is the price of the
+    dial; with all elements of kn it is also an upper bound of the messages delivered after one of
+    their effects, with fewer it sees only what those elements show."""
+    late: int = 0
+    """Received more than δ + ε after its r: the message took too long, or a clock is off."""
+    ahead: int = 0
+    """Knew a clock more than ε ahead of the observer's: taken as if it had been sent on receipt."""
+    impossible: int = 0
+    """c or kn outside its domain: taken as if it had been sent on receipt."""
+    starved: int = 0
+    """Held for longer than any message can be: the queue was corrupted. Delivered at once."""
+
+
+class Fault(NamedTuple):
+    """One message that was counted in `Disorder`."""
+
+    kind: Literal["overtaken", "late", "ahead", "impossible", "starved"]
+    message: MessageId
+    now_us: int
+
+
+class _Entry(NamedTuple):
+    """A place in the queue: `order` then `ticket` decide it, and tickets differ."""
+
+    order: tuple[int, ...]
+    ticket: int
+    due: int
+    received: int
+    key: tuple[int, ...]
+    message: Message
+
+
+class Observer:
+    """Deliver every message that was received, once, in the order that the dial allows.
+
+    With `PERFECT` and the guarantees kept: in causal order, and before the sender's clock passes
+    r + δ + 3ε. After any corruption of its memory, what was in the queue is out within 3 (δ + 2ε)
+    ticks, and what is received from then on is delivered as if nothing had happened.
+    """
+
+    def __init__(
+        self, node: NodeId, guarantees: Guarantees, dial: Dial = PERFECT, *, tick_us: int = 1
+    ) -> None:
+        self.node = node
+        self.guarantees = guarantees
+        self.dial = dial
+        self.elements = guarantees.elements_full if dial.elements is None else dial.elements
+        self.counters = Counters()
+        self.disorder = Disorder()
+        self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
+        """The latest faults, for the caller to look at or to empty."""
+        self._tick_us = tick_us
+        self._queue: list[_Entry] = []
+        self._pending: dict[MessageId, int] = {}  # received, in ticks
+        self._delivered: dict[MessageId, int] = {}  # when, in ticks; the last δ + 2ε only
+        self._front: tuple[int, ...] = ()  # the largest timestamp delivered so far
+        self._ticket = 0
+        self._now = 0
+        self._audit_at = 0
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(clocks_within_us=self.guarantees.epsilon * self._tick_us)
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
+    ) -> None:
+        raise LocalError("an observer sends nothing", where=f"observer {self.node}")
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Any]) -> None:
+        """Nothing to do: what is lost is never waited for."""
+
+    def on_message(self, now_us: int, source: NodeId, frame: Stamped, out: Outbox[Any]) -> None:
+        if len(frame.stamp.kn) < self.elements:
+            raise RemoteError(
+                f"a stamp of {len(frame.stamp.kn)} kn elements, the dial asks for {self.elements}",
+                where=f"observer {self.node}, message {frame.message.id}",
+                hint="send more elements, or turn the dial down",
+            )
+        now = now_us // self._tick_us
+        self._deliver_due(now, out)
+        if frame.message.id in self._pending or frame.message.id in self._delivered:
+            self.counters.duplicate += 1
+        else:
+            self.counters.received += 1
+            out.receives.append(frame.message)
+            self._admit(now, frame)
+            self._deliver_due(now, out)
+        self._set_timer(out)
+
+    def on_timer(self, now_us: int, name: str, out: Outbox[Any]) -> None:
+        self._deliver_due(now_us // self._tick_us, out)
+        self._set_timer(out)
+
+    def explain(self, message: MessageId) -> Fate:
+        if message in self._pending:
+            return Fate("waiting", since_us=self._pending[message] * self._tick_us)
+        return Fate("delivered" if message in self._delivered else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {"pending": len(self._pending), "remembered": len(self._delivered)}
+
+    def _admit(self, now: int, frame: Stamped) -> None:
+        stamp = self._believable(now, frame)
+        c = stamp.c if self.dial.uses_c else 0
+        due = stamp.r + wait_ticks(c, self.dial, self.guarantees)
+        key = order_key(Stamp(stamp.r, c, stamp.kn[: self.elements]), frame.process)
+        order = key if self.dial.checks_queue else (due, *key)
+        self._ticket += 1
+        self._pending[frame.message.id] = now
+        heapq.heappush(self._queue, _Entry(order, self._ticket, due, now, key, frame.message))
+
+    def _believable(self, now: int, frame: Stamped) -> Stamp:
+        """The stamp, or one that was reset: what cannot be true is not waited for (OBS 3.2)."""
+        stamp, guarantees = frame.stamp, self.guarantees
+        if is_possible(stamp, now, guarantees):
+            if stamp.r < now - guarantees.delta - guarantees.epsilon:
+                self._report("late", frame.message)
+            return stamp
+        is_ahead = stamp.high > now + guarantees.epsilon
+        self._report("ahead" if is_ahead else "impossible", frame.message)
+        return Stamp(now, 0, (0,) * len(stamp.kn))
+
+    def _deliver_due(self, now: int, out: Outbox[Any]) -> None:
+        self._now = now
+        if self._front and self._front[0] > now + self.guarantees.epsilon:
+            self._front = ()  # no clock is that far: ours was wrong, or our memory is
+        while self._queue and self._queue[0].due <= now:
+            self._deliver(heapq.heappop(self._queue), out)
+        if not now < self._audit_at <= now + self.guarantees.horizon:
+            self._audit(out)
+
+    def _audit(self, out: Outbox[Any]) -> None:
+        """Deliver what is held for too long; forget what was delivered too long ago to come again.
+
+        Once per horizon, so each message is looked at about once: a constant, not a search.
+        """
+        now, horizon = self._now, self.guarantees.horizon
+        self._audit_at = now + horizon
+        starved = [e for e in self._queue if not now - horizon <= e.received <= now]
+        self._queue = [e for e in self._queue if now - horizon <= e.received <= now]
+        heapq.heapify(self._queue)
+        for entry in sorted(starved, key=lambda e: e[:2]):
+            self._report("starved", entry.message)
+            self._deliver(entry, out)
+        self._delivered = {
+            id: when for id, when in self._delivered.items() if now - horizon <= when <= now
+        }
+
+    def _deliver(self, entry: _Entry, out: Outbox[Any]) -> None:
+        if entry.key < self._front:
+            self._report("overtaken", entry.message)
+        else:
+            self._front = entry.key
+        self._pending.pop(entry.message.id, None)
+        self._delivered[entry.message.id] = self._now
+        self.counters.delivered += 1
+        out.deliveries.append(entry.message)
+
+    def _report(
+        self,
+        kind: Literal["overtaken", "late", "ahead", "impossible", "starved"],
+        message: Message,
+    ) -> None:
+        setattr(self.disorder, kind, getattr(self.disorder, kind) + 1)
+        self.faults.append(Fault(kind, message.id, self._now * self._tick_us))
+
+    def _set_timer(self, out: Outbox[Any]) -> None:
+        if self._queue:
+            # Nothing is due later than a horizon from now, whatever a corrupted entry says.
+            due = min(self._queue[0].due, self._now + self.guarantees.horizon)
+            out.timers.append((TIMER, due * self._tick_us))

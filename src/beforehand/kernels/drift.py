@@ -1,0 +1,260 @@
+"""The compiled twin of `sim.drift.run_slowly`: processes with drifting clocks (OBS section 5).
+
+Rows 0 to n - 1 are the ordinary processes, row n is the observer. A copy of a message is kept in a
+list per (clock, slot): the clock is the one its delay is measured on, the slot the value of that
+clock, modulo δ + 1, at which it arrives. A list is emptied each time its clock reaches its value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.draws import compiled, mix, normal, unit
+
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+LOST = -1
+
+# The streams of a run, as places in `keys`.
+STEPS, TRAFFIC, DELAYS, TARGETS = 0, 1, 2, 3
+STREAMS = ("drift/steps", "drift/traffic", "drift/delays", "drift/targets")
+
+# The counters of a run, as places in `tally`.
+SENT, ARRIVED, IN_FLIGHT, FREE, LOST_COPIES, EVENTS_MAX, COUNTERS = 0, 1, 2, 3, 4, 5, 6
+
+
+class Network(NamedTuple):
+    """What the run is given: the numbers of OBS section 5."""
+
+    epsilon: int
+    delta: int
+    rate: float
+    mean: float
+    stdev: float
+    fan_out: int
+    counts_steps: bool
+    """Delays in steps of the simulation, not in ticks of the sender's clock."""
+
+
+class World(NamedTuple):
+    """Everything that changes."""
+
+    clock: Ints
+    high: Ints
+    kn: Ints
+    past: Ints
+    here: Ints
+    """Events of each process at its present clock value."""
+    first: Ints
+    last: Ints
+    following: Ints
+    copy_message: Ints
+    copy_target: Ints
+    tally: Ints
+    origin: Ints
+    seq: Ints
+    r: Ints
+    c: Ints
+    message_kn: Ints
+    message_past: Ints
+    arrival: Ints
+    """The observer's clock when it received the message; `LOST` if it never did."""
+    arrived: Ints
+    """Message numbers in order of arrival at the observer."""
+
+
+def new_world(processes: int, messages: int, network: Network) -> World:
+    """All clocks at 0; the start of a process counts as an event (OBS figure 1)."""
+
+    def zeros(*shape: int) -> Ints:
+        return np.zeros(shape, np.int64)
+
+    elements, slots = network.epsilon + 1, network.delta + 1
+    copies = processes * slots * (network.fan_out + 1)
+    kn = zeros(processes, elements)
+    kn[:, 0] = 1
+    return World(
+        clock=zeros(processes + 1),
+        high=zeros(processes),
+        kn=kn,
+        past=zeros(processes, processes),
+        here=zeros(processes) + 1,
+        first=zeros(processes, slots) - 1,
+        last=zeros(processes, slots) - 1,
+        following=np.append(np.arange(1, copies), -1),  # the free places, one after the other
+        copy_message=zeros(copies),
+        copy_target=zeros(copies),
+        tally=zeros(COUNTERS),
+        origin=zeros(messages),
+        seq=zeros(messages),
+        r=zeros(messages),
+        c=zeros(messages),
+        message_kn=zeros(messages, elements),
+        message_past=zeros(messages, processes),
+        arrival=zeros(messages) + LOST,
+        arrived=zeros(messages) + LOST,
+    )
+
+
+@compiled
+def delay_units(key: np.uint64, origin: int, seq: int, target: int, network: Network) -> int:
+    """How long one copy takes, 1 to δ whole units, or `LOST`.
+
+    A draw below 0 is drawn again, one above δ means that the message is lost (OBS section 5). A
+    clock shows whole units only: the copy is there when the clock has reached the drawn value.
+    """
+    key = mix(mix(mix(key, origin), seq), target)
+    attempt = 0
+    drawn = -1.0
+    while drawn < 0.0:
+        drawn = network.mean + network.stdev * normal(mix(key, attempt))
+        attempt += 1
+    return LOST if drawn > network.delta else max(1, math.ceil(drawn))
+
+
+@compiled
+def targets_of(key: np.uint64, origin: int, seq: int, processes: int, fan_out: int) -> Ints:
+    """The processes that a message goes to: `fan_out` of the others, in rising order."""
+    key = mix(mix(key, origin), seq)
+    others = np.arange(processes - 1)
+    for i in range(fan_out):  # the first steps of a Fisher-Yates shuffle
+        j = i + int(unit(mix(key, i)) * (processes - 1 - i))
+        others[i], others[j] = others[j], others[i]
+    chosen = np.sort(others[:fan_out])
+    return chosen + (chosen >= origin)
+
+
+@compiled
+def ticking_process(key: np.uint64, draw: int, processes: int) -> int:
+    """Who is picked by the given draw, the observer included."""
+    return int(unit(mix(key, draw)) * (processes + 1))
+
+
+@compiled
+def sends_now(key: np.uint64, process: int, tick: int, rate: float) -> bool:
+    return unit(mix(mix(key, process), tick)) < rate
+
+
+@compiled
+def run(world: World, keys: Keys, network: Network) -> None:
+    """Until all messages are sent and no copy is under way."""
+    clock, tally = world.clock, world.tally
+    processes, messages = world.high.shape[0], world.origin.shape[0]
+    draw = 0
+    step = 0
+    while tally[SENT] < messages or tally[IN_FLIGHT] > 0:
+        p = ticking_process(keys[STEPS], draw, processes)
+        draw += 1
+        if clock[p] + 1 - clock.min() > network.epsilon:
+            continue  # G1: another process is picked
+        clock[p] += 1
+        step += 1
+        if p < processes:
+            world.here[p] = 0
+        if network.counts_steps:
+            _arrive(world, 0, step)
+        elif p < processes:
+            _arrive(world, p, clock[p])
+        if p == processes or tally[SENT] == messages:
+            continue
+        if sends_now(keys[TRAFFIC], p, clock[p], network.rate):
+            _send(world, keys, network, p, step)
+
+
+@compiled
+def _arrive(world: World, measure: int, value: int) -> None:
+    """Hand over the copies that are due when clock `measure` reaches `value`."""
+    observer, tally = world.high.shape[0], world.tally
+    slot = value % world.first.shape[1]
+    copy = world.first[measure, slot]
+    world.first[measure, slot] = -1
+    while copy >= 0:
+        message, target = world.copy_message[copy], world.copy_target[copy]
+        if target == observer:
+            world.arrival[message] = world.clock[observer]
+            world.arrived[tally[ARRIVED]] = message
+            tally[ARRIVED] += 1
+        else:
+            _receive(world, target, message)
+        after = world.following[copy]
+        world.following[copy] = tally[FREE]
+        tally[FREE] = copy
+        tally[IN_FLIGHT] -= 1
+        copy = after
+
+
+@compiled
+def _send(world: World, keys: Keys, network: Network, p: int, step: int) -> None:
+    message = world.tally[SENT]
+    world.tally[SENT] += 1
+    _raise_to(world, p, world.clock[p])
+    _count(world, p)
+    world.past[p, p] += 1
+    seq = world.past[p, p]
+    world.origin[message] = p
+    world.seq[message] = seq
+    world.r[message] = world.clock[p]
+    world.c[message] = world.high[p] - world.clock[p]
+    world.message_kn[message] = world.kn[p]
+    world.message_past[message] = world.past[p]
+    measure, value = (0, step) if network.counts_steps else (p, world.clock[p])
+    processes = world.high.shape[0]
+    targets = targets_of(keys[TARGETS], p, seq, processes, network.fan_out)
+    for i in range(network.fan_out + 1):
+        target = targets[i] if i < network.fan_out else processes
+        delay = delay_units(keys[DELAYS], p, seq, target, network)
+        if delay == LOST:
+            world.tally[LOST_COPIES] += target < processes
+        else:
+            _put(world, measure, value + delay, message, target)
+
+
+@compiled
+def _put(world: World, measure: int, due: int, message: int, target: int) -> None:
+    slot = due % world.first.shape[1]
+    copy = world.tally[FREE]
+    world.tally[FREE] = world.following[copy]
+    world.copy_message[copy] = message
+    world.copy_target[copy] = target
+    world.following[copy] = -1
+    if world.first[measure, slot] < 0:
+        world.first[measure, slot] = copy
+    else:
+        world.following[world.last[measure, slot]] = copy
+    world.last[measure, slot] = copy
+    world.tally[IN_FLIGHT] += 1
+
+
+@compiled
+def _receive(world: World, p: int, message: int) -> None:
+    """OBS figure 1, on the first ε + 1 elements from the top: see `core.timestamp`."""
+    high = world.r[message] + world.c[message]
+    _raise_to(world, p, max(world.clock[p], high))
+    gap = world.high[p] - high
+    for i in range(gap, world.kn.shape[1]):
+        world.kn[p, i] = max(world.kn[p, i], world.message_kn[message, i - gap])
+    _count(world, p)
+    for origin in range(world.past.shape[1]):
+        world.past[p, origin] = max(world.past[p, origin], world.message_past[message, origin])
+
+
+@compiled
+def _raise_to(world: World, p: int, high: int) -> None:
+    gap = high - world.high[p]
+    if gap <= 0:
+        return
+    for i in range(world.kn.shape[1] - 1, -1, -1):
+        world.kn[p, i] = world.kn[p, i - gap] if i >= gap else 0
+    world.high[p] = high
+
+
+@compiled
+def _count(world: World, p: int) -> None:
+    world.kn[p, world.high[p] - world.clock[p]] += 1  # c <= ε by G1, so the element exists
+    world.here[p] += 1
+    world.tally[EVENTS_MAX] = max(world.tally[EVENTS_MAX], world.here[p])

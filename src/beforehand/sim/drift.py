@@ -1,0 +1,389 @@
+"""The world of OBS section 5: processes with drifting clocks, watched by an observer.
+
+At each step one of the n processes or the observer is picked and its clock moves by one tick,
+unless that would leave another clock more than ε behind (G1). A process that ticks sends with
+probability `rate`. A copy of a message takes at most δ, measured on the sender's clock, or is lost
+(G2). The paper leaves open how many others a message goes to, so `fan_out` is a parameter.
+
+`simulate` is the compiled run; `run_slowly` does the same with the protocol cores and is there to
+be read and compared. One run serves every dial of the observer, since the observer sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.core.base import Message
+from beforehand.core.observer import (
+    TIMER,
+    Dial,
+    Observer,
+    Stamped,
+    cbd,
+    dapw,
+    dpc1,
+    dpc2,
+)
+from beforehand.core.outbox import Outbox
+from beforehand.core.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
+from beforehand.errors import InputError, InputErrors
+from beforehand.kernels import drift as kernel
+from beforehand.kernels.reorder import FOREVER, Delivered, Rule, Stamps, empty_queue, reorder
+from beforehand.kernels.violations import count_violations
+from beforehand.sim.streams import stream_key
+
+Ints = NDArray[np.int64]
+Law = Literal["half", "quarter"]
+DelayClock = Literal["sender", "steps"]
+
+LAWS: dict[Law, tuple[float, float]] = {"half": (1 / 2, 1 / 4), "quarter": (1 / 4, 1 / 8)}
+"""Mean and standard deviation of the delay, as shares of δ."""
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: the paper's parameters, and what it leaves open."""
+
+    processes: int = 10
+    epsilon: int = 10
+    delta: int = 10
+    rate: float = 0.1
+    law: Law = "half"
+    fan_out: int | None = None
+    """How many others a message goes to; None for all."""
+    delay_clock: DelayClock = "sender"
+    """What a delay is counted in: ticks of the sender's clock, as G2 says, or steps of the
+    simulation. The latter also keeps G2, as a clock moves by at most one tick a step."""
+    messages: int = 10_000
+    seed: int = 1
+
+    def check(self) -> None:
+        """Refuse what cannot be run, all of it at once."""
+        others = self.processes - 1
+        problems = [
+            (self.processes < 2, f"{self.processes} processes", "at least 2"),
+            (self.epsilon < 1, f"ε = {self.epsilon}", "at least 1, or no clock may ever move"),
+            (self.delta < 1, f"δ = {self.delta}", "at least 1 tick"),
+            (not 0 < self.rate <= 1, f"rate {self.rate}", "above 0, at most 1"),
+            (self.law not in LAWS, f"law {self.law!r}", "half or quarter"),
+            (not 1 <= self.targets <= others, f"fan-out {self.fan_out}", f"1 to {others}"),
+            (self.messages < 1, f"{self.messages} messages", "at least 1"),
+        ]
+        errors = [
+            InputError(f"drift: cannot run with {what}", hint=f"choose {hint}")
+            for is_wrong, what, hint in problems
+            if is_wrong
+        ]
+        if errors:
+            raise InputErrors(errors)
+
+    @property
+    def targets(self) -> int:
+        return self.processes - 1 if self.fan_out is None else self.fan_out
+
+    @property
+    def guarantees(self) -> Guarantees:
+        # K, on the safe side: while one clock stands still, another takes at most 2ε + 1 values,
+        # so it had δ + 2ε + 1 ticks to send what arrives meanwhile. One own send, and the start.
+        arrivals = (self.processes - 1) * (self.delta + 2 * self.epsilon + 1)
+        return Guarantees(self.processes, self.epsilon, self.delta, arrivals + 2)
+
+    def network(self) -> kernel.Network:
+        mean, stdev = LAWS[self.law]
+        return kernel.Network(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rate=self.rate,
+            mean=mean * self.delta,
+            stdev=stdev * self.delta,
+            fan_out=self.targets,
+            counts_steps=self.delay_clock == "steps",
+        )
+
+    def keys(self) -> NDArray[np.uint64]:
+        return np.array([stream_key(self.seed, stream) for stream in kernel.STREAMS], np.uint64)
+
+
+class Run(NamedTuple):
+    """What one run gave, a row per message in order of sending."""
+
+    stamps: Stamps
+    seq: Ints
+    past: Ints
+    """The vector clock of each sending: the ground truth, never shown to an observer."""
+    arrival: Ints
+    """The observer's clock on arrival; -1 for a message that it never got."""
+    arrived: Ints
+    """Message numbers in order of their arrival at the observer."""
+    lost_copies: int
+    """Between processes."""
+    events_per_tick: int
+    """The most events that one process had at one value of its clock."""
+
+
+def simulate(spec: Drift) -> Run:
+    """The compiled run."""
+    spec.check()
+    world = kernel.new_world(spec.processes, spec.messages, spec.network())
+    kernel.run(world, spec.keys(), spec.network())
+    return Run(
+        Stamps(world.origin, world.r, world.c, world.message_kn),
+        world.seq,
+        world.message_past,
+        world.arrival,
+        world.arrived[: world.tally[kernel.ARRIVED]],
+        int(world.tally[kernel.LOST_COPIES]),
+        int(world.tally[kernel.EVENTS_MAX]),
+    )
+
+
+def rule_of(dial: Dial, guarantees: Guarantees) -> Rule:
+    """The dial for the ordering kernel."""
+    return Rule(
+        wait_percent=dial.wait_percent,
+        checks_queue=dial.checks_queue,
+        elements=guarantees.elements_full if dial.elements is None else dial.elements,
+        uses_c=dial.uses_c,
+        epsilon=guarantees.epsilon,
+        delta=guarantees.delta,
+        kn_max=guarantees.kn_max,
+    )
+
+
+def deliver(run: Run, spec: Drift, dial: Dial) -> Delivered:
+    """What an observer with this dial delivers, and when."""
+    at, rule = run.arrived, rule_of(dial, spec.guarantees)
+    stamps = Stamps(*(column[at] for column in run.stamps))
+    _, delivered, _ = reorder(empty_queue(rule), run.arrival[at], at, stamps, rule, FOREVER)
+    return delivered
+
+
+def run_slowly(spec: Drift, dials: Sequence[Dial]) -> tuple[Run, list[list[tuple[int, int]]]]:
+    """The same run with the protocol cores, and (message number, tick) as each dial delivers."""
+    spec.check()
+    world = _SlowWorld(spec, dials)
+    world.run()
+    messages = world.messages
+    stamps = Stamps(
+        np.array([message.origin for message, _, _ in messages]),
+        np.array([stamp.r for _, stamp, _ in messages]),
+        np.array([stamp.c for _, stamp, _ in messages]),
+        np.array([stamp.kn for _, stamp, _ in messages]),
+    )
+    run = Run(
+        stamps,
+        np.array([message.seq for message, _, _ in messages]),
+        np.array([past for _, _, past in messages]),
+        np.array([world.arrival.get(i, kernel.LOST) for i in range(len(messages))]),
+        np.array(list(world.arrival), dtype=np.int64),
+        world.lost_copies,
+        world.events_per_tick,
+    )
+    return run, world.deliveries
+
+
+class _SlowWorld:
+    def __init__(self, spec: Drift, dials: Sequence[Dial]) -> None:
+        self.spec, self.network = spec, spec.network()
+        self.steps, self.traffic, self.delays, self.targets = spec.keys()
+        guarantees, n = spec.guarantees, spec.processes
+        self.now = [0] * (n + 1)
+        self.clocks = [LogicalClock(p, guarantees) for p in range(n)]
+        self.past = [[0] * n for _ in range(n)]
+        self.here = [1] * n
+        self.observers = [Observer(n, guarantees, dial) for dial in dials]
+        self.under_way: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        self.messages: list[tuple[Message, Stamp, list[int]]] = []
+        self.arrival: dict[int, int] = {}
+        self.deliveries: list[list[tuple[int, int]]] = [[] for _ in dials]
+        self.lost_copies = self.events_per_tick = 0
+
+    def run(self) -> None:
+        spec, n = self.spec, self.spec.processes
+        draw = step = 0
+        while len(self.messages) < spec.messages or self.under_way:
+            p = kernel.ticking_process(self.steps, draw, n)
+            draw += 1
+            if self.now[p] + 1 - min(self.now) > spec.epsilon:
+                continue  # G1: another process is picked
+            self.now[p] += 1
+            step += 1
+            if p == n:
+                self._watch(None)
+            else:
+                self.here[p] = 0
+            measure = (0, step) if self.network.counts_steps else (p, self.now[p])
+            for message, target in self.under_way.pop(measure, ()):
+                self._receive(target, message)
+            may_send = p < n and len(self.messages) < spec.messages
+            if may_send and kernel.sends_now(self.traffic, p, self.now[p], spec.rate):
+                self._send(p, measure)
+        # The observer's clock goes on when nothing else happens.
+        for _ in range(2 * spec.guarantees.horizon):
+            self.now[n] += 1
+            self._watch(None)
+
+    def _send(self, p: int, measure: tuple[int, int]) -> None:
+        spec, n = self.spec, self.spec.processes
+        self.past[p][p] += 1
+        seq = self.past[p][p]
+        stamp = self.clocks[p].send(self.now[p])
+        self._count(p)
+        number = len(self.messages)
+        payload = number.to_bytes(4, "big")
+        self.messages.append((Message((p, seq), (), payload), stamp, list(self.past[p])))
+        for target in [*kernel.targets_of(self.targets, p, seq, n, spec.targets), n]:
+            delay = kernel.delay_units(self.delays, p, seq, target, self.network)
+            if delay != kernel.LOST:
+                self.under_way[measure[0], measure[1] + delay].append((number, target))
+            elif target < n:
+                self.lost_copies += 1
+
+    def _receive(self, target: int, number: int) -> None:
+        message, stamp, past = self.messages[number]
+        if target == self.spec.processes:
+            self.arrival[number] = self.now[target]
+            self._watch(Stamped(message, int(message.origin), stamp))
+        else:
+            self.clocks[target].receive(self.now[target], stamp)
+            self.past[target] = [max(pair) for pair in zip(self.past[target], past, strict=True)]
+            self._count(target)
+
+    def _count(self, p: int) -> None:
+        self.here[p] += 1
+        self.events_per_tick = max(self.events_per_tick, self.here[p])
+
+    def _watch(self, frame: Stamped | None) -> None:
+        """Give all observers a message, or the next tick of their clock."""
+        now = self.now[-1]
+        for observer, deliveries in zip(self.observers, self.deliveries, strict=True):
+            out: Outbox[Any] = Outbox()
+            if frame is None:
+                observer.on_timer(now, TIMER, out)
+            else:
+                observer.on_message(now, frame.process, frame, out)
+            deliveries += [(int.from_bytes(m.payload, "big"), now) for m in out.deliveries]
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One observer on one run: a row of the tables behind figures 2 to 7."""
+
+    processes: int
+    epsilon: int
+    delta: int
+    rate: float
+    law: Law
+    fan_out: int
+    delay_clock: DelayClock
+    messages: int
+    seed: int
+    observer: str
+    """dapw, cbd, dpc1 or dpc2; cbd-k uses the first k elements of kn."""
+    wait_percent: int
+    received: int
+    lost: int
+    """Messages that never reached the observer: their delay was above δ."""
+    backward: int
+    forward: int
+    violations_percent: float
+    """The paper's measure: the mean of the shares of messages in violation, either way."""
+    pairs: int
+    inverted: int
+    pairs_percent: float
+    overtaken: int
+    """What the observer itself could count: messages delivered behind a larger timestamp."""
+    wait_mean: float
+    """From r to the delivery on the observer's clock, in ticks."""
+    wait_share_max: float
+    """The longest wait as a share of δ + 2ε, the bound of the perfect observer."""
+    c_share_max: float
+    """The largest c as a share of ε."""
+    events_per_tick: int
+    """K of this run: the most events that one process had at one value of its clock."""
+    kn_share_max: float
+    """The largest element of kn as a share of K n."""
+    size_bytes: int
+    """A timestamp with the elements that this observer uses, K = 1 as in the paper."""
+
+
+def measure(spec: Drift, dials: Iterable[tuple[str, Dial]]) -> Iterator[Measure]:
+    """Simulate once, and watch the run with every dial."""
+    run = simulate(spec)
+    for name, dial in dials:
+        yield _measure(run, spec, name, dial)
+
+
+def _measure(run: Run, spec: Drift, name: str, dial: Dial) -> Measure:
+    delivered = deliver(run, spec, dial)
+    counts = count_violations(delivered.label, run.stamps.process, run.seq, run.past)
+    waits = delivered.tick - run.stamps.r[delivered.label]
+    published = Guarantees(spec.processes, spec.epsilon, spec.delta)
+    return Measure(
+        processes=spec.processes,
+        epsilon=spec.epsilon,
+        delta=spec.delta,
+        rate=spec.rate,
+        law=spec.law,
+        fan_out=spec.targets,
+        delay_clock=spec.delay_clock,
+        messages=spec.messages,
+        seed=spec.seed,
+        observer=name,
+        wait_percent=dial.wait_percent,
+        received=len(run.arrived),
+        lost=spec.messages - len(run.arrived),
+        backward=counts.backward,
+        forward=counts.forward,
+        violations_percent=counts.messages_percent,
+        pairs=counts.pairs,
+        inverted=counts.inverted,
+        pairs_percent=counts.pairs_percent,
+        overtaken=int(delivered.is_overtaken.sum()),
+        wait_mean=float(waits.mean()) if len(waits) else 0.0,
+        wait_share_max=float(waits.max(initial=0)) / spec.guarantees.horizon,
+        c_share_max=float(run.stamps.c.max()) / spec.epsilon,
+        events_per_tick=run.events_per_tick,
+        kn_share_max=float(run.stamps.kn.max()) / (run.events_per_tick * spec.processes),
+        size_bytes=StampCodec(published, elements=dial.elements).size_bytes,
+    )
+
+
+WAITS = (100, 80, 60, 40, 20, 0)
+PARTS = (1, 2, 3, 4, 6, 8)
+
+
+def figure_specs(
+    seeds: Sequence[int],
+    *,
+    messages: int = 10_000,
+    sends_to_all: bool = True,
+    delay_clock: DelayClock = "sender",
+) -> list[Drift]:
+    """The runs behind figures 2 to 7, each once although several figures share some."""
+    base = Drift(messages=messages, fan_out=None if sends_to_all else 1, delay_clock=delay_clock)
+    changes: list[dict[str, Any]] = [{}]
+    changes += [{"epsilon": epsilon} for epsilon in (5, 20, 30)]
+    changes += [{"delta": delta} for delta in (5, 20, 30)]
+    changes += [{"rate": rate} for rate in (0.5, 0.01)]
+    changes += [{"processes": processes} for processes in (5, 50)]
+    return [
+        msgspec.structs.replace(base, law=law, seed=seed, **change)
+        for change in changes
+        for law in LAWS
+        for seed in seeds
+    ]
+
+
+def figure_dials(spec: Drift) -> list[tuple[str, Dial]]:
+    """The observers that the figures show for this run."""
+    dials = [("dapw", dapw(wait)) for wait in WAITS] + [("cbd", cbd(wait)) for wait in WAITS]
+    if (spec.epsilon, spec.delta, spec.rate) == (10, 10, 0.1) and spec.processes in (10, 50):
+        dials += [("dpc1", dpc1(wait)) for wait in WAITS]
+        dials += [("dpc2", dpc2(wait)) for wait in WAITS]
+        dials += [(f"cbd-{k}", cbd(wait, k)) for k in PARTS for wait in WAITS]
+    return dials

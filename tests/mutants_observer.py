@@ -1,0 +1,146 @@
+"""Ways to break timestamps, observers and the drifting world, each with the test that must notice.
+
+Rows of name, file, text before, text after, and the pytest node that must fail; the text before
+occurs exactly once in its file.
+"""
+
+from __future__ import annotations
+
+TIMESTAMP = "src/beforehand/core/timestamp.py"
+OBSERVER = "src/beforehand/core/observer.py"
+REORDER = "src/beforehand/kernels/reorder.py"
+VIOLATIONS = "src/beforehand/kernels/violations.py"
+DRIFT = "src/beforehand/kernels/drift.py"
+CLAIMS = "src/beforehand/sim/observer_claims.py"
+STAMPS = "tests/core/test_timestamp.py"
+WORLD = "tests/core/test_observer_world.py"
+EYE = "tests/core/test_observer.py"
+
+MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
+    (
+        "ε elements are compared, as printed: too few where a message takes no time",
+        TIMESTAMP,
+        "return self.epsilon + 1",
+        "return self.epsilon",
+        f"{STAMPS}::test_a_message_that_takes_no_time_makes_c_equal_to_epsilon",
+    ),
+    (
+        "the clock is kept modulo ε + δ + 1, as printed",
+        TIMESTAMP,
+        "return self.delta + 2 * self.epsilon",
+        "return self.delta + self.epsilon",
+        f"{STAMPS}::test_the_published_modulus_confuses_two_clock_values_that_are_both_possible",
+    ),
+    (
+        "an event does not count itself",
+        TIMESTAMP,
+        "self._kn[c] += 1",
+        "self._kn[c] += 0",
+        f"{WORLD}::test_what_happened_before_is_less",
+    ),
+    (
+        "counts of a message are learnt at the wrong clock values",
+        TIMESTAMP,
+        "stamp.kn[i - gap]",
+        "stamp.kn[i]",
+        f"{WORLD}::test_stamps_are_those_of_the_printed_program",
+    ),
+    (
+        "an own value from the future is waited for",
+        TIMESTAMP,
+        "if self._high > now + self.guarantees.epsilon or not all(",
+        "if not all(",
+        f"{STAMPS}::test_a_value_from_the_future_is_reset_not_waited_for",
+    ),
+    (
+        "a received value from the future is believed",
+        TIMESTAMP,
+        "        and stamp.high <= now + guarantees.epsilon\n",
+        "",
+        f"{STAMPS}::test_a_stamp_that_cannot_be_true_is_not_believed",
+    ),
+    (
+        "the observer forgets that its own clock may be ε ahead",
+        OBSERVER,
+        "(c + guarantees.delta + guarantees.epsilon) // 100",
+        "(c + guarantees.delta) // 100",
+        f"{WORLD}::test_perfect_delivery_is_causal_complete_and_in_time",
+    ),
+    (
+        "the queue is not checked before delivery",
+        OBSERVER,
+        "order = key if self.dial.checks_queue else (due, *key)",
+        "order = (due, *key)",
+        f"{EYE}::test_checking_the_queue_gives_a_message_the_time_of_the_smaller_one",
+    ),
+    (
+        "a message with a clock far ahead is waited for",
+        OBSERVER,
+        "if is_possible(stamp, now, guarantees):",
+        "if stamp:",
+        f"{EYE}::test_a_message_with_a_clock_far_ahead_does_not_hold_up_the_others",
+    ),
+    (
+        "a corrupted queue is never looked through",
+        OBSERVER,
+        "if not now < self._audit_at <= now + self.guarantees.horizon:",
+        "if self._audit_at is None:",
+        f"{WORLD}::test_an_observer_recovers_from_any_state",
+    ),
+    (
+        "what is left of the queue is not made a heap again",
+        OBSERVER,
+        "        heapq.heapify(self._queue)\n",
+        "",
+        f"{EYE}::test_the_queue_is_in_order_again_after_a_corrupted_entry_left",
+    ),
+    (
+        "a duplicate is delivered again",
+        OBSERVER,
+        "if frame.message.id in self._pending or frame.message.id in self._delivered:",
+        "if frame.message.id in self._pending:",
+        f"{EYE}::test_a_duplicate_is_counted_and_not_delivered_again",
+    ),
+    (
+        "the kernel lets an arrival go before what was due at that tick",
+        REORDER,
+        "table[heap[0], DUE] <= limit",
+        "table[heap[0], DUE] < limit",
+        "tests/kernels/test_reorder.py::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+    ),
+    (
+        "each batch starts its tickets anew",
+        REORDER,
+        "rows[:, TICKET] = np.arange(len(r)) + queue.clock[1]",
+        "rows[:, TICKET] = np.arange(len(r))",
+        "tests/kernels/test_reorder.py::test_equal_timestamps_of_two_batches_keep_their_order",
+    ),
+    (
+        "a message is no violation if its direct effect went first",
+        VIOLATIONS,
+        "known[origin[m]] >= seq[m]",
+        "known[origin[m]] > seq[m]",
+        "tests/kernels/test_violations.py::test_counts_are_those_of_the_definition",
+    ),
+    (
+        "clocks drift apart by one tick more than promised",
+        DRIFT,
+        "clock[p] + 1 - clock.min() > network.epsilon",
+        "clock[p] - clock.min() > network.epsilon",
+        "tests/kernels/test_drift.py::test_a_run_keeps_both_guarantees",
+    ),
+    (
+        "a negative delay is taken as no delay",
+        DRIFT,
+        "while drawn < 0.0:",
+        "while attempt < 1:",
+        "tests/kernels/test_drift.py::test_delays_follow_the_law_of_the_paper",
+    ),
+    (
+        "a trend is judged by its ends",
+        CLAIMS,
+        "is_held = min(ups) >= 0",
+        "is_held = sum(ups) >= 0",
+        "tests/sim/test_observer_claims.py::test_a_trend_holds_step_by_step",
+    ),
+)
