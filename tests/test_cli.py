@@ -9,6 +9,8 @@ import pytest
 
 import beforehand
 from beforehand.cli import main
+from beforehand.mobility import crowd
+from beforehand.mobility.contacts_list import write_contacts
 
 CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
 
@@ -38,6 +40,27 @@ def test_simulate_gives_json_and_writes_the_event_log(contacts, tmp_path, capsys
     assert kinds.count("receive") == summary["receptions"] > 0
     assert kinds.count("deliver") == summary["deliveries"]
     assert table["step"].to_pylist() == list(range(len(table)))
+
+
+@pytest.fixture
+def meetings(tmp_path):
+    path = tmp_path / "meetings.txt"
+    write_contacts(crowd.generate(1, nodes_mean=60, hours=1), path)
+    return path
+
+
+def test_a_run_that_breaks_causal_order_exits_1(meetings, capsys):
+    arguments = ["simulate", str(meetings), "--protocol", "delta", "--lifetime", "2m"]
+    arguments += ["--skew", "30s", "--period", "20s", "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["violations"]["late"] == 0
+    assert main([*arguments, "--literal"]) == 1
+    assert json.loads(capsys.readouterr().out)["violations"]["late"] > 0
+
+
+def test_no_order_is_not_blamed_for_disorder(meetings, capsys):
+    assert main(["simulate", str(meetings), "--protocol", "none", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["violations"]["late"] > 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from beforehand.commands.console import (
     print_json,
     print_table,
 )
-from beforehand.errors import EXIT_VALID, InputError
+from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.units import format_duration, parse_distance, parse_duration
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ def run(args: argparse.Namespace) -> int:
     trace = read_trace(args)
 
     from beforehand.sim.log import event_table, write_events
+    from beforehand.sim.protocols import PROTOCOLS
     from beforehand.sim.run import run_one
-    from beforehand.sim.summary import summarise
+    from beforehand.sim.summary import count_violations, summarise
 
     result = run_one(trace, spec)
     if args.events is not None:
@@ -69,13 +70,15 @@ def run(args: argparse.Namespace) -> int:
         note(f"wrote {len(result.columns['t_us'])} events to {args.events}")
     summary = summarise(result.columns)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
+    summary["violations"] = count_violations(result.columns)
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
     else:
         _print_summary(trace, spec, summary)
-    return EXIT_VALID
+    is_broken = PROTOCOLS[spec.protocol].is_causal and any(summary["violations"].values())
+    return EXIT_VIOLATION if is_broken else EXIT_VALID
 
 
 def read_spec(args: argparse.Namespace) -> Spec:
@@ -142,6 +145,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         ("deliveries", f"{summary['deliveries']:,}"),
         ("delivery ratio", f"{100 * summary['delivery_ratio']:.2f} %"),
         ("expired undelivered", f"{summary['expired']:,}"),
+        ("causal violations", f"{sum(summary['violations'].values()):,}"),
         ("bytes sent", f"{summary['bytes']:,}"),
     ]
     print_table(title, ("events", "count"), counts)

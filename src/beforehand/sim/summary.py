@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.kernels.causality import KINDS as VIOLATIONS
+from beforehand.kernels.causality import find_violations, index_log
 from beforehand.sim.log import BROADCAST, DELIVER, DROP, EXPIRE, RECEIVE
 
 Ints = NDArray[np.int64]
@@ -41,6 +43,17 @@ def summarise(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         "latency_us": describe(latency_us),
         "age_us": describe(age_us),
     }
+
+
+def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Deliveries that are late, a second time, or of what nobody broadcast; exact."""
+    kind = columns["kind"]
+    kept = (kind == BROADCAST) | (kind == DELIVER)
+    rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
+    spoken = rows["kind"] == BROADCAST
+    history = index_log(rows["node"], spoken, rows["origin"], rows["seq"])
+    counts = np.bincount(find_violations(history).kind, minlength=len(VIOLATIONS)).tolist()
+    return dict(zip(VIOLATIONS, counts, strict=True))
 
 
 def describe(values: NDArray[Any]) -> dict[str, float]:

@@ -1,0 +1,240 @@
+"""Was everything delivered in causal order? From broadcasts and deliveries alone, exactly.
+
+What a node knows of one sender is a number: how many of its broadcasts, in the order in which it
+made them, lie in the causal past of what the node delivered. A broadcast carries what its sender
+knows, a delivery adds what the message carried, and a message that its node already knows of comes
+late. Senders do not look at each other, so a run is walked once for each block of senders, with the
+block as the inner dimension: one addition to a row of a cache-sized table per delivery.
+
+Sequence numbers are names here. They need not grow, nor must `origin` be the node that spoke.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.draws import compiled
+
+Ints = NDArray[np.int64]
+Small = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+LATE, TWICE, UNKNOWN = range(3)
+KINDS = ("late", "twice", "unknown")
+
+BLOCK_MAX = 64
+"""Senders at once: four cache lines of a node's knowledge, one after the other."""
+TABLE_BYTES_MAX = 1 << 26
+
+
+class History(NamedTuple):
+    """A run, one row per broadcast or delivery in the order in which they happened."""
+
+    node: Small
+    """Who broadcast or delivered, as an index into `nodes`."""
+    message: Small
+    """What; messages are numbered in the order of their broadcasts, -1 where there was none."""
+    spoken: Ints
+    """The row of each message's broadcast, rising."""
+    rank: Small
+    """Of each message among those of its sender: 1, 2, ..."""
+    nodes: Ints
+    """The number that each node has in the log."""
+
+    @property
+    def sender(self) -> Small:
+        return self.node[self.spoken]
+
+
+class Violations(NamedTuple):
+    """Deliveries that should not have been, in order of `row`."""
+
+    row: Ints
+    kind: NDArray[np.int8]
+    """LATE: after a message that causally follows it. TWICE: delivered before at the same node.
+    UNKNOWN: not broadcast by anybody so far."""
+
+
+class RepeatedBroadcast(ValueError):
+    """One (origin, seq) is broadcast in two rows, so that it does not name a message."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"rows {first} and {second} broadcast the same message")
+        self.first, self.second = first, second
+
+
+def index_log(
+    node: NDArray[Any], is_broadcast: Bools, origin: NDArray[Any], seq: NDArray[Any]
+) -> History:
+    """The history of a run from its broadcast and delivery rows, in the order of the run.
+
+    All of shape (rows,). Where `is_broadcast` is false, the row is a delivery.
+    """
+    spoken = np.flatnonzero(is_broadcast)
+    origins, seqs = np.unique(origin[spoken]), np.unique(seq[spoken])
+    # One number per (origin, seq), small even where seqs are deadlines in microseconds.
+    spoken_key, _ = _keys(origins, seqs, origin[spoken], seq[spoken])
+    order = np.argsort(spoken_key, kind="stable")
+    ordered = spoken_key[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(again):
+        first = again[np.argmin(spoken[order[again + 1]])]
+        raise RepeatedBroadcast(int(spoken[order[first]]), int(spoken[order[first + 1]]))
+    message = np.full(len(node), -1, np.int32)
+    if len(spoken):
+        key, is_named = _keys(origins, seqs, origin, seq)
+        at = np.minimum(np.searchsorted(ordered, key), len(ordered) - 1)
+        found = is_named & (ordered[at] == key)
+        message[found] = order[at[found]]
+    nodes, index = np.unique(node, return_inverse=True)
+    compact = index.astype(np.int32)
+    return History(compact, message, spoken, _ranks(compact[spoken]), nodes.astype(np.int64))
+
+
+def find_violations(history: History, low: int = 0, high: int | None = None) -> Violations:
+    """What is wrong with the deliveries of messages from the senders `low` to `high` (excluded).
+
+    Senders are indices into `history.nodes`; without bounds, all of them. A delivery of a message
+    that nobody had broadcast teaches its node nothing; it is counted where `low` is 0.
+    """
+    high = len(history.nodes) if high is None else high
+    sender = history.sender
+    known = history.message >= 0
+    rows = np.arange(len(history.node))
+    delivered = np.ones(len(rows), np.bool_)
+    delivered[history.spoken] = False
+    premature = delivered.copy()
+    premature[known] &= rows[known] < history.spoken[history.message[known]]
+    wrong = np.zeros(len(rows), np.bool_)
+    width = _block_width(len(history.nodes) + len(history.spoken))
+    for start in range(low, high, width):
+        _walk(history, sender, premature, start, min(start + width, high), wrong)
+    ours = np.zeros(len(rows), np.bool_)
+    ours[known] = (sender[history.message[known]] >= low) & (sender[history.message[known]] < high)
+    again = _repeated(history, np.flatnonzero(ours & delivered))
+    twice = again[~premature[again]]
+    wrong[twice] = True
+    kind = np.full(len(rows), LATE, np.int8)
+    kind[twice] = TWICE
+    if low == 0:
+        wrong |= premature
+        kind[premature] = UNKNOWN
+    found = np.flatnonzero(wrong)
+    return Violations(found, kind[found])
+
+
+class Spread(NamedTuple):
+    """How the knowledge of one message went through a run."""
+
+    message: int
+    learned: Ints
+    """Of each node: the first row that put the message into its causal past, -1 if none did."""
+    follows: Bools
+    """Of each message: whether its broadcast happened after that of this one."""
+
+
+def spread_of(history: History, message: int) -> Spread:
+    """Who came to know of `message` and when: one pass over the run from its broadcast on."""
+    learned = np.full(len(history.nodes), -1, np.int64)
+    follows = np.zeros(len(history.spoken), np.bool_)
+    _spread(history, message, learned, follows)
+    return Spread(message, learned, follows)
+
+
+def first_follower(history: History, spread: Spread, node: int, before: int) -> int:
+    """The first row, among those before row `before`, in which `node` delivers a message that
+    follows the one of `spread`; -1 where there is none. `node` is an index into `nodes`."""
+    rows = np.flatnonzero((history.node[:before] == node) & (history.message[:before] >= 0))
+    what = history.message[rows]
+    found = rows[spread.follows[what] & (history.spoken[what] < rows)]
+    return int(found[0]) if len(found) else -1
+
+
+def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
+    """The rows that lead from the broadcast of the message of `spread` to that of `follower`.
+
+    Broadcasts alternate with the deliveries by which the next sender came to know; where a sender
+    follows up on its own broadcast, there is none in between.
+    """
+    chain = [int(history.spoken[follower])]
+    while history.message[chain[-1]] != spread.message:
+        # The sender knew before it spoke, so this row is an earlier one: the walk ends.
+        learned = int(spread.learned[history.node[chain[-1]]])
+        speech = int(history.spoken[history.message[learned]])
+        chain += [speech] if speech == learned else [learned, speech]
+    return chain[::-1]
+
+
+def _keys(
+    origins: NDArray[Any], seqs: NDArray[Any], origin: NDArray[Any], seq: NDArray[Any]
+) -> tuple[Ints, Bools]:
+    """A number for each (origin, seq), and whether both parts are among those given first."""
+    if not len(origins):
+        return np.zeros(len(origin), np.int64), np.zeros(len(origin), np.bool_)
+    i = np.minimum(np.searchsorted(origins, origin), len(origins) - 1)
+    j = np.minimum(np.searchsorted(seqs, seq), len(seqs) - 1)
+    return i * len(seqs) + j, (origins[i] == origin) & (seqs[j] == seq)
+
+
+def _ranks(sender: Small) -> Small:
+    order = np.argsort(sender, kind="stable")
+    ordered = sender[order]
+    place = np.arange(len(sender))
+    starts = np.maximum.accumulate(np.where(np.diff(ordered, prepend=-1) != 0, place, 0))
+    ranks = np.empty(len(sender), np.int32)
+    ranks[order] = place - starts + 1
+    return ranks
+
+
+def _repeated(history: History, rows: Ints) -> Ints:
+    """Those rows at which a node delivers a message that it delivered in an earlier one."""
+    place = history.node[rows].astype(np.int64) * len(history.spoken) + history.message[rows]
+    order = np.argsort(place, kind="stable")
+    same = np.diff(place[order], prepend=-1) == 0
+    return np.sort(rows[order[same]])
+
+
+def _block_width(table_rows: int) -> int:
+    return max(1, min(BLOCK_MAX, TABLE_BYTES_MAX // (4 * max(1, table_rows))))
+
+
+@compiled
+def _walk(
+    history: History, sender: Small, premature: Bools, low: int, high: int, wrong: Bools
+) -> None:
+    """Mark the rows that deliver what their node knows of already: late, or a second time."""
+    width = high - low
+    know = np.zeros((len(history.nodes), width), np.int32)
+    carried = np.zeros((len(history.spoken), width), np.int32)
+    for row in range(len(history.node)):
+        what = history.message[row]
+        if what < 0 or premature[row]:
+            continue
+        mine, load = know[history.node[row]], carried[what]
+        own = sender[what] - low
+        if history.spoken[what] == row:
+            load[:] = mine
+            # A sender knows of its own broadcasts before it delivers them.
+            if 0 <= own < width:
+                load[own] = history.rank[what] - 1
+        else:
+            if 0 <= own < width:
+                wrong[row] = mine[own] >= history.rank[what]
+                mine[own] = max(mine[own], history.rank[what])
+            for i in range(width):
+                mine[i] = max(mine[i], load[i])
+
+
+@compiled
+def _spread(history: History, message: int, learned: Ints, follows: Bools) -> None:
+    for row in range(history.spoken[message], len(history.node)):
+        node, what = history.node[row], history.message[row]
+        if what < 0 or history.spoken[what] > row:
+            continue
+        if history.spoken[what] == row and what != message:
+            follows[what] = learned[node] >= 0
+        if learned[node] < 0 and (what == message or follows[what]):
+            learned[node] = row
