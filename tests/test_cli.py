@@ -50,8 +50,8 @@ def meetings(tmp_path):
 
 
 def test_a_run_that_breaks_causal_order_exits_1(meetings, capsys):
-    arguments = ["simulate", str(meetings), "--protocol", "delta", "--lifetime", "2m"]
-    arguments += ["--skew", "30s", "--period", "20s", "--json"]
+    arguments = ["simulate", str(meetings), "--protocol", "delta", "--lifetime", "5m"]
+    arguments += ["--skew", "200s", "--period", "30s", "--json"]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["violations"]["late"] == 0
     assert main([*arguments, "--literal"]) == 1
