@@ -12,8 +12,8 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constra
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-run: $(INSTALLED) ## set up, then one simulation: buses, Δ-causal broadcast, a lifetime of 20 minutes
-	$(BIN)/beforehand simulate --example --protocol delta --lifetime 20m --seed 7
+run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
+	$(BIN)/beforehand run scenarios/city-bus.toml
 
 # loadgroup: all tests that start Spark run in one worker and share one session.
 test: check ## set up, then every check and every test

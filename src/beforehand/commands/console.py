@@ -39,13 +39,18 @@ def print_json(value: object) -> None:
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(header_style="bold")
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="right" if index else "left")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    if title:
+        # Not the table's own title, which is wrapped at the width of the table.
+        console.print(Text(title, style="bold"))
+    console.print(table)
 
 
 def note(text: str) -> None:

@@ -1,0 +1,99 @@
+"""`beforehand run`: a scenario from mobility to report, on Spark."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note,
+    print_json,
+    print_table,
+)
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.units import format_duration
+
+EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
+EXIT_CODES = {"valid": EXIT_VALID, "invalid": EXIT_VIOLATION, "unknown": EXIT_UNKNOWN}
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "run", "run a scenario, from mobility to a report", EXAMPLE)
+    parser.add_argument("scenario", type=Path, help="a TOML file; see scenarios/")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: out/NAME-OF-THE-FILE")
+    parser.add_argument("--seeds", type=int, metavar="N", help="instead of the scenario's own")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
+    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
+    parser.add_argument("--no-report", action="store_true", help="leave out the page")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from beforehand.pipeline.jobs import run_scenario
+
+    out = args.out if args.out is not None else Path("out") / args.scenario.stem
+    summary = run_scenario(
+        args.scenario,
+        out,
+        seeds=args.seeds,
+        overrides=args.settings,
+        master=args.master,
+        remote=args.remote,
+        tell=note,
+    )
+    page = None
+    if not args.no_report:
+        from beforehand.report.page import write_report
+
+        note("report")
+        page = write_report(out)
+    if args.json:
+        print_json(
+            {
+                "scenario": summary.name,
+                "verdict": summary.state,
+                "computed": summary.computed,
+                "out": str(out),
+                "report": str(page) if page else None,
+                "runs": summary.runs,
+            }
+        )
+    else:
+        print_table(summary.title, HEADINGS, [_row(run) for run in summary.runs])
+        print(f"verdict: {summary.state}")
+        if page is not None:
+            print(f"report:  {page}")
+    return EXIT_CODES[summary.state]
+
+
+HEADINGS = (
+    "protocol",
+    "lifetime",
+    "seed",
+    "receptions",
+    "deliveries",
+    "ratio",
+    "delay",
+    "latency",
+    "verdict",
+)
+
+
+def _row(run: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        run["protocol"],
+        format_duration(run["lifetime_us"]) if run["lifetime_us"] else "none",
+        str(run["seed"]),
+        f"{run['receptions']:,}",
+        f"{run['deliveries']:,}",
+        f"{100 * run['delivery_ratio']:.2f} %",
+        format_duration(round(run["delay_us_avg"])),
+        format_duration(round(run["latency_us_avg"])),
+        run["verdict"],
+    )

@@ -1,0 +1,31 @@
+"""`beforehand status`: what of a run is there, and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from beforehand.commands.console import Commands, add_command, add_json, print_json, print_table
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID
+
+EXAMPLE = "beforehand status out/city-bus"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "status", "say how far a run has come", EXAMPLE)
+    parser.add_argument("directory", type=Path, help="the folder that `beforehand run` writes to")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from beforehand.pipeline.work import read_progress
+
+    stages = read_progress(args.directory)
+    if args.json:
+        print_json([asdict(stage) for stage in stages])
+    else:
+        rows = [(stage.stage, str(stage.there), str(stage.wanted)) for stage in stages]
+        print_table(str(args.directory), ("stage", "there", "wanted"), rows)
+    return EXIT_VALID if all(s.there == s.wanted for s in stages) else EXIT_UNKNOWN

@@ -1,0 +1,65 @@
+"""Stage `positions`: what the source of a scenario says, as a dataset.
+
+Where it has places, that is straight movement, from which the next stage makes contacts. Where it
+has contacts already, the dataset is the trace itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beforehand.mobility.trace import Ints, Trace
+from beforehand.pipeline.datasets import Dataset, write_table
+from beforehand.pipeline.schemas import CONTACTS, POSITIONS, PRESENCE, names_of, table_of
+from beforehand.pipeline.source import Source
+
+POSITIONS_FILE, CONTACTS_FILE = "positions.parquet", "contacts.parquet"
+PRESENCE_FILE = "presence.parquet"
+
+
+def make_positions(dataset: Dataset, source: Source, seed: int) -> None:
+    """Load the source and write it down."""
+    loaded = source.load(seed)
+    if isinstance(loaded, Trace):
+        write_trace(dataset, loaded)
+        return
+    write_table(dataset.file(POSITIONS_FILE), table_of(POSITIONS, loaded.segments))
+    _write_presence(dataset, loaded.names, loaded.presence)
+    dataset.commit(rows=len(loaded.node), nodes=len(loaded.names), changes=dict(loaded.changes))
+
+
+def write_trace(dataset: Dataset, trace: Trace) -> None:
+    """The whole trace, committed."""
+    write_table(dataset.file(CONTACTS_FILE), table_of(CONTACTS, trace.contacts.T))
+    _write_presence(dataset, trace.names, trace.presence)
+    rows = len(trace.contacts)
+    dataset.commit(rows=rows, nodes=trace.nodes_count, changes=dict(trace.changes))
+
+
+def read_trace(dataset: Dataset) -> Trace:
+    """What `write_trace` wrote."""
+    names, presence = read_presence(dataset)
+    contacts = _matrix(pq.read_table(dataset.file(CONTACTS_FILE)), names_of(CONTACTS))
+    return Trace(names, presence, contacts, dataset.manifest()["changes"])
+
+
+def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:
+    """The names of the nodes, and rows of node, up_us, down_us."""
+    table = pq.read_table(dataset.file(PRESENCE_FILE))
+    presence = _matrix(table, ["node", "up_us", "down_us"])
+    # Every node is there at some time, else it would not be one.
+    names = dict(zip(presence[:, 0].tolist(), table["name"].to_pylist(), strict=True))
+    return tuple(str(names[node]) for node in range(len(names))), presence
+
+
+def _write_presence(dataset: Dataset, names: tuple[str, ...], presence: Ints) -> None:
+    node, up_us, down_us = presence.T
+    shown = [names[i] for i in node.tolist()]
+    write_table(dataset.file(PRESENCE_FILE), table_of(PRESENCE, (node, shown, up_us, down_us)))
+
+
+def _matrix(table: pa.Table, names: list[str]) -> Ints:
+    columns = [table[name].to_numpy().astype(np.int64) for name in names]
+    return np.ascontiguousarray(np.column_stack(columns))

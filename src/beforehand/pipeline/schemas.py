@@ -1,0 +1,81 @@
+"""The columns of every dataset, as Spark writes them down. Times are microseconds.
+
+The event log and the gauges are those of the simulator, whoever writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+}
+
+POSITIONS = "node bigint, t0_us bigint, x0 double, y0 double, t1_us bigint, x1 double, y1 double"
+CONTACTS = "a bigint, b bigint, up_us bigint, down_us bigint"
+PRESENCE = "node bigint, name string, up_us bigint, down_us bigint"
+
+EVENTS = (
+    "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint,"
+    " value bigint"
+)
+GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
+
+PLAN = (
+    "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
+    " spec string"
+)
+SIMULATED = "run string, rows bigint, cpu_s double"
+"""What a simulation task returns; the events stay where it wrote them."""
+
+VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
+JUDGED = "run string, low int, late bigint, twice bigint, unknown bigint"
+"""What a verifier task returns, for the senders from `low` on."""
+
+MEASURES = ("delay", "latency", "age")
+"""delay: broadcast to reception. latency: reception to delivery. age: their sum."""
+SPREADS = ("min", "max", "avg", "stdev")
+
+RUNS = (
+    "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
+    " broadcasts bigint, receptions bigint, deliveries bigint, expired bigint, dropped bigint,"
+    " delivery_ratio double, "
+    + ", ".join(f"{measure}_us_{spread} double" for measure in MEASURES for spread in SPREADS)
+    + ", past_entries_avg double, frames bigint, bytes bigint, verdict string, violations bigint,"
+    " cpu_s double, transfer_model string"
+)
+FACTS = (
+    "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
+    " frames bigint, bytes bigint, verdict string, violations bigint, cpu_s double,"
+    " transfer_model string"
+)
+"""What is known of a run without its events."""
+QUANTILES = "run string, metric string, share double, value_us bigint"
+SCATTER = "run string, delay_us bigint, latency_us bigint"
+
+RUNS_FILE, QUANTILES_FILE, SCATTER_FILE = "runs.parquet", "quantiles.parquet", "scatter.parquet"
+METRIC_FILES = (RUNS_FILE, QUANTILES_FILE, SCATTER_FILE)
+GAUGES_FILE = "gauges.parquet"
+
+
+def names_of(columns: str) -> list[str]:
+    """The names of the columns, in order."""
+    return [column.split()[0] for column in columns.split(",")]
+
+
+def table_of(columns: str, values: Iterable[Any]) -> pa.Table:
+    """One array, list or tuple per column, in order; also when they are empty or hold None."""
+    schema = pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, columns.split(","))])
+    arrays = [pa.array(v, field.type) for v, field in zip(values, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def table_of_rows(columns: str, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """The same from tuples."""
+    return table_of(columns, zip(*rows, strict=True) if rows else [()] * len(names_of(columns)))

@@ -1,0 +1,43 @@
+"""In which line of a TOML file each key stands. The parser of the standard library does not say."""
+
+from __future__ import annotations
+
+import re
+
+KeyPath = tuple[str | int, ...]
+
+HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
+KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=")
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """Line numbers from 1 by path: `("network", "latency")`, `("protocols", 0, "name")`.
+
+    Tables have an entry too. Inside of inline tables and of strings that go over several lines
+    nothing is told apart; a key there has the line of what it is in.
+    """
+    lines: dict[KeyPath, int] = {}
+    sizes: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := HEADER.fullmatch(line):
+            table = _path(header[2])
+            if header[1] == "[[":
+                sizes[table] = sizes.get(table, 0) + 1
+                lines.setdefault(table, number)
+                table = (*table, sizes[table] - 1)
+            lines.setdefault(table, number)
+        elif key := KEY.match(line):
+            lines.setdefault((*table, *_path(key[1])), number)
+    return lines
+
+
+def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of the key, or of the nearest table around it that has one."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path)
+
+
+def _path(dotted: str) -> KeyPath:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))

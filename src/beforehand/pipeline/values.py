@@ -1,0 +1,117 @@
+"""What may stand behind a key of a scenario: each kind of value, read or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from beforehand.errors import InputError
+from beforehand.units import parse_distance, parse_duration
+
+Parse = Callable[[object], object]
+"""The value as the simulator takes it, or an `InputError`."""
+
+BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(B|kB|MB|GB)")
+SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`"
+RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"not a text: `{value}`", hint='write it in quotes: `"like this"`')
+    return value
+
+
+def plain_name(value: object) -> str:
+    """Fit to be part of a path on any system."""
+    if not NAME.fullmatch(text(value)):
+        raise InputError(
+            f"not a plain name: `{value}`", hint="use small letters, digits, `-`, `.` and `_`"
+        )
+    return text(value)
+
+
+def duration(value: object) -> int:
+    return parse_duration(_with_unit(value, "20s"))
+
+
+def positive_duration(value: object) -> int:
+    return parse_duration(_with_unit(value, "20s"), positive=True)
+
+
+def distance(value: object) -> float:
+    metres = parse_distance(_with_unit(value, "200m"))
+    if not metres:
+        raise InputError(f"must be longer than zero: `{value}`", hint="write for example `200m`")
+    return metres
+
+
+def size(value: object) -> int:
+    match = SIZE.fullmatch(_with_unit(value, "200B").strip())
+    if match is None:
+        raise InputError(f"not a size: `{value}`", hint=SIZE_HINT)
+    total = Fraction(match[1]) * BYTES[match[2]]
+    if total.denominator != 1:
+        raise InputError(f"not a whole number of bytes: `{value}`", hint=SIZE_HINT)
+    return int(total)
+
+
+def rate(value: object) -> int | None:
+    """Bytes per second; None is endless."""
+    shown = _with_unit(value, "1MB/s").strip()
+    if shown == "endless":
+        return None
+    if not shown.endswith("/s"):
+        raise InputError(f"not a bandwidth: `{value}`", hint=RATE_HINT)
+    per_s = size(shown.removesuffix("/s"))
+    if not per_s:
+        raise InputError(f"nothing would ever arrive: `{value}`", hint=RATE_HINT)
+    return per_s
+
+
+def share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise InputError(f"not a share: `{value}`", hint="write a number from 0 to below 1")
+    return float(value)
+
+
+def whole(least: int) -> Parse:
+    """A whole number from `least` on."""
+
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"not a whole number from {least} on: `{value}`")
+        return value
+
+    return parse
+
+
+def number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"not a number: `{value}`", hint="write it without quotes and units")
+    return value
+
+
+def switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"neither `true` nor `false`: `{value}`")
+    return value
+
+
+def one_of(*choices: str) -> Parse:
+    def parse(value: object) -> str:
+        if value not in choices:
+            listed = ", ".join(f"`{choice}`" for choice in choices)
+            raise InputError(f"no such choice: `{value}`", hint=f"choose one of {listed}")
+        return str(value)
+
+    return parse
+
+
+def _with_unit(value: object, example: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"a number without a unit: `{value}`", hint=f'write it as `"{example}"`')
+    return value

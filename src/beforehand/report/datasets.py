@@ -1,0 +1,102 @@
+"""What a finished run left on disk. The columns are the contract, whoever wrote them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from beforehand.errors import InputError
+
+STATISTICS = ("min", "max", "avg", "stdev")
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "runs": (
+        *("run", "protocol", "lifetime_us", "seed", "nodes", "contacts"),
+        *("broadcasts", "receptions", "deliveries", "expired", "dropped", "delivery_ratio"),
+        *(f"{name}_us_{kind}" for name in ("delay", "latency", "age") for kind in STATISTICS),
+        *("past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
+        "transfer_model",
+    ),
+    "trace": (
+        *("nodes", "max_at_once", *(f"activity_{kind}" for kind in STATISTICS)),
+        *("contacts", *(f"duration_{kind}" for kind in STATISTICS)),
+    ),
+    "quantiles": ("run", "metric", "share", "value_us"),
+    "scatter": ("run", "delay_us", "latency_us"),
+    "presence": ("node", "name", "up_us", "down_us"),
+    "gauges": ("run", "t_us", "node", "gauge", "value"),
+}
+HINT = "give the folder that `beforehand run` wrote"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What was asked for."""
+
+    name: str
+    title: str
+    paper: str | None
+    """Key of the published figures, where the scenario is a published one."""
+    parameters: Mapping[str, Any]
+    changes: Mapping[str, int]
+    """What cleaning the mobility trace mended, and how often."""
+    versions: Mapping[str, str]
+
+
+def read_scenario(directory: Path) -> Scenario:
+    path = directory / "scenario.json"
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise InputError("no scenario.json here", where=str(directory), hint=HINT) from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
+    return Scenario(
+        name=str(found["name"]),
+        title=str(found.get("title") or found["name"]),
+        paper=found.get("paper"),
+        parameters=found.get("parameters") or {},
+        changes=found.get("changes") or {},
+        versions=found.get("versions") or {},
+    )
+
+
+def read_runs(directory: Path) -> list[dict[str, Any]]:
+    """The rows of `runs`; there is no report without any."""
+    rows: list[dict[str, Any]] = []
+    if table := read_table(directory, "runs"):
+        rows = table.to_pylist()
+    if not rows:
+        raise InputError("no runs to report", where=str(directory), hint=HINT)
+    return rows
+
+
+def read_frame(directory: Path, name: str, **where: Sequence[Any]) -> pd.DataFrame:
+    """The rows whose columns hold one of the given values; empty where nothing was recorded."""
+    table = read_table(directory, name, where)
+    return pd.DataFrame(columns=list(COLUMNS[name])) if table is None else table.to_pandas()
+
+
+def read_table(
+    directory: Path, name: str, where: Mapping[str, Sequence[Any]] | None = None
+) -> pa.Table | None:
+    """One dataset, a file or a folder of files; None where it was not recorded."""
+    path = directory / f"{name}.parquet"
+    if not path.exists():
+        return None
+    names = pq.ParquetDataset(path).schema.names
+    if missing := [column for column in COLUMNS[name] if column not in names]:
+        raise InputError(f"`{name}` has no column {', '.join(missing)}", where=str(path), hint=HINT)
+    wanted = [pc.field(column).isin(list(values)) for column, values in (where or {}).items()]
+    chosen = functools.reduce(operator.and_, wanted) if wanted else None
+    return pq.read_table(path, columns=list(COLUMNS[name]), filters=chosen)

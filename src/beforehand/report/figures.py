@@ -1,0 +1,189 @@
+"""The charts. Each takes a small table and gives a chart: no reading, no sums, no saving.
+
+Sizes and colours of text are left out: the page is as wide as its screen, light or dark, and a
+picture for print is neither. `export` adds what each needs.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from beforehand.report.content import Chart
+from beforehand.report.notation import HOUR_US, MINUTE_US, SECOND_US
+
+# Told apart on white and on near-black, by most colour-blind readers too: neighbours differ in
+# lightness as well as in hue.
+PALETTE = ["#3f7fd0", "#23a494", "#86b83a", "#dfa612", "#e0702c", "#c2448e", "#8667c7", "#8a8f98"]
+
+STEPS_US = [
+    *(step * 1_000 for step in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(step * SECOND_US for step in (1, 2, 5, 10, 20, 30)),
+    *(step * MINUTE_US for step in (1, 2, 5, 10, 20, 30)),
+    *(step * HOUR_US for step in (1, 2, 4, 6, 12, 24)),
+]
+UNITS = {"h": HOUR_US, "min": MINUTE_US, "s": SECOND_US}
+
+
+def presence_chart(table: pd.DataFrame) -> Chart:
+    """Who is there when: one line per node, in the order of their coming (node, name, row, ...)."""
+    chart: alt.Chart = (
+        alt.Chart(table)
+        .mark_rule(strokeWidth=max(1.0, 3 - len(table) / 100), color=PALETTE[0])
+        .encode(
+            x=_clock_x("up_us", table["up_us"].min(), table["down_us"].max()),
+            x2="down_us:Q",
+            y=alt.Y("row:Q", title="Nodes", scale=alt.Scale(reverse=True, nice=False)).axis(
+                labels=False, ticks=False, grid=False
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="Node"),
+                alt.Tooltip("from:N", title="From"),
+                alt.Tooltip("until:N", title="Until"),
+            ],
+        )
+        .transform_calculate(
+            **{"from": clock_text("datum.up_us"), "until": clock_text("datum.down_us")},
+        )
+    )
+    return chart
+
+
+def scatter_chart(table: pd.DataFrame) -> Chart:
+    """Latency of each delivery against the delay of its message (delay_us, latency_us)."""
+    chart: alt.Chart = (
+        alt.Chart(table)
+        .mark_circle(size=18, opacity=0.6, color=PALETTE[0])
+        .encode(
+            x=_duration_x("delay_us", "Transmission delay", table["delay_us"].max()),
+            y=_duration_y("latency_us", "Delivery latency", table["latency_us"].max()),
+            tooltip=[
+                alt.Tooltip("delay:N", title="Delay"),
+                alt.Tooltip("latency:N", title="Latency"),
+            ],
+        )
+        .transform_calculate(
+            delay=duration_text("datum.delay_us"), latency=duration_text("datum.latency_us")
+        )
+    )
+    return chart
+
+
+def cdf_chart(table: pd.DataFrame, *, title: str, cut_us: int) -> Chart:
+    """Share of the messages below each value, a line per lifetime, published points on top.
+
+    table: lifetime, origin (ours or published), value_us, share; cut_us: where the axis ends.
+    """
+    order = list(dict.fromkeys(table["lifetime"]))
+    chosen = alt.selection_point(fields=["lifetime"], bind="legend")
+    base = (
+        alt.Chart(table)
+        .transform_calculate(below=duration_text("datum.value_us"))
+        .encode(
+            x=_duration_x("value_us", title, cut_us),
+            y=alt.Y("share:Q", title="Share of the messages", scale=alt.Scale(domain=[0, 1])).axis(
+                format="%"
+            ),
+            color=alt.Color("lifetime:N", title="Lifetime", sort=order).scale(
+                domain=order, range=PALETTE
+            ),
+            opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
+            tooltip=[
+                alt.Tooltip("lifetime:N", title="Lifetime"),
+                alt.Tooltip("share:Q", title="Share", format=".1%"),
+                alt.Tooltip("below:N", title="Below"),
+                alt.Tooltip("origin:N", title="From"),
+            ],
+        )
+    )
+    line = base.mark_line(clip=True, strokeWidth=2).transform_filter("datum.origin == 'ours'")
+    said = base.mark_point(clip=True, size=70, strokeWidth=2, shape="diamond").transform_filter(
+        "datum.origin == 'published'"
+    )
+    # Large and unseen: a finger does not hit a line of two pixels.
+    touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
+    return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
+
+
+def registry_chart(table: pd.DataFrame) -> Chart:
+    """Sizes of one node's registries over time (t_us, registry, value)."""
+    order = list(dict.fromkeys(table["registry"]))
+    chosen = alt.selection_point(fields=["registry"], bind="legend")
+    chart: alt.Chart = (
+        alt.Chart(table)
+        .mark_line(interpolate="step-after", strokeWidth=1.5)
+        .encode(
+            x=_clock_x("t_us", table["t_us"].min(), table["t_us"].max()),
+            y=alt.Y("value:Q", title="Entries", scale=alt.Scale(zero=True)),
+            color=alt.Color("registry:N", title=None, sort=order).scale(
+                domain=order, range=[PALETTE[4], PALETTE[0], PALETTE[2]]
+            ),
+            opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
+            tooltip=[
+                alt.Tooltip("registry:N", title="Registry"),
+                alt.Tooltip("at:N", title="At"),
+                alt.Tooltip("value:Q", title="Entries"),
+            ],
+        )
+        .add_params(chosen)
+        .transform_calculate(at=clock_text("datum.t_us"))
+    )
+    return chart
+
+
+def ticks(low_us: float, high_us: float, count: int = 8) -> list[int]:
+    """At most about `count` round instants or durations within the range."""
+    if high_us - low_us < STEPS_US[0]:
+        return []  # below a millisecond the chart chooses for itself
+    step = next((s for s in STEPS_US if (high_us - low_us) / s <= count), STEPS_US[-1])
+    first = -(-int(low_us) // step) * step
+    return list(range(first, int(high_us) + 1, step))
+
+
+def _clock_x(field: str, low_us: float, high_us: float) -> alt.X:
+    axis = _axis(low_us, high_us, clock_text("datum.value"))
+    scale = alt.Scale(domain=[low_us, high_us], nice=False)
+    return alt.X(f"{field}:Q", title="Time (hh:mm)", scale=scale, axis=axis)
+
+
+def _duration_x(field: str, name: str, high_us: float) -> alt.X:
+    high_us = high_us or SECOND_US  # nothing but zeros still needs an axis
+    unit, axis = _duration_axis(high_us)
+    scale = alt.Scale(domain=[0, high_us], nice=False)
+    return alt.X(f"{field}:Q", title=f"{name} ({unit})", scale=scale, axis=axis)
+
+
+def _duration_y(field: str, name: str, high_us: float) -> alt.Y:
+    high_us = high_us or SECOND_US  # nothing but zeros still needs an axis
+    unit, axis = _duration_axis(high_us)
+    scale = alt.Scale(domain=[0, high_us], nice=False)
+    return alt.Y(f"{field}:Q", title=f"{name} ({unit})", scale=scale, axis=axis)
+
+
+def _duration_axis(high_us: float) -> tuple[str, alt.Axis]:
+    """The unit, and an axis labelled in it."""
+    unit = next((unit for unit, us in UNITS.items() if high_us >= 3 * us), "s")
+    return unit, _axis(0, high_us, f"format(datum.value / {UNITS[unit]}, '~g')")
+
+
+def _axis(low_us: float, high_us: float, label: str) -> alt.Axis:
+    values = ticks(low_us, high_us)
+    return alt.Axis(labelExpr=label, values=values) if values else alt.Axis(labelExpr=label)
+
+
+def clock_text(us: str) -> str:
+    """A Vega expression for hh:mm."""
+    minutes = f"floor({us} / {MINUTE_US})"
+    return f"format(floor({minutes} / 60), '02d') + ':' + format({minutes} % 60, '02d')"
+
+
+def duration_text(us: str) -> str:
+    """A Vega expression for a duration in the marks of the paper."""
+    seconds = f"round({us} / {SECOND_US})"
+    hours, minutes = f"floor({seconds} / 3600)", f"floor({seconds} / 60) % 60"
+    return (
+        f"{us} < 1e5 ? format({us} / 1e3, '.3~r') + ' ms' : "
+        f"{us} < 59.95e6 ? format({us} / 1e6, '.1~f') + '\"' : "
+        f"({hours} > 0 ? {hours} + 'h' + format({minutes}, '02d') : {minutes} + '') + '\\'' + "
+        f"format({seconds} % 60, '02d') + '\"'"
+    )

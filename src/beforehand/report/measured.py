@@ -1,0 +1,59 @@
+"""Our runs, by what was run: the seeds of one protocol and lifetime are one group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from beforehand.report.notation import show_lifetime
+
+UNORDERED = "none"
+"""The protocol that delivers what arrives. Its violations say what order is worth."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in nothing but the seed."""
+
+    protocol: str
+    lifetime_us: int | None
+    runs: tuple[Mapping[str, Any], ...]
+
+    @property
+    def label(self) -> str:
+        return show_lifetime(self.lifetime_us)
+
+    @property
+    def first_run(self) -> str:
+        """The run that the figures show, where they show a single one."""
+        return str(self.runs[0]["run"])
+
+    def values(self, quantity: str) -> list[float]:
+        """One figure per seed."""
+        if quantity == "expiry_ratio":
+            return [run["expired"] / max(1, run["receptions"]) for run in self.runs]
+        # Null where a run received or delivered nothing: there is no delay to speak of.
+        return [float(run[quantity] or 0) for run in self.runs]
+
+    def mean(self, quantity: str) -> float:
+        return fmean(self.values(quantity))
+
+
+def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
+    """Longest lifetime first, as the papers list them; none is the longest."""
+    groups: dict[tuple[str, int | None], list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (row["seed"], row["run"])):
+        groups.setdefault((row["protocol"], row["lifetime_us"]), []).append(row)
+    made = [Group(protocol, us, tuple(runs)) for (protocol, us), runs in groups.items()]
+    return sorted(made, key=lambda group: (_rank(group.lifetime_us), group.protocol))
+
+
+def causal_by_lifetime(groups: Sequence[Group]) -> dict[int | None, Group]:
+    """The groups of the paper's two algorithms, which never share a lifetime."""
+    return {g.lifetime_us: g for g in groups if g.protocol in ("causal", "delta")}
+
+
+def _rank(lifetime_us: int | None) -> float:
+    return float("-inf") if lifetime_us is None else -lifetime_us

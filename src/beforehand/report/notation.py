@@ -1,0 +1,75 @@
+"""Numbers as the papers print them: 1h22', 43'50", 0.5", 62 ms; 106,580; 99.99 %."""
+
+from __future__ import annotations
+
+SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+HOUR_US = 60 * MINUTE_US
+
+
+def show_time(us: float) -> str:
+    """Hours, minutes and seconds in the marks of the paper; parts that are zero at the end go."""
+    if us < 0:
+        return f"-{show_time(-us)}"
+    if us == 0:
+        return "0"
+    if us < 100_000:
+        return f"{us / 1000:.3g} ms"
+    # Rounded before it is compared, so that 59.97" becomes 1' and not 60".
+    if round(us, -5) < MINUTE_US:
+        return f'{round(us / SECOND_US, 1):g}"'
+    seconds = round(us / SECOND_US)
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
+    text = f"{hours}h{minutes:02}'{seconds:02}\"" if hours else f"{minutes}'{seconds:02}\""
+    return text.removesuffix('00"').removesuffix("00'")
+
+
+def show_lifetime(lifetime_us: int | None) -> str:
+    """None, or whole minutes also above the hour: the papers write 120', not 2h."""
+    if lifetime_us is None:
+        return "none"
+    if lifetime_us % MINUTE_US:
+        return show_time(lifetime_us)
+    return f"{lifetime_us // MINUTE_US}'"
+
+
+def show_count(value: float) -> str:
+    return f"{round(value):,}"
+
+
+def show_ratio(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def show_bytes(value: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if round(value) < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} GB"
+
+
+def show_clock(us: float) -> str:
+    """hh:mm of an instant of a trace, whose zero is midnight or the start."""
+    minutes = round(us / MINUTE_US)
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def show_difference(ours: float, published: float) -> str:
+    """In per cent of the published figure; as a factor where that would be three digits."""
+    if published == 0:
+        return _signed(ours, "+,.3g", "")
+    if ours > 2 * published:
+        return f"×{ours / published:.3g}"
+    return _signed(100 * (ours / published - 1), "+.1f", " %")
+
+
+def show_points(ours: float, published: float) -> str:
+    """The difference of two ratios, in percentage points."""
+    return _signed(100 * (ours - published), "+.2f", " pt")
+
+
+def _signed(value: float, shape: str, unit: str) -> str:
+    text = f"{value:{shape}}"
+    is_zero = not text.strip("+-0.")
+    return "±0" if is_zero else text.replace("-", "−") + unit

@@ -1,0 +1,156 @@
+"""The HTML around a page. It knows tables and figures, and nothing of what they are about."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape as escape_markup
+from importlib.resources import files
+from string import Template
+
+from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
+from beforehand.report.export import csv_text, page_spec, script
+
+PARTS = files("beforehand.report")
+MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the tolerance")}
+VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
+
+
+def render_page(page: Page, stills: Mapping[str, bytes]) -> str:
+    """One HTML document with all that it needs inside.
+
+    stills: a PNG for each figure, by slug, for readers whose browser runs no scripts.
+    """
+    template = Template((PARTS / "page.html").read_text())
+    tables = [table for section in page.sections for table in section.tables]
+    figures = [figure for section in page.sections for figure in section.figures]
+    return template.substitute(
+        style=(PARTS / "page.css").read_text().strip(),
+        title=escape(page.title),
+        subtitle=escape(page.subtitle),
+        verdict=page.verdict,
+        verdict_word=VERDICTS[page.verdict],
+        headline=escape(page.headline),
+        summary=escape(page.summary),
+        tiles=_tiles(page.tiles),
+        contents=_contents(page.sections),
+        sections="\n".join(_section(section, stills) for section in page.sections),
+        footer=escape(page.footer),
+        embedded=_embedded(tables, figures),
+        library=script() if figures else "",
+        script=(PARTS / "page.js").read_text().strip(),
+    )
+
+
+def escape(text: str) -> str:
+    """Text for the page; a number and its unit stay on one line."""
+    return re.sub(r"(?<=\d) (?=(?:%|pt|ms|s|k?B|MB|GB)(?!\w))", "\u00a0", escape_markup(text))
+
+
+def _tiles(tiles: Sequence[Tile]) -> str:
+    items = (
+        f'<li><b class="{tile.mark}">{escape(tile.value)}</b><span>{escape(tile.label)}</span></li>'
+        for tile in tiles
+    )
+    return f'<ul class="tiles">{"".join(items)}</ul>'
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    links = (f'<a href="#{_anchor(s.title)}">{escape(s.title)}</a>' for s in sections)
+    return f'<nav aria-label="Contents">{"".join(links)}</nav>'
+
+
+def _section(section: Section, stills: Mapping[str, bytes]) -> str:
+    prose = "".join(f"<p>{escape(text)}</p>" for text in section.prose)
+    tables = "\n".join(_table(table) for table in section.tables)
+    figures = "\n".join(_figure(figure, stills[figure.slug]) for figure in section.figures)
+    grid = f'<div class="figures">{figures}</div>' if figures else ""
+    anchor = _anchor(section.title)
+    return f'<section id="{anchor}"><h2>{escape(section.title)}</h2>{prose}{tables}{grid}</section>'
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col"{_words(table, column)}>{escape(head)}</th>'
+        for column, head in enumerate(table.head)
+    )
+    rows = "\n".join(_row(table, row) for row in table.rows)
+    kind = ' class="wide"' if table.is_wide else ""
+    # Assistive technology drops the roles of a table whose parts are laid out as blocks.
+    grid = (
+        f'<div class="scroll"><table role="table"{kind}><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
+    body = grid + (f'<ul class="notes">{notes}</ul>' if notes else "")
+    files_of = _files(table.slug, ("csv",))
+    if table.is_folded:
+        summary = f"<summary>{escape(table.title)}</summary>"
+        return f'<details class="block" id="{table.slug}">{summary}{files_of}{body}</details>'
+    title = f"<header><h3>{escape(table.title)}</h3>{files_of}</header>"
+    return f'<div class="block" id="{table.slug}">{title}{body}</div>'
+
+
+def _row(table: Table, row: Sequence[Cell]) -> str:
+    cells = "".join(
+        f'<td role="cell" data-label="{escape(table.head[column])}"{_words(table, column)}>'
+        f"{_cell(cell)}</td>"
+        for column, cell in enumerate(row)
+    )
+    return f'<tr role="row">{cells}</tr>'
+
+
+def _cell(cell: Cell) -> str:
+    sign, meaning = MARKS.get(cell.mark, ("", ""))
+    mark = f' <span class="mark {cell.mark}" title="{meaning}">{sign}</span>' if sign else ""
+    parts = [escape(part) for part in (cell.published, cell.difference) if part]
+    theirs = "<i> · </i>".join(f"<span>{part}</span>" for part in parts)
+    below = f'<span class="theirs">{theirs}</span>' if parts else ""
+    return f"<span>{escape(cell.text)}{mark}</span>{below}"
+
+
+def _words(table: Table, column: int) -> str:
+    return ' class="words"' if column in table.words else ""
+
+
+def _figure(figure: Figure, still: bytes) -> str:
+    picture = base64.b64encode(still).decode()
+    title, caption = escape(figure.title), escape(figure.caption)
+    return (
+        f'<figure id="{figure.slug}" class="block">'
+        f"<header><h3>{title}</h3></header>"
+        f'<div class="chart" data-chart="{figure.slug}" role="img" aria-label="{title}"></div>'
+        f'<noscript><img alt="{title}" src="data:image/png;base64,{picture}"></noscript>'
+        f"<figcaption>{caption} {_files(figure.slug, ('csv', 'svg', 'png'))}</figcaption></figure>"
+    )
+
+
+def _files(slug: str, kinds: Sequence[str]) -> str:
+    links = "".join(
+        f'<a href="figures/{slug}.{kind}" download data-slug="{slug}" data-kind="{kind}">'
+        f"{kind.upper()}</a>"
+        for kind in kinds
+    )
+    return f'<span class="files">{links}</span>'
+
+
+def _embedded(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
+    """What the script of the page reads: every table as CSV, every chart as a specification."""
+    parts: list[Table | Figure] = [*tables, *figures]
+    held = {f"data-{part.slug}": csv_text(part.data) for part in parts}
+    specs = {f"spec-{figure.slug}": page_spec(figure) for figure in figures}
+    return "\n".join(
+        f'<script type="application/json" id="{name}">{_json(value)}</script>'
+        for name, value in {**held, **specs}.items()
+    )
+
+
+def _json(value: object) -> str:
+    # Within a script element only `<` can do harm: it could end the element.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

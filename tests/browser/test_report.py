@@ -1,0 +1,198 @@
+"""The report in a browser: it asks nobody, complains of nothing, and fits a phone."""
+
+import time
+
+import pytest
+
+from beforehand.report.page import write_report
+from tests.browser.chromium import EXECUTABLE, Chromium
+from tests.report.made_up import write_datasets
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        EXECUTABLE is None, reason="Chromium is not installed: `apt-get install chromium`"
+    ),
+]
+DRAWN = "document.documentElement.dataset.charts === 'drawn'"
+PHONE, DESK = 390, 1200
+FIGURES = 7
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return write_report(write_datasets(tmp_path_factory.mktemp("run"), protocols=("vector",)))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[PHONE, DESK])
+def width(request):
+    return request.param
+
+
+@pytest.fixture
+def page(width, browser, report):
+    browser.resize(width)
+    browser.prefer("light")
+    browser.open(report, until=DRAWN)
+    return browser
+
+
+def test_the_page_asks_for_itself_alone_and_complains_of_nothing(page, report):
+    assert page.requests() == [report.as_uri()]
+    assert page.complaints() == []
+
+
+def test_a_page_that_asks_and_complains_would_be_caught(browser, tmp_path):
+    address = "http://127.0.0.1:47123/x.png"
+    bad = f"console.error('oops'); new Image().src = '{address}'"
+    (tmp_path / "bad.html").write_text(f"<body><script>{bad}</script>")
+    browser.open(tmp_path / "bad.html", until="true")
+    assert address in browser.requests()
+    assert any("oops" in complaint for complaint in browser.complaints())
+
+
+def test_every_chart_is_drawn(page):
+    marks = page.evaluate(
+        "[...document.querySelectorAll('[data-chart]')].map("
+        "place => place.querySelectorAll('svg .role-mark path, svg .role-mark line').length)"
+    )
+    assert len(marks) == FIGURES
+    assert min(marks) > 0
+
+
+def test_nothing_is_wider_than_the_screen(page, width):
+    # A phone zooms out to show what is too wide, and then says that it is wider than it is.
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
+    wide = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, p, svg, figure, .tiles, nav, td')].filter("
+        f"part => part.getBoundingClientRect().right > {width} + 1).map(part => part.outerHTML)"
+    )
+    assert wide == []
+
+
+def test_wide_tables_are_cards_on_a_phone_only(page, width):
+    shape = page.evaluate("getComputedStyle(document.querySelector('table.wide tr')).display")
+    assert shape == ("block" if width == PHONE else "table-row")
+
+
+def test_a_chart_takes_the_width_it_is_given(page):
+    measure = (
+        "[...document.querySelectorAll('#presence svg, #presence .chart')].map("
+        "part => part.getBoundingClientRect().width).reverse()"
+    )
+    chart, place = page.evaluate(measure)
+    assert 0.97 * place <= chart <= place
+    # Paper is narrower than the screen, and tells no script that it is.
+    page.evaluate("document.querySelector('#presence').style.width = '300px'")
+    chart, place = page.evaluate(measure)
+    assert chart <= place == 300
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
+def test_the_page_follows_the_light_of_its_reader(browser, report, scheme, is_dark):
+    browser.resize(DESK)
+    browser.prefer(scheme)
+    browser.open(report, until=DRAWN)
+    ground = brightness(browser, "getComputedStyle(document.body).backgroundColor")
+    label = "getComputedStyle(document.querySelector('#presence svg text')).fill"
+    assert (ground < 60) == is_dark
+    assert abs(ground - brightness(browser, label)) > 120
+
+
+def test_paper_is_white_even_for_a_reader_in_the_dark(browser, report):
+    browser.prefer("dark", media="print")
+    browser.open(report, until=DRAWN)
+    assert brightness(browser, "getComputedStyle(document.body).backgroundColor") > 250
+    assert browser.pdf().startswith(b"%PDF")
+    browser.prefer("light")
+
+
+def brightness(browser, colour):
+    red, green, blue, *_ = browser.evaluate(f"({colour}).match(/[\\d.]+/g).map(Number)")
+    return (red + green + blue) / 3
+
+
+@pytest.mark.parametrize(
+    ("slug", "kind"), [("processing", "csv"), ("cdf-delay", "csv"), ("presence", "png")]
+)
+def test_downloads_work_without_the_files_beside_the_page(browser, report, tmp_path, slug, kind):
+    alone = tmp_path / "alone.html"
+    alone.write_text(report.read_text())
+    downloads = tmp_path / "downloads"
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
+    browser.open(alone, until=DRAWN)
+    browser.evaluate(f"document.querySelector('a[data-slug={slug}][data-kind={kind}]').click()")
+    wanted = (report.parent / "figures" / f"{slug}.{kind}").read_bytes()
+    assert read_soon(downloads / f"{slug}.{kind}", len(wanted)) == wanted
+
+
+def test_a_saved_chart_has_its_own_colours(browser, report, tmp_path):
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.open(report, until=DRAWN)
+    browser.evaluate("document.querySelector('a[data-slug=cdf-delay][data-kind=svg]').click()")
+    svg = read_soon(tmp_path / "cdf-delay.svg", 1000).decode()
+    assert svg.startswith("<svg")
+    assert svg.count("currentColor") == 0
+
+
+def read_soon(path, size_min):
+    deadline = time.monotonic() + 20
+    while not (path.exists() and path.stat().st_size >= size_min):
+        assert time.monotonic() < deadline, f"{path.name} was not saved"
+        time.sleep(0.05)
+    return path.read_bytes()
+
+
+def test_without_scripts_there_are_pictures(browser, report):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.call("Page.navigate", url=report.as_uri())
+    try:
+        browser.wait("document.readyState === 'complete'")
+        sizes = browser.evaluate(
+            "[...document.querySelectorAll('noscript img')].map(image => image.naturalWidth)"
+        )
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert len(sizes) == FIGURES
+    assert min(sizes) > 500
+
+
+def test_a_touch_on_a_line_says_what_it_is(browser, report):
+    browser.resize(DESK)
+    browser.open(report, until=DRAWN)
+    browser.evaluate("document.querySelector('#cdf-delay').scrollIntoView({block: 'center'})")
+    x, y = browser.evaluate(
+        "(() => { const marks = document.querySelectorAll('#cdf-delay .mark-symbol path');"
+        " const box = marks[marks.length >> 1].getBoundingClientRect();"
+        " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+    )
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.wait("document.querySelector('#vg-tooltip-element.visible')")
+    words = browser.evaluate("document.querySelector('#vg-tooltip-element').innerText")
+    assert "Lifetime" in words
+    assert "Below" in words
+
+
+def test_a_choice_in_the_legend_dims_the_rest(browser, report):
+    browser.resize(DESK)
+    browser.open(report, until=DRAWN)
+    browser.evaluate("document.querySelector('#cdf-delay').scrollIntoView({block: 'center'})")
+    lines = (
+        "[...document.querySelectorAll('#cdf-delay .mark-line.role-mark path')].map("
+        "line => Number(line.getAttribute('opacity') ?? 1))"
+    )
+    assert set(browser.evaluate(lines)) == {1}
+    x, y = browser.evaluate(
+        "(() => { const box = document.querySelector('#cdf-delay .role-legend-symbol path')"
+        ".getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    browser.wait(f"({lines}).filter(opacity => opacity < 0.5).length")
+    assert browser.evaluate(f"({lines}).filter(opacity => opacity === 1).length") == 1

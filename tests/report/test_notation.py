@@ -1,0 +1,122 @@
+"""Numbers look as in the papers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beforehand.report.notation import (
+    show_bytes,
+    show_clock,
+    show_count,
+    show_difference,
+    show_lifetime,
+    show_points,
+    show_ratio,
+    show_time,
+)
+from beforehand.report.published import read_paper
+
+S, M, H = 1_000_000, 60_000_000, 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (0, "0"),
+        (350, "0.35 ms"),
+        (4_000, "4 ms"),
+        (62_000, "62 ms"),
+        (200_000, '0.2"'),
+        (500_000, '0.5"'),
+        (7.6 * S, '7.6"'),
+        (13 * S, '13"'),
+        (59.94 * S, '59.9"'),
+        (59.97 * S, "1'"),
+        (63 * S, "1'03\""),
+        (43 * M + 50 * S, "43'50\""),
+        (59 * M + 59.7 * S, "1h"),
+        (60 * M, "1h"),
+        (1 * H + 22 * M, "1h22'"),
+        (H + 59 * M + 56 * S, "1h59'56\""),
+        (H + 5 * S, "1h00'05\""),
+        (-90 * S, "-1'30\""),
+    ],
+)
+def test_times_are_written_in_hours_and_marks(us, text):
+    assert show_time(us) == text
+
+
+@given(st.integers(0, 20 * H))
+def test_a_time_reads_back_to_within_its_last_digit(us):
+    text = show_time(us)
+    assert reread(text) == pytest.approx(us, abs=0.5 * S if us > M else 0.05 * S)
+    if "'" in text:
+        assert int(text.split("h")[-1].split("'")[0]) < 60
+    if '"' in text:
+        assert float(text.split("'")[-1].rstrip('"')) < 60
+
+
+def test_lifetimes_stay_minutes_above_the_hour():
+    assert [show_lifetime(us) for us in (None, 120 * M, 20 * M, 90 * S)] == [
+        "none",
+        "120'",
+        "20'",
+        "1'30\"",
+    ]
+
+
+def test_counts_ratios_clocks_and_bytes():
+    assert show_count(1_475_328.4) == "1,475,328"
+    assert show_ratio(0.99994) == "99.99 %"
+    assert show_clock(5 * H + 30 * M) == "05:30"
+    assert show_clock(5 * H + 59.6 * M) == "06:00"
+    assert [show_bytes(n) for n in (0, 999, 1000, 42_900_000, 999_600, 7e12)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "42.9 MB",
+        "1.0 MB",
+        "7,000.0 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "published", "text"),
+    [
+        (110, 100, "+10.0 %"),
+        (90, 100, "−10.0 %"),
+        (200, 100, "+100.0 %"),
+        (201, 100, "×2.01"),
+        (100.01, 100, "±0"),
+        (4, 0, "+4"),
+        (0, 0, "±0"),
+        (0, 5, "−100.0 %"),
+    ],
+)
+def test_a_difference_is_a_share_or_a_factor(ours, published, text):
+    assert show_difference(ours, published) == text
+
+
+def test_ratios_differ_in_points():
+    assert show_points(0.9621, 0.9519) == "+1.02 pt"
+    assert show_points(0.99, 0.9906) == "−0.06 pt"
+    assert show_points(0.99996, 1) == "±0"
+
+
+@pytest.mark.parametrize("key", ["opp-buses", "opp-ostermalm"])
+def test_no_published_time_loses_digits_when_it_is_shown(key):
+    for row in read_paper(key).runs.values():
+        for name, value in row.items():
+            if "_us_" in name:
+                assert reread(show_time(value)) == value
+
+
+def reread(text):
+    if text.endswith(" ms"):
+        return float(text[:-3]) * 1000
+    total = 0.0
+    for mark, unit in (("h", H), ("'", M), ('"', S)):
+        if mark in text:
+            number, _, text = text.partition(mark)
+            total += float(number) * unit
+    return total

@@ -1,0 +1,228 @@
+"""The whole page, as text; how it looks is for tests/browser."""
+
+import json
+import re
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.report.content import Cell, Figure, Page, Section, Table
+from beforehand.report.export import csv_text
+from beforehand.report.figures import scatter_chart
+from beforehand.report.page import write_page, write_report
+from beforehand.report.sections import build_page
+from beforehand.report.shell import render_page
+from tests.report.made_up import TRANSFER, write_datasets
+
+DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace")
+
+
+def build(folder, **options):
+    return build_page(write_datasets(folder, **options))
+
+
+def texts(page):
+    """All words of a page in one string."""
+    found = [page.headline, page.summary, page.footer, *(t.value + t.label for t in page.tiles)]
+    for section in page.sections:
+        found += [section.title, *section.prose]
+        found += [figure.title + figure.caption for figure in section.figures]
+        for table in section.tables:
+            found += [table.title, *table.notes, *table.head]
+            found += [f"{c.text} {c.published}" for row in table.rows for c in row]
+    return "\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return write_report(write_datasets(tmp_path_factory.mktemp("run")))
+
+
+@pytest.mark.slow
+def test_every_table_and_figure_has_its_files(report):
+    figures = {"presence", "scatter-causal-none", "scatter-delta-20m", "cdf-delay", "cdf-latency"}
+    figures |= {"registries-causal-none", "registries-delta-20m"}
+    tables = {"trace", "parameters", "processing", "delay", "latency", "age", "shares"}
+    tables |= {"orderings", "cost", "runs"}
+    files = {path.name for path in (report.parent / "figures").iterdir()}
+    wanted = {f"{name}.csv" for name in figures | tables}
+    assert files == wanted | {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}
+
+
+@pytest.mark.slow
+def test_a_figure_and_its_csv_hold_the_same_rows(report):
+    table = pd.read_csv(report.parent / "figures" / "scatter-delta-20m.csv")
+    rows = pq.read_table(report.parent / "scatter.parquet").to_pandas()
+    rows = rows[rows["run"] == "delta-20-0"][["delay_us", "latency_us"]]
+    assert table.to_numpy().tolist() == rows.to_numpy().tolist()
+
+
+@pytest.mark.slow
+def test_the_page_needs_nothing_but_itself(report):
+    # The library inside has markup in its strings; tests/browser sees what it really asks for.
+    html = re.sub(r"<script>.*?</script>", "", report.read_text(), flags=re.DOTALL)
+    assert re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:)', html) == []
+    assert re.findall(r"url\(|@import", html) == []
+    links = set(re.findall(r'href="(?!data:|#)([^"]+)"', html))
+    assert all((report.parent / link).is_file() for link in links)
+    assert len(links) == 10 + 3 * 7
+
+
+@pytest.mark.slow
+def test_the_page_holds_each_table_as_the_csv_beside_it(report):
+    html = report.read_text()
+    for name in ("processing", "cdf-latency"):
+        held = re.search(rf'id="data-{name}">(.*?)</script>', html, re.DOTALL)[1]
+        assert json.loads(held) == (report.parent / "figures" / f"{name}.csv").read_text()
+
+
+def test_the_verdict_comes_first(tmp_path):
+    page = build(tmp_path)
+    assert page.verdict == "valid"
+    assert page.headline == "All 460,365 deliveries of 6 runs kept causal order."
+    assert [(tile.value, tile.label) for tile in page.tiles[2:]] == [
+        ("0", "violations"),
+        ("12 of 12", "figures within tolerance"),
+        ("10 of 12", "orders as published"),
+    ]
+
+
+def test_a_violation_is_a_headline(tmp_path):
+    page = build(tmp_path, verdict="invalid", violations=2)
+    assert page.verdict == "invalid"
+    assert page.headline == "12 of 460,365 deliveries broke causal order."
+
+
+def test_what_could_not_be_judged_is_unknown(tmp_path):
+    assert build(tmp_path, verdict="unknown").verdict == "unknown"
+
+
+def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
+    folder = write_datasets(tmp_path, protocols=("none",))
+    runs = pq.read_table(folder / "runs.parquet").to_pandas()
+    runs.loc[runs["protocol"] == "none", ["verdict", "violations"]] = ["invalid", 31]
+    runs["lifetime_us"] = runs["lifetime_us"].astype("Int64")
+    runs.to_parquet(folder / "runs.parquet")
+    page = build_page(folder)
+    assert page.verdict == "valid"
+    assert "up to 31 would have come out of order" in page.summary
+
+
+def test_the_page_says_what_was_run(tmp_path):
+    words = texts(build(tmp_path, seeds=2))
+    for wanted in (
+        f"Transfer model: {TRANSFER}.",
+        "merged overlap 12",
+        "2 seeds",
+        "network.range_m",
+        "protocols.2.lifetimes \n20m, 10m",
+        "Guidec",
+        "Figure 5b: Delivery latency, cumulated",
+        "The delivered registry had at most 40 entries; it only grew.",
+        "The delivered registry had at most 40 entries and shrank 6 times.",
+        "Node L01-3",
+    ):
+        assert wanted in words
+    assert "self contact" not in words  # it did not occur
+
+
+def test_who_never_waits_is_not_said_to_wait(tmp_path):
+    words = build(tmp_path, latency_us_avg=0.0).summary
+    assert "never waited for its causes" in words
+    assert "waited 0" not in words
+
+
+def test_another_scenario_gets_the_same_page_without_published_figures(tmp_path):
+    page = build(tmp_path, paper=None)
+    words = texts(page)
+    assert [word for word in ("Published", "Guidec", "Table I", "Figure 3") if word in words] == []
+    assert {section.title for section in page.sections} >= {"Messages", "Delays", "Distributions"}
+    assert not any(cell.mark for s in page.sections for t in s.tables for r in t.rows for cell in r)
+
+
+def test_the_pedestrians_have_their_own_tables_and_window(tmp_path):
+    page = build(tmp_path, paper="opp-ostermalm")
+    words = texts(page)
+    assert "Table V: What became of the messages" in words
+    assert "Figure 11b: Registries, lifetime 20'" in words
+    assert "The first 2 of 12 are shown." in words  # 13 minutes apart, of 20 shown
+
+
+@pytest.mark.parametrize("missing", DATASETS)
+def test_what_was_not_recorded_is_left_out(missing, tmp_path):
+    folder = write_datasets(tmp_path)
+    (folder / f"{missing}.parquet").unlink()
+    figures = {f.slug for section in build_page(folder).sections for f in section.figures}
+    gone = {
+        "quantiles": {"cdf-delay", "cdf-latency"},
+        "scatter": {"scatter-causal-none", "scatter-delta-20m"},
+        "presence": {"presence"},
+        "gauges": {"registries-causal-none", "registries-delta-20m"},
+        "trace": set(),
+    }[missing]
+    assert not figures & gone
+    assert len(figures) == 7 - len(gone)
+
+
+def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):
+    folder = write_datasets(tmp_path)
+    gauges = pq.read_table(folder / "gauges.parquet").to_pandas()
+    one = gauges[(gauges["run"] == "causal-none-0") & (gauges["node"] == 3)]
+    many = pd.concat([one.assign(t_us=one["t_us"] + i) for i in range(40)])
+    many = many.sort_values("t_us").reset_index(drop=True)
+    many.loc[many[many["gauge"] == "pending"].index[777], "value"] = 99
+    many.to_parquet(folder / "gauges.parquet")
+    (figure,) = build_page(folder).sections[-2].figures
+    pending = figure.data[figure.data["registry"] == "pending"]
+    assert len(pending) <= 1002
+    assert pending["value"].max() == 99
+
+
+NASTY = "</script><script>alert(1)</script>"
+
+
+def small_page(title):
+    table = pd.DataFrame({"delay_us": [1, 2], "latency_us": [3, 4], "name": [title, title]})
+    return Page(
+        title=title,
+        subtitle=title,
+        verdict="valid",
+        headline=title,
+        summary=title,
+        tiles=(),
+        sections=(
+            Section(
+                title,
+                (title,),
+                (Table("t", title, (title,), ((Cell(title, title, title),),), table, (title,)),),
+                (Figure("f", title, title, scatter_chart(table), table),),
+            ),
+        ),
+        footer=title,
+    )
+
+
+@pytest.mark.slow
+def test_names_from_a_trace_stay_text():
+    html = render_page(small_page(NASTY), {"f": b""})
+    # Counted, because pytest takes minutes to show where one long text is not in another.
+    assert html.count("<script>alert") == 0
+    assert html.count("&lt;/script&gt;&lt;script&gt;alert(1)") >= 10
+
+
+@pytest.mark.slow
+def test_a_number_and_its_unit_stay_on_one_line():
+    html = render_page(small_page("99.99 % of 20 pt in 4 ms, 5 seconds, 6 %x"), {"f": b""})
+    assert html.count("99.99\u00a0% of 20\u00a0pt in 4\u00a0ms, 5 seconds, 6 %x") >= 10
+
+
+@pytest.mark.slow
+def test_any_page_can_be_written_not_only_ours(tmp_path):
+    path = write_page(small_page("Six lines in a grid"), tmp_path)
+    html = path.read_text()
+    assert html.count('<section id="six-lines-in-a-grid">') == 1
+    assert (tmp_path / "figures" / "t.csv").read_text() == csv_text(
+        small_page("Six lines in a grid").sections[0].tables[0].data
+    )
+    assert (tmp_path / "figures" / "f.png").read_bytes().startswith(b"\x89PNG")
