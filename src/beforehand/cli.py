@@ -7,10 +7,20 @@ import sys
 from collections.abc import Sequence
 
 from beforehand import __version__
-from beforehand.commands import contacts, doctor, fuzz, report, run, simulate, status, verify
+from beforehand.commands import (
+    contacts,
+    doctor,
+    fuzz,
+    observe,
+    report,
+    run,
+    simulate,
+    status,
+    verify,
+)
 from beforehand.errors import EXIT_BAD_INPUT, BeforehandError
 
-COMMANDS = (run, simulate, contacts, verify, report, status, fuzz, doctor)
+COMMANDS = (run, simulate, contacts, verify, report, status, fuzz, observe, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

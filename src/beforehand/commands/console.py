@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
 
 
@@ -43,10 +44,12 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
 
     table = Table(header_style="bold")
     for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if index else "left")
+        table.add_column(heading, justify="right" if index else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=FILE_COLUMNS)  # else 80 are assumed, and numbers cut off
     if title:
         # Not the table's own title, which is wrapped at the width of the table.
         console.print(Text(title, style="bold"))
