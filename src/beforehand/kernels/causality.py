@@ -216,10 +216,8 @@ def _walk(
         mine, load = know[history.node[row]], carried[what]
         own = sender[what] - low
         if history.spoken[what] == row:
+            # Its sender's earlier broadcasts are in its past as well; its own rank stands for them.
             load[:] = mine
-            # A sender knows of its own broadcasts before it delivers them.
-            if 0 <= own < width:
-                load[own] = history.rank[what] - 1
         else:
             if 0 <= own < width:
                 wrong[row] = mine[own] >= history.rank[what]

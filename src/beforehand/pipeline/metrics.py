@@ -77,18 +77,18 @@ def find_deliveries(events: DataFrame) -> DataFrame:
     """One row per delivery of a message that was received.
 
     delay_us: from broadcast to reception. latency_us: from reception to delivery. age_us: their
-    sum. Of several receptions (a message that was evicted and came again) the last one counts.
+    sum. A message that was evicted may come again, before its delivery or after: the last reception
+    before it counts.
     """
-    at_node = (
-        events.where("kind in ('receive', 'deliver')")
-        .groupBy("run", "node", "origin", "seq")
-        .agg(
-            F.max(_where("receive", F.col("t_us"))).alias("received_us"),
-            F.max(_where("deliver", F.col("t_us"))).alias("delivered_us"),
-        )
-        .where("received_us is not null and delivered_us is not null")
+    at_node = Window.partitionBy("run", "node", "origin", "seq").orderBy("step")
+    handled = events.where("kind in ('receive', 'deliver')")
+    # A message is delivered once, so what comes right before that is its last reception.
+    delivered = (
+        handled.withColumn("received_us", F.lag("t_us").over(at_node))
+        .where("kind = 'deliver' and received_us is not null")
+        .withColumnRenamed("t_us", "delivered_us")
     )
-    return at_node.join(_broadcasts(events), MESSAGE, how="inner").selectExpr(
+    return delivered.join(_broadcasts(events), MESSAGE, how="inner").selectExpr(
         "run",
         MIXED,
         "received_us - sent_us as delay_us",

@@ -40,7 +40,7 @@ NETWORK: dict[str, tuple[str, Parse]] = {
     "frame": ("frame_bytes_max", values.size),
 }
 KEYS: dict[str, tuple[str, ...]] = {
-    "scenario": ("name", "title", "paper"),
+    "scenario": ("name", "title", "paper", "world"),
     "mobility": ("generator", "input", "format", "range"),
     "traffic": tuple(TRAFFIC),
     "network": tuple(NETWORK),
@@ -102,12 +102,12 @@ class _Reader:
             hint = "write `--set section.key=value`, for example `--set network.announce=5s`"
             self.problems.append(InputError(f"not a setting: `{written}`", hint=hint))
             return
-        section = self.document.setdefault(path[0], {})
-        if not isinstance(section, dict):
-            self.add(InputError(f"`{path[0]}` is no table"), path)
-            return
-        section[path[1]] = _toml_value(value.strip())
         self.overridden.add(path)
+        section = self.document.setdefault(path[0], {})
+        if isinstance(section, dict):
+            section[path[1]] = _toml_value(value.strip())
+        else:
+            self.add(InputError(f"`{path[0]}` is no table"), path)
 
     def scenario(self) -> Scenario:
         for section in self.document:
@@ -117,6 +117,8 @@ class _Reader:
         name = self.value(head, ("scenario", "name"), values.plain_name, self.path.stem)
         title = self.value(head, ("scenario", "title"), values.text, name)
         paper = self.value(head, ("scenario", "paper"), values.text, None)
+        # Other worlds have readers of their own; whoever comes here is in this one.
+        self.value(head, ("scenario", "world"), values.one_of("contacts"), None)
         source = self.source()
         shared = self.fields("traffic", TRAFFIC) | self.fields("network", NETWORK)
         watch = self.table("gauges")

@@ -35,6 +35,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "scatter": ("run", "delay_us", "latency_us"),
     "presence": ("node", "name", "up_us", "down_us"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
+    "measures": (
+        *("reading", "law", "processes", "epsilon", "delta", "rate", "messages", "seed"),
+        *("observer", "wait_percent", "received", "violations_percent", "pairs", "inverted"),
+        "wait_share_max",
+    ),
+    "overlay_runs": (
+        *("nodes", "seed", "system", "payload_bytes", "packets", "packed", "deliveries"),
+        *("missing", "violations", "reception_us_avg", "reception_us_max", "delivery_us_avg"),
+        *("held_us_avg", "delayed", "queue_us_avg"),
+        *("pair_reception_us_avg", "pair_delivery_us_avg"),
+    ),
+    "overlay_histograms": (
+        *("nodes", "seed", "system", "payload_bytes", "histogram", "value", "count"),
+    ),
+    "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
 HINT = "give the folder that `beforehand run` wrote"
 
@@ -51,6 +66,8 @@ class Scenario:
     changes: Mapping[str, int]
     """What cleaning the mobility trace mended, and how often."""
     versions: Mapping[str, str]
+    world: str
+    """What was simulated: `contacts`, or a world whose page is another one."""
 
 
 def read_scenario(directory: Path) -> Scenario:
@@ -68,6 +85,7 @@ def read_scenario(directory: Path) -> Scenario:
         parameters=found.get("parameters") or {},
         changes=found.get("changes") or {},
         versions=found.get("versions") or {},
+        world=found.get("world") or "contacts",
     )
 
 

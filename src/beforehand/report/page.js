@@ -14,6 +14,21 @@ async function draw(place) {
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);
   views[slug] = view;
+  for (const { name, bind } of spec.params ?? []) {
+    if (bind?.input) share(name, view);
+  }
+}
+
+// Charts that ask the same thing are answered together.
+const asking = {};
+function share(name, view) {
+  const others = (asking[name] ??= []);
+  others.push(view);
+  view.addSignalListener(name, (_, value) => {
+    for (const other of others) {
+      if (other.signal(name) !== value) other.signal(name, value).runAsync();
+    }
+  });
 }
 
 function save(name, type, content) {

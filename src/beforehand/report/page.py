@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from beforehand.errors import InputError
 from beforehand.report.content import Page
+from beforehand.report.datasets import read_scenario
 from beforehand.report.export import csv_text, png_bytes, svg_text
+from beforehand.report.observer_page import build_observer_page
 from beforehand.report.sections import build_page
 from beforehand.report.shell import render_page
+from beforehand.report.vcube_page import build_vcube_page
+
+BUILDERS = {"contacts": build_page, "drift": build_observer_page, "overlay": build_vcube_page}
+"""The page of each world."""
 
 
 def write_report(directory: Path) -> Path:
     """Write report.html and figures/ into the folder that holds the datasets."""
-    return write_page(build_page(directory), directory)
+    world = read_scenario(directory).world
+    if world not in BUILDERS:
+        raise InputError(f"no page for the world `{world}`", where=str(directory))
+    return write_page(BUILDERS[world](directory), directory)
 
 
 def write_page(page: Page, directory: Path) -> Path:

@@ -1,0 +1,203 @@
+"""How fast a stream is put in causal order. Claim: the kernel orders 1 million events a CPU second.
+
+Beside it: the same with rows and state around the kernel, the same in Spark as a stream and as a
+table, and a plain sort of the same rows by Spark. Spark's figures are events per second of wall
+time on 2 cores, warm; what the whole tree of processes used is given too, as the machine may be
+shared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from beforehand.core.observer import cbd
+from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
+from beforehand.pipeline.observe_files import Stream, order_stream, order_table
+from beforehand.pipeline.observe_settings import Plan, Settings, settle
+from beforehand.pipeline.observe_state import (
+    ARRIVED_US,
+    ENDS,
+    PROCESS,
+    TIE,
+    Order,
+    decode_state,
+    encode_state,
+    new_state,
+    run_out,
+    take_rows,
+)
+from beforehand.pipeline.session import open_session
+from beforehand.sim.drift import Drift, Run, rule_of, simulate
+
+OBSERVERS, MESSAGES, FILES, FILES_PER_BATCH = 4, 100_000, 20, 5
+REPEATS = 3
+BATCH = MESSAGES // (FILES // FILES_PER_BATCH)
+TICK_US = 1000
+DIAL = cbd(60, 2)
+PLAN = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def rows_of(run: Run, observer: int) -> pa.Table:
+    at = run.arrived
+    kn = run.stamps.kn[at, :2]  # what the dial asks for is what would be sent
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.arange(len(at) + 1, dtype=np.int32) * 2), pa.array(kn.ravel())
+    )
+    parts = [pa.array(run.stamps.r[at]), pa.array(run.stamps.c[at]), lists]
+    return pa.table(
+        {
+            "observer": pa.array([f"observer {observer}"] * len(at)),
+            "process": run.stamps.process[at],
+            "stamp": pa.StructArray.from_arrays(parts, names=["r", "c", "kn"]),
+            "arrived": run.arrival[at] * TICK_US,
+            "payload": pa.array([f"message {number} of {observer}" for number in at]),
+        }
+    )
+
+
+def write_files(folder: Path, runs: list[Run]) -> int:
+    rows = pa.concat_tables([rows_of(run, n) for n, run in enumerate(runs)]).sort_by("arrived")
+    step = -(-len(rows) // FILES)
+    for number in range(FILES):
+        pq.write_table(rows.slice(number * step, step), folder / f"{number:03}.parquet")
+    return len(rows)
+
+
+def order_in_kernel(run: Run) -> int:
+    rule = rule_of(DIAL, Drift().guarantees)
+    at, queue, delivered = run.arrived, empty_queue(rule), 0
+    for start in range(0, len(at), BATCH):
+        part = at[start : start + BATCH]
+        stamps = Stamps(*(column[part] for column in run.stamps))
+        queue, out, _ = reorder(queue, run.arrival[part], part, stamps, rule)
+        delivered += len(out.label)
+    nothing = Stamps(*(column[:0] for column in run.stamps))
+    return delivered + len(reorder(queue, at[:0], at[:0], nothing, rule, FOREVER)[1].label)
+
+
+def order_rows(rows: pa.Table) -> int:
+    """What a worker of Spark does with the rows of one observer."""
+    order, delivered = Order(rule_of(DIAL, Drift().guarantees), TICK_US, "arrival"), 0
+    state = new_state(order)
+    for start in range(0, len(rows), BATCH):
+        state, out = take_rows(state, rows.slice(start, BATCH), order)
+        state = decode_state(encode_state(state, order), order)
+        delivered += len(out)
+    return delivered + len(run_out(state, order)[1])
+
+
+def with_marks(rows: pa.Table) -> pa.Table:
+    count = len(rows)
+    marks = {PROCESS: rows["process"], ARRIVED_US: rows["arrived"]}
+    marks |= {TIE: pa.array(np.arange(count)), ENDS: pa.array(np.zeros(count, np.bool_))}
+    for name, column in marks.items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def sort_table(spark: SparkSession, folder: Path, out: Path, settings: Settings) -> None:
+    """By logical time, and no more: no wait, no marks, nothing counted."""
+    events = spark.read.schema(settings.columns).parquet(str(folder))
+    keys = ["observer", F.expr("stamp.r + stamp.c"), "stamp.kn", "process"]
+    events.repartition("observer").sortWithinPartitions(*keys).write.parquet(str(out))
+
+
+def stream_files(spark: SparkSession, folder: Path, out: Path) -> None:
+    checkpoint = out.with_name("checkpoint")
+    stream = Stream(folder=folder, out=out, checkpoint=checkpoint, files_per_batch=FILES_PER_BATCH)
+    order_stream(spark, stream, PLAN, until="read")
+    shutil.rmtree(checkpoint)
+
+
+def tree_cpu_s() -> float:
+    """CPU seconds of this process and all below it, ended ones included; Linux only."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    family, used = {os.getpid()}, 0
+    while new := {pid for pid, (parent, _) in stats.items() if parent in family} - family:
+        family |= new
+    used = sum(ticks for pid, (_, ticks) in stats.items() if pid in family)
+    return used / CLOCK_TICKS
+
+
+def report(bench: str, rates: list[float], unit: str, **facts: float) -> None:
+    line = {
+        "bench": f"stream/{bench}",
+        unit: round(statistics.median(rates)),
+        "spread": round(max(rates) / min(rates), 2),
+        "repeats": len(rates),
+        **facts,
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def bench_alone(runs: list[Run]) -> None:
+    rows = with_marks(rows_of(runs[0], 0))
+    for name, work in (
+        ("kernel", lambda: order_in_kernel(runs[0])),
+        ("worker", lambda: order_rows(rows)),
+    ):
+        work()  # compile, or load what was compiled
+        rates = []
+        for _ in range(2 * REPEATS):
+            started = time.process_time()
+            assert work() == len(rows)
+            rates.append(len(rows) / (time.process_time() - started))
+        report(name, rates, "events_per_cpu_s")
+
+
+def bench_spark(spark: SparkSession, folder: Path, events: int) -> None:
+    out = folder.with_name("out")
+    settings = settle(spark, folder, PLAN)
+    works: dict[str, Callable[[], object]] = {
+        "spark-sort": lambda: sort_table(spark, folder, out, settings),
+        "spark-table": lambda: order_table(spark, folder, out, PLAN),
+        "spark-stream": lambda: stream_files(spark, folder, out),
+    }
+    for name, work in works.items():
+        rates, cpu = [], []
+        for _ in range(REPEATS + 1):
+            before, started = tree_cpu_s(), time.perf_counter()
+            work()
+            rates.append(events / (time.perf_counter() - started))
+            cpu.append(events / (tree_cpu_s() - before))
+            shutil.rmtree(out)
+        facts = {"cold": round(rates[0]), "events_per_cpu_s": round(statistics.median(cpu[1:]))}
+        report(name, rates[1:], "events_per_s", **facts)
+
+
+def main() -> None:
+    runs = [simulate(Drift(messages=MESSAGES, seed=seed)) for seed in range(OBSERVERS)]
+    bench_alone(runs)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "in")
+        folder.mkdir()
+        events = write_files(folder, runs)
+        with open_session("local[2]", app="bench-stream") as spark:
+            bench_spark(spark, folder, events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""What travels between the nodes of a VCube, and how much fits into a packet (VCU section 5)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+
+from beforehand.core.base import Message
+from beforehand.core.outbox import Outbox
+
+HEADER_BYTES = 20
+ENTRY_BYTES = 4
+MTU_BYTES = 1500
+
+Entry = tuple[int, int]
+"""(origin, seq): up to here the origin's messages are in the past. Also the id of a message."""
+
+
+class CubeMessage(Message, frozen=True, array_like=True, gc=False):
+    """`past` holds the entries of the vector clock that changed since the sender's last broadcast
+    (Birman's compression, section 5). The others are those of the previous message of the same
+    origin, which every node delivers, and forwards, before this one: nothing is rebuilt.
+
+    The entries come in order of their origins. There is no message for which that does not hold,
+    so a node need only look at the last one to know that it knows them all.
+    """
+
+    id: Entry
+    past: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        origins = [-1, *(origin for origin, _ in self.past)]
+        if any(this >= following for this, following in pairwise(origins)):
+            raise ValueError(f"causes out of order: {self.past}")
+
+
+class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Messages for one child. The last of them is the one whose arrival made the packet leave.
+
+    That order keeps an aggregate together: the next node holds back the first messages until it
+    reads the last, and then sends all of them on at once.
+    """
+
+    height: int
+    """The receiver answers for its clusters 1..height."""
+    messages: tuple[CubeMessage, ...]
+
+
+CubeOutbox = Outbox[Packet]
+
+
+def pack(messages: list[CubeMessage], mtu_bytes: int) -> list[list[CubeMessage]]:
+    """In this order, into as few packets as that allows: one that cannot take the next message is
+    closed. A message too large for any packet travels alone; to cut it up is up to the network."""
+    packed: list[list[CubeMessage]] = []
+    room = -1
+    for message in messages:
+        size = message_bytes(message)
+        if size > room:
+            packed.append([])
+            room = mtu_bytes - HEADER_BYTES
+        packed[-1].append(message)
+        room -= size
+    return packed
+
+
+def message_bytes(message: CubeMessage) -> int:
+    """Payload and clock entries, the origin's own included (section 5.2)."""
+    return len(message.payload) + ENTRY_BYTES * (1 + len(message.past))

@@ -1,0 +1,383 @@
+"""Causal aggregation broadcast over VCube's spanning trees (VCU, Algorithms 1 and 2).
+
+Every origin has its own tree, so no node is the bottleneck. A node that got a message before some
+of that message's causes holds it back from exactly those children that it must serve with a
+missing cause too: they could not deliver it anyway. When the last such cause arrives, all of it
+travels on as one packet.
+
+A message held back is indexed under *one* missing cause, the one that blocks the most clusters; an
+arrival touches only what waited for it. What a missing cause blocks is a prefix of the clusters
+(its children at a node are the lowest clusters, whatever the tree), so one number tells what is
+left to send.
+
+Beyond the paper, nodes may be down or missing. For every message that a node keeps, and every
+cluster that it serves for it, the message was sent to the first live node of that cluster, as
+far as this node knows who is alive: `on_link` restores that whenever it learns something new.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from operator import attrgetter
+
+import msgspec
+
+from beforehand.core.base import Counters, Fate, MessageId, Needs, NodeId
+from beforehand.core.cube import NO_NODE, dimension, first_live, live_heights
+from beforehand.core.order import refuse_lifetime
+from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
+from beforehand.errors import LocalError, RemoteError
+
+_BY_ARRIVAL = attrgetter("order")
+_BY_ID = attrgetter("message.id")
+
+
+class _Pending(msgspec.Struct):
+    """Received, not delivered."""
+
+    message: CubeMessage
+    since_us: int
+
+
+class _Held(msgspec.Struct):
+    """What this node has to send, or has sent and may have to send again."""
+
+    message: CubeMessage
+    since_us: int
+    order: int
+    height: int
+    """It answers for the clusters 1..height."""
+    postponed: int
+    """The clusters 1..postponed are still to be served."""
+    awaited: Entry
+    """If any are: the arrival that this waits for."""
+
+
+class VCube:
+    """One node. With `root`, all messages travel over the one tree of that node (section 5.5).
+
+    `keep_us` is how long a message is kept for children that fail; it must cover a dissemination
+    and the detection of the failures in it. 0 is the paper's model: nodes do not fail.
+    """
+
+    needs = Needs(reliable_links=True)
+
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        *,
+        aggregates: bool = True,
+        root: int | None = None,
+        keep_us: int = 0,
+        mtu_bytes: int = MTU_BYTES,
+    ) -> None:
+        if not 0 <= node < nodes or (root is not None and not 0 <= root < nodes):
+            raise LocalError(f"node {node}, root {root}: numbers go from 0 to {nodes - 1}")
+        self.node: NodeId = node
+        self.counters = Counters()
+        self.dimension = dimension(nodes)
+        self._self, self._nodes, self._root = node, nodes, root
+        self._aggregates, self._keep_us, self._mtu_bytes = aggregates, keep_us, mtu_bytes
+        size = 1 << self.dimension
+        self._live = bytearray(1 if i < nodes else 0 for i in range(size))
+        self._look_around()
+        self._clock = [0] * size  # vector_clock: delivered
+        self._top = [0] * size  # vector_max: received without a gap
+        self._changed: dict[int, int] = {}  # entries of the clock since the last own broadcast
+        self._pending: dict[Entry, _Pending] = {}
+        self._early = 0  # how many of these came before an earlier one of their origin
+        self._ready: list[CubeMessage] = []
+        self._waiting: dict[Entry, list[_Pending]] = {}  # by the delivery waited for
+        self._held: dict[Entry, _Held] = {}  # what is postponed
+        self._awaiting: dict[Entry, list[_Held]] = {}  # the same, by the arrival waited for
+        self._kept: dict[Entry, _Held] = {}
+        self._by_age: deque[_Held] = deque()
+        self._order = 0
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
+    ) -> None:
+        refuse_lifetime(self.node, lifetime_us)
+        self._forget(now_us)
+        me = self._self
+        seq = self._clock[me] + 1
+        message = CubeMessage((me, seq), self._take_past(), payload)
+        # Own messages count as received at once (Algorithm 2, lines 6 and 7).
+        self._clock[me] = self._top[me] = seq
+        self.counters.broadcast += 1
+        self.counters.delivered += 1
+        out.deliveries.append(message)
+        head = self._head(me)
+        if head == me:
+            self._keep(now_us, message, self.dimension)
+            self._serve(message, 0, self.dimension, out)
+        else:
+            self._keep(now_us, message, 0)  # until it comes back down the tree
+            out.sends.append((head, Packet(self.dimension, (message,))))
+
+    def on_message(self, now_us: int, source: NodeId, frame: Packet, out: CubeOutbox) -> None:
+        self._refuse(source, frame)
+        if self._by_age:
+            self._forget(now_us)
+        height, top, pending = frame.height, self._top, self._pending
+        for message in frame.messages:
+            origin, seq = id = message.id
+            if seq <= top[origin] or id in pending:
+                self._again(now_us, message, height, out)
+            else:
+                self._arrive(now_us, message, height, out)
+        if self._ready:
+            self._deliver(out)
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
+        """The failure detector says that `peer` went down or came up.
+
+        A peer that lost anything (it crashed, or its links did) must be reported down before it is
+        reported up: whatever is sent meanwhile is lost.
+        """
+        if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
+            raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
+        if self._live[peer] == up:
+            return
+        self._forget(now_us)
+        before = self._child
+        self._live[peer] = up
+        self._look_around()
+        batches: list[list[CubeMessage]] = [[] for _ in self._child]
+        for held in self._kept.values():
+            served = held.height
+            if self._takes_all[held.message.id[0]]:
+                held.height = self.dimension
+            for level in range(held.postponed + 1, held.height + 1):
+                if level > served or self._child[level] != before[level]:
+                    batches[level].append(held.message)
+        self._send(batches, out)
+
+    def on_timer(self, now_us: int, name: str, out: CubeOutbox) -> None:
+        raise AssertionError("can't happen: VCube sets no timer")
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def explain(self, message: MessageId) -> Fate:
+        origin, seq = message
+        if not isinstance(origin, int) or not 0 <= origin < self._nodes:
+            return Fate("unknown")
+        entry = self._pending.get((origin, seq))
+        if entry is not None:
+            past = entry.message.past if seq == 1 else ((origin, seq - 1), *entry.message.past)
+            missing = tuple(id for id in past if self._clock[id[0]] < id[1])
+            return Fate("waiting", missing, entry.since_us)
+        return Fate("delivered" if seq <= self._clock[origin] else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {
+            "pending": len(self._pending),
+            "postponed": len(self._held),
+            "kept": len(self._kept),
+        }
+
+    # ---- arrivals -------------------------------------------------------------------------------
+
+    def _refuse(self, source: NodeId, packet: Packet) -> None:
+        """Before anything is changed: what no correct peer sends."""
+        nodes = self._nodes
+        problem = "" if 0 <= packet.height <= self.dimension else f"height {packet.height}"
+        for message in packet.messages:
+            origin, seq = message.id
+            if not 0 <= origin < nodes or seq < 1:
+                problem = f"no such message: {message.id}"
+            elif origin == self._self and seq > self._clock[origin]:
+                problem = f"a message of this node that it never sent: {message.id}"
+            elif message.past and message.past[-1][0] >= nodes:
+                problem = f"message {message.id} depends on unknown nodes: {message.past[-1]}"
+        if problem:
+            self.counters.refused += 1
+            raise RemoteError(problem, where=f"node {self.node}, packet from {source}")
+
+    def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+        id = message.id
+        self.counters.received += 1
+        out.receives.append(message)
+        awaited = self._undelivered(message)
+        if awaited is None:
+            self._ready.append(message)
+        else:
+            entry = self._pending[id] = _Pending(message, now_us)
+            self._waiting.setdefault(awaited, []).append(entry)
+        if self._takes_all[id[0]]:
+            height = self.dimension
+        woken: list[_Held] = []
+        if id[1] == self._top[id[0]] + 1:
+            woken = self._advance(id)
+        else:
+            self._early += 1
+        # What is delivered has been received: without an undelivered cause nothing is held back.
+        if not woken and (awaited is None or not self._blocked(message, height)[0]):
+            if self._keep_us:
+                self._keep(now_us, message, height)
+            self._serve(message, 0, height, out)
+            return
+        held = self._keep(now_us, message, height)
+        held.postponed = height
+        self._release([*woken, held], out)
+
+    def _again(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+        """A duplicate may bring a larger share of the tree: its first receiver has failed.
+
+        In the single tree a node's own message comes back once, with the share that is its own.
+        Heights fall along every path, so this ends.
+        """
+        self.counters.duplicate += 1
+        held = self._kept.get(message.id) or self._keep(now_us, message, 0)
+        if height > held.height:
+            self._serve(message, held.height, height, out)
+            held.height = height
+
+    def _advance(self, id: Entry) -> list[_Held]:
+        """Move `vector_max` (lines 16 and 17); what waited for the messages passed over."""
+        origin, seq = id
+        woken = self._awaiting.pop(id, [])
+        while self._early and (origin, seq + 1) in self._pending:
+            seq += 1
+            self._early -= 1
+            woken += self._awaiting.pop((origin, seq), ())
+        self._top[origin] = seq
+        return woken
+
+    def _blocked(self, message: CubeMessage, limit: int) -> tuple[int, Entry]:
+        """How many of the clusters 1..limit must wait, and for which arrival (line 26).
+
+        A missing cause blocks the clusters that this node serves in the cause's own tree. The
+        entries that the compression left out are those of the origin's previous message: they
+        block what they block for that one.
+        """
+        if not limit or not self._aggregates:
+            return 0, message.id
+        origin, seq = message.id
+        top = self._top
+        if top[origin] < seq:
+            return limit, message.id  # an earlier message of this origin is missing
+        worst, awaited = 0, message.id
+        if (origin, seq - 1) in self._held:
+            previous = self._held[origin, seq - 1]
+            worst, awaited = previous.postponed, previous.awaited
+        heights = self._served_heights()
+        for entry in message.past:
+            if worst >= limit:
+                return limit, awaited
+            origin, seq = entry
+            if top[origin] < seq and heights[origin] > worst:
+                worst, awaited = heights[origin], entry
+        return min(worst, limit), awaited
+
+    # ---- sending --------------------------------------------------------------------------------
+
+    def _release(self, items: list[_Held], out: CubeOutbox) -> None:
+        """Send what is no longer held back; the rest waits for its next missing cause."""
+        batches: list[list[CubeMessage]] = [[] for _ in self._child]
+        before = {held.order: held.postponed for held in items}
+        for held in sorted(items, key=_BY_ID):  # a message after the previous one of its origin
+            held.postponed, held.awaited = self._blocked(held.message, held.postponed)
+            if held.postponed:
+                self._held[held.message.id] = held
+                self._awaiting.setdefault(held.awaited, []).append(held)
+            else:
+                self._held.pop(held.message.id, None)
+        # In the order of arrival, as Algorithm 2 reads `pending`: what has just arrived is last.
+        for held in sorted(items, key=_BY_ARRIVAL):
+            for level in range(held.postponed + 1, before[held.order] + 1):
+                batches[level].append(held.message)
+        self._send(batches, out)
+
+    def _serve(self, message: CubeMessage, served: int, height: int, out: CubeOutbox) -> None:
+        """One message to the clusters served+1..height."""
+        for level in range(served + 1, height + 1):
+            child = self._child[level]
+            if child != NO_NODE:
+                out.sends.append((child, Packet(level - 1, (message,))))
+
+    def _send(self, batches: list[list[CubeMessage]], out: CubeOutbox) -> None:
+        for level, messages in enumerate(batches):
+            child = self._child[level]
+            if messages and child != NO_NODE:
+                alone = [[message] for message in messages]
+                packed = pack(messages, self._mtu_bytes) if self._aggregates else alone
+                out.sends += [(child, Packet(level - 1, tuple(batch))) for batch in packed]
+
+    # ---- keeping, for children that fail --------------------------------------------------------
+
+    def _keep(self, now_us: int, message: CubeMessage, height: int) -> _Held:
+        self._order += 1
+        held = _Held(message, now_us, self._order, height, 0, message.id)
+        if self._keep_us:
+            self._kept[message.id] = held
+            self._by_age.append(held)
+        return held
+
+    def _forget(self, now_us: int) -> None:
+        while self._by_age and self._by_age[0].since_us + self._keep_us <= now_us:
+            del self._kept[self._by_age.popleft().message.id]
+
+    # ---- deliveries -----------------------------------------------------------------------------
+
+    def _deliver(self, out: CubeOutbox) -> None:
+        """Deliver what is ready, and all that this makes ready (lines 29-33)."""
+        ready, waiting = self._ready, self._waiting
+        for message in ready:  # it grows while it is walked through
+            origin, seq = id = message.id
+            self._clock[origin] = self._changed[origin] = seq
+            if id in waiting:
+                for entry in waiting.pop(id):
+                    awaited = self._undelivered(entry.message)
+                    if awaited is None:
+                        del self._pending[entry.message.id]
+                        ready.append(entry.message)
+                    else:
+                        waiting.setdefault(awaited, []).append(entry)
+        self.counters.delivered += len(ready)
+        out.deliveries += ready
+        ready.clear()
+
+    def _undelivered(self, message: CubeMessage) -> Entry | None:
+        """The first cause that is not delivered yet. What is delivered is closed under causes, so
+        the entries that changed, and the previous message of the origin, are all to look at."""
+        clock = self._clock
+        origin, seq = message.id
+        if clock[origin] < seq - 1:
+            return (origin, seq - 1)
+        for entry in message.past:
+            origin, seq = entry
+            if clock[origin] < seq:
+                return entry
+        return None
+
+    def _take_past(self) -> tuple[Entry, ...]:
+        past = tuple(sorted(self._changed.items()))
+        self._changed.clear()
+        return past
+
+    # ---- who serves whom ------------------------------------------------------------------------
+
+    def _look_around(self) -> None:
+        """What follows from who is alive: the child in each cluster (cluster 0 is the node itself)
+        and the origins for whose messages this node answers to the whole cube. Among these are
+        origins that are down: nobody above repairs what the failure cut off."""
+        me, live, levels = self._self, self._live, range(1, self.dimension + 1)
+        self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
+        self._takes_all = bytes(not up or self._head(i) == me for i, up in enumerate(live))
+        self._heights = b""
+
+    def _head(self, origin: int) -> int:
+        """The root of the tree that the origin's messages travel over."""
+        root = self._root
+        return root if root is not None and self._live[root] else origin
+
+    def _served_heights(self) -> bytes:
+        """By origin, how many clusters this node serves for its messages."""
+        if not self._heights:
+            heights = live_heights(self._self, self._live)
+            self._heights = bytes(heights[self._head(origin)] for origin in range(len(heights)))
+        return self._heights

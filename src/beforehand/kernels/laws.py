@@ -1,0 +1,32 @@
+"""Laws of chance by key: the same draw in a world that runs the cores and in its compiled twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from beforehand.kernels.draws import compiled, mix, normal, unit
+
+UNIFORM, TRIANGULAR, NORMAL, EXPONENTIAL = range(4)
+
+
+@compiled
+def draw_us(key: np.uint64, law: int, a: float, b: float) -> int:
+    """One duration. uniform: between a and b; triangular: the same, densest in the middle;
+    normal: mean a, standard deviation b, cut off at 0; exponential: mean a."""
+    if law == UNIFORM:
+        return int(a + (b - a) * unit(key))
+    if law == TRIANGULAR:
+        return int(a + (b - a) * (unit(mix(key, 0)) + unit(mix(key, 1))) / 2.0)
+    if law == NORMAL:
+        return max(0, round(a + b * normal(key)))
+    return int(-a * math.log(1.0 - unit(key)))
+
+
+@compiled
+def travel_us(
+    key: np.uint64, origin: int, seq: int, link: int, law: int, a: float, b: float
+) -> int:
+    """How long message (origin, seq) is on its way over a link."""
+    return draw_us(mix(mix(mix(key, origin), seq), link), law, a, b)

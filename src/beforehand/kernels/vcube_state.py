@@ -1,0 +1,212 @@
+"""What the compiled overlay world works on: what is given, what changes, what comes out; sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.draws import compiled
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Bytes = NDArray[np.int8]
+Bits = NDArray[np.uint64]
+
+NONE = -1
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ARRIVED, PASSED, DELIVERED, TOLD, AWAITED, WANTED = range(6)
+"""The sets of messages that a node keeps: those that are here; those of which all earlier ones of
+the same origin are here too; those delivered; those delivered when it last broadcast; those for
+whose arrival something waits; those for whose delivery something waits."""
+
+
+class Fixed(NamedTuple):
+    """What does not change during a run."""
+
+    nodes: int
+    messages: int
+    """Of each node."""
+    dimension: int
+    root: int
+    """Of the one tree, or NONE."""
+    aggregates: bool
+    process_us: int
+    transmit_us: int
+    header_bytes: int
+    entry_bytes: int
+    payload_bytes: int
+    mtu_bytes: int
+    law: tuple[int, float, float]
+    key: np.uint64
+    has_past: bool
+    """Are the causes of the messages given?"""
+    origin: Ints
+    """Of each message."""
+    child: Ints
+    """(node, cluster): the first live node of the cluster, or NONE."""
+    heights: Bytes
+    """(node, origin): how many clusters the node serves for the origin's messages."""
+
+
+class State(NamedTuple):
+    """What does. The comments name the axes; a `next` leads from the last of a chain to its first.
+
+    Sets of messages are bits, 64 to a word: comparing what a message needs with what a node has
+    takes as many steps as there are words, and the words of a node stay in the cache.
+    """
+
+    counts: Longs  # ROWS, PACKETS, ...
+    needs: Bits  # message, word: its causes
+    sets: Bits  # node, (ARRIVED, ...), word
+    order: Ints  # node, message: when it arrived, if it is held back
+    postponed: Bytes  # node, message: clusters 1..postponed are still to be served
+    awaited: Ints  # node, message: if any are, the arrival that this waits for
+    awaiting: Ints  # node, message: the last of those that wait for this arrival
+    awaiting_next: Ints  # node, message
+    waiting: Ints  # node, message: the last of those that wait for this delivery
+    waiting_next: Ints  # node, message
+    queue: Longs  # the heap
+    free_us: Longs  # node: when its sending queue is empty
+    packets: Ints  # packet, (TARGET, ...)
+    cargo: Ints  # the messages of all packets
+    past_start: Ints  # message: where its causes begin in `past`
+    past_count: Ints  # message
+    past: Ints
+    work: Ints  # the messages that one step works on
+    before: Bytes  # message: what it had postponed before the step
+
+
+class Rows(NamedTuple):
+    """What comes out: a row for each event, up to `value`; then a row for each packet."""
+
+    t_us: Longs
+    node: Ints
+    kind: Bytes
+    message: Ints
+    value: Longs
+    source: Ints
+    target: Ints
+    messages: Ints
+    bytes: Ints
+    wait_us: Longs
+
+
+TARGET, HEIGHT, START = range(3)
+"""Of a packet; its messages are in `cargo`, from START up to the START of the next. Together, as a
+packet is read long after it was written: one look into slow memory instead of three."""
+ROWS, PACKETS, CARGO, ARRIVALS, QUEUED, PAST = range(6)
+
+
+@compiled
+def heights_of(child: Ints, root: int) -> Bytes:
+    """`Fixed.heights`, by walking down every tree from its root."""
+    nodes, levels = child.shape
+    heights = np.zeros((nodes, nodes), np.int8)
+    todo = np.empty(nodes, np.int32)
+    for origin in range(nodes):
+        head = origin if root == NONE else root
+        heights[head, origin] = levels - 1
+        todo[0] = head
+        count = 1
+        while count:
+            count -= 1
+            node = todo[count]
+            for level in range(1, heights[node, origin] + 1):
+                if child[node, level] != NONE:
+                    heights[child[node, level], origin] = level - 1
+                    todo[count] = child[node, level]
+                    count += 1
+    return heights
+
+
+def make_state(nodes: int, messages: int) -> State:
+    """`messages` is how many there are of all nodes together."""
+    cells, words = (nodes, messages), (messages + 63) // 64
+    packets_max = nodes * messages
+    return State(
+        np.zeros(6, np.int64),
+        np.zeros((messages, words), np.uint64),
+        np.zeros((nodes, 6, words), np.uint64),
+        np.empty(cells, np.int32),
+        np.zeros(cells, np.int8),
+        np.empty(cells, np.int32),
+        np.empty(cells, np.int32),
+        np.empty(cells, np.int32),
+        np.empty(cells, np.int32),
+        np.empty(cells, np.int32),
+        np.empty(messages + packets_max, np.int64),
+        np.zeros(nodes, np.int64),
+        np.empty((packets_max + 1, 3), np.int32),
+        np.empty(packets_max, np.int32),
+        np.zeros(messages, np.int32),
+        np.zeros(messages, np.int32),
+        np.empty(messages * nodes, np.int32),
+        np.empty(messages + 1, np.int32),
+        np.empty(messages, np.int8),
+    )
+
+
+def make_rows(nodes: int, messages: int) -> Rows:
+    # Each message is broadcast once, and received, sent and delivered at most once per node.
+    packets_max = nodes * messages
+    rows_max = messages + 3 * packets_max
+    return Rows(
+        np.empty(rows_max, np.int64),
+        np.empty(rows_max, np.int32),
+        np.empty(rows_max, np.int8),
+        np.empty(rows_max, np.int32),
+        np.empty(rows_max, np.int64),
+        np.empty(packets_max, np.int32),
+        np.empty(packets_max, np.int32),
+        np.empty(packets_max, np.int32),
+        np.empty(packets_max, np.int32),
+        np.empty(packets_max, np.int64),
+    )
+
+
+# ---- compiling, sets -------------------------------------------------------------------------
+
+# Nothing here allocates, so nothing needs to be counted: the reference counts of the arrays took
+# two thirds of the time.
+UNCOUNTED: dict[str, Any] = {"cache": True, "_nrt": False}
+# A part of the kernel is inlined: a call would copy some two hundred words of tuples.
+PART: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    ready: Callable[P, R] = numba.njit(**UNCOUNTED)(function)
+    return ready
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    ready: Callable[P, R] = numba.njit(**UNCOUNTED, **PART)(function)
+    return ready
+
+
+@part
+def add(sets: Bits, node: int, which: int, m: int) -> None:
+    sets[node, which, m >> 6] |= ONE << np.uint64(m & 63)
+
+
+@part
+def has(sets: Bits, node: int, which: int, m: int) -> bool:
+    return bool((sets[node, which, m >> 6] >> np.uint64(m & 63)) & ONE)
+
+
+@part
+def lowest(word: np.uint64) -> int:
+    """The position of the lowest bit of a word that has one."""
+    at = 0
+    for half in (32, 16, 8, 4, 2, 1):
+        if word & ((ONE << np.uint64(half)) - ONE) == ZERO:
+            word >>= np.uint64(half)
+            at += half
+    return at

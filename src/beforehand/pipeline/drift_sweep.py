@@ -1,0 +1,102 @@
+"""The scenario behind figures 2 to 7 of OBS: every run and every observer, then the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from beforehand.pipeline import values
+from beforehand.pipeline.sweeps import (
+    Option,
+    SweepSummary,
+    Task,
+    Tell,
+    list_of,
+    publish_tables,
+    read_sweep_scenario,
+    run_sweep,
+    spark_opener,
+)
+from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, measure
+from beforehand.sim.observer_claims import check_claims, load_claims, reading_of
+
+STAGE = "measures"
+SOURCES = (
+    *("core/observer.py", "core/timestamp.py"),
+    *("kernels/drift.py", "kernels/reorder.py", "kernels/violations.py", "kernels/draws.py"),
+    *("sim/drift.py", "sim/streams.py", "pipeline/drift_sweep.py"),
+)
+READINGS: dict[str, dict[str, Any]] = {
+    "all": {"sends_to_all": True},
+    "one": {"sends_to_all": False},
+    "steps": {"sends_to_all": True, "delay_clock": "steps"},
+}
+"""What the paper leaves open: a message goes to all others or to one, and in `steps` its delay is
+counted in steps of the simulation, not on the sender's clock."""
+
+OPTIONS = {
+    "messages": Option(values.whole(1), 10_000),
+    "readings": Option(list_of(values.one_of(*READINGS)), tuple(READINGS)),
+}
+
+
+def run_drift(
+    path: Path,
+    out: Path,
+    *,
+    seeds: int | None = None,
+    overrides: Sequence[str] = (),
+    master: str | None = None,
+    remote: str | None = None,
+    tell: Tell = lambda _: None,
+) -> SweepSummary:
+    """Compute what is missing, check the claims, and put measures and claims into `out`."""
+    scenario = read_sweep_scenario(path, "drift", OPTIONS, seeds=seeds, overrides=overrides)
+    specs = [
+        spec
+        for reading in scenario.options["readings"]
+        for spec in figure_specs(
+            scenario.seeds, messages=scenario.options["messages"], **READINGS[reading]
+        )
+    ]
+    swept = run_sweep(
+        out,
+        STAGE,
+        [_task(spec) for spec in specs],
+        measure_rows,
+        sources=SOURCES,
+        open_spark=spark_opener(master, remote),
+        tell=tell,
+    )
+    measures = msgspec.convert(swept.rows, list[Measure])
+    named = [{"reading": reading_of(row), **msgspec.structs.asdict(row)} for row in measures]
+    claims = [msgspec.structs.asdict(v) for v in check_claims(measures, load_claims())]
+    publish_tables(out, scenario, {"measures": named, "claims": claims})
+    tell(f"{STAGE}: {len(specs)} simulations, {swept.cpu_s:.1f} CPU seconds")
+    computed = {STAGE: swept.computed}
+    return SweepSummary(scenario.name, scenario.title, out, _state(measures), claims, computed)
+
+
+def measure_rows(spec: Drift) -> Iterator[dict[str, Any]]:
+    """What every observer of the figures makes of one run."""
+    return (msgspec.structs.asdict(row) for row in measure(spec, figure_dials(spec)))
+
+
+def _task(spec: Drift) -> Task:
+    targets = "one" if spec.fan_out == 1 else "all"
+    label = (
+        f"{targets}-{spec.delay_clock}-{spec.law}-n{spec.processes}-e{spec.epsilon}-d{spec.delta}"
+        f"-r{spec.rate:g}-s{spec.seed}"
+    )
+    cost = spec.messages * spec.processes * len(figure_dials(spec))
+    return Task(label, msgspec.structs.asdict(spec), spec, cost)
+
+
+def _state(measures: Sequence[Measure]) -> Literal["valid", "invalid"]:
+    """The one promise: with the full wait and the full timestamp, order is exact."""
+    promised = (row for row in measures if row.observer in ("dapw", "cbd"))
+    broken = any(row.inverted for row in promised if row.wait_percent == 100)
+    return "invalid" if broken else "valid"

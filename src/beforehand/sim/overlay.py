@@ -1,0 +1,349 @@
+"""The world of VCU section 5: a packet-switched overlay, tpc + tq + tt + tpp per hop.
+
+A packet is processed (tpc), waits in the one sending queue of its node (tq), is put on the link
+(tt) and travels (tpp). There is a copy for each destination. Propagation belongs to a message and a
+link; a packet travels with the draw of its last message, the one that made it leave. So two systems
+compared on one seed see the same network.
+
+`run` drives the cores. `run_compiled` is its twin: the same result (a test says so), faster.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.core.cube import NO_NODE, dimension, first_live
+from beforehand.core.outbox import Outbox
+from beforehand.core.packets import (
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    MTU_BYTES,
+    CubeMessage,
+    CubeOutbox,
+    Entry,
+    Packet,
+)
+from beforehand.core.vcube import VCube
+from beforehand.errors import InputError
+from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
+from beforehand.kernels.laws import draw_us, travel_us
+from beforehand.kernels.vcube import simulate
+from beforehand.kernels.vcube_state import (
+    NONE,
+    PACKETS,
+    ROWS,
+    Fixed,
+    State,
+    heights_of,
+    make_rows,
+    make_state,
+)
+from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
+from beforehand.sim.streams import mix, stream_key
+
+Columns = dict[str, NDArray[np.int64]]
+System = Literal["aggregated", "plain", "single"]
+SYSTEMS: tuple[System, ...] = ("aggregated", "plain", "single")
+
+UNIT_US = 1000
+"""One unit of time of the paper."""
+
+PACKET_COLUMNS = ("source", "target", "messages", "bytes", "wait_us")
+
+Shape = Literal["uniform", "triangular", "normal", "exponential"]
+SHAPES: tuple[Shape, ...] = ("uniform", "triangular", "normal", "exponential")
+
+
+@dataclass(frozen=True)
+class Law:
+    """uniform: between `a` and `b`; triangular: the same, densest in the middle; normal: mean `a`,
+    standard deviation `b`, cut off at 0; exponential: mean `a`. In microseconds."""
+
+    shape: Shape
+    a: float
+    b: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise InputError(f"unknown law: `{self.shape}`", hint=f"one of {', '.join(SHAPES)}")
+
+    def numbers(self) -> tuple[int, float, float]:
+        return SHAPES.index(self.shape), self.a, self.b
+
+
+@dataclass(frozen=True)
+class OverlaySpec:
+    """One experiment. The laws are those of the fit (docs/vcube.md); all else is VCU section 5."""
+
+    nodes: int
+    system: System = "aggregated"
+    messages: int = 1
+    """Broadcasts of each node."""
+    starts: Law = Law("triangular", 0.0, 580.0 * UNIT_US)
+    propagation: Law = Law("normal", 100.0 * UNIT_US, 35.355 * UNIT_US)
+    process_us: int = UNIT_US
+    transmit_us: int = UNIT_US
+    payload_bytes: int = 50
+    mtu_bytes: int = MTU_BYTES
+
+    def __post_init__(self) -> None:
+        if self.system not in SYSTEMS:
+            raise InputError(f"unknown system: `{self.system}`", hint=f"one of {SYSTEMS}")
+        if self.nodes < 2 or self.messages < 1:
+            problem = f"{self.nodes} nodes with {self.messages} messages each"
+            raise InputError(problem, hint="at least 2 nodes and 1 message")
+
+    @property
+    def root(self) -> int | None:
+        return 0 if self.system == "single" else None
+
+    @property
+    def aggregates(self) -> bool:
+        return self.system != "plain"
+
+
+@dataclass(frozen=True)
+class Past:
+    """The causes that each message carries; message (origin, seq) has index
+    `origin * messages + seq - 1`, and the rows start[index]..start[index + 1]."""
+
+    start: NDArray[np.int64]
+    origin: NDArray[np.int32]
+    seq: NDArray[np.int32]
+
+    def of(self, index: int) -> tuple[Entry, ...]:
+        rows = slice(int(self.start[index]), int(self.start[index + 1]))
+        return tuple(zip(self.origin[rows].tolist(), self.seq[rows].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class OverlayRun:
+    """What happened. `value` is the number of causes in a broadcast row, and the row of `packets`
+    in send and receive rows. `packets` has source, target, messages, bytes, wait_us (tq)."""
+
+    events: Columns
+    packets: Columns
+    past: Past
+
+
+def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
+    """One run through the cores. With `past`, every message carries the causes given there."""
+    world = _World(spec, seed, past)
+    # A run makes no cycles; looking for them in all vectors of all nodes took a sixth of the time.
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        world.run()
+    finally:
+        if is_collecting:
+            gc.enable()
+    return world.result()
+
+
+def run_compiled(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
+    """The same run, without the cores."""
+    messages = spec.nodes * spec.messages
+    if messages * (spec.nodes + 1) > TICKETS_MAX:
+        raise InputError(
+            f"too large for one run: {spec.nodes} nodes, {messages} messages",
+            hint=f"messages x nodes may be at most {TICKETS_MAX}",
+        )
+    times = start_times(spec, seed)
+    state, rows = make_state(spec.nodes, messages), make_rows(spec.nodes, messages)
+    if past is not None:
+        state.past_start[:] = past.start[:-1]
+        state.past_count[:] = np.diff(past.start)
+        state.past[: len(past.origin)] = past.origin * spec.messages + past.seq - 1
+    simulate(_fixed(spec, seed, past is not None), state, rows, times)
+    past = _read_past(spec, state)
+    size, sent = int(state.counts[ROWS]), int(state.counts[PACKETS])
+    columns: Columns = rows._asdict()
+    del state, rows  # the columns are about to need their room
+    packets = {name: columns[name][:sent] for name in PACKET_COLUMNS}
+    return OverlayRun(_read_events(spec, columns, size), packets, past)
+
+
+def start_times(spec: OverlaySpec, seed: int) -> NDArray[np.int64]:
+    """When each message is broadcast, by index; in order along each origin."""
+    key, law = stream_key(seed, "starts"), spec.starts.numbers()
+    times = [
+        sorted(draw_us(np.uint64(mix(mix(key, node), k)), *law) for k in range(spec.messages))
+        for node in range(spec.nodes)
+    ]
+    return np.array(times, np.int64).ravel()
+
+
+class _Scripted(VCube):
+    """A node whose messages carry the causes of another run."""
+
+    script: list[tuple[Entry, ...]]
+
+    def _take_past(self) -> tuple[Entry, ...]:
+        super()._take_past()
+        past = self.script[self.counters.broadcast]
+        assert all(self._clock[origin] >= seq for origin, seq in past), "a cause is yet to come"
+        return past
+
+
+class _World:
+    def __init__(self, spec: OverlaySpec, seed: int, past: Past | None) -> None:
+        self._spec = spec
+        self._key = np.uint64(stream_key(seed, "propagation"))
+        self._cores = [self._core(node, past) for node in range(spec.nodes)]
+        self._payload = bytes(spec.payload_bytes)
+        self._free_us = [0] * spec.nodes
+        self._past: dict[Entry, tuple[Entry, ...]] = {}
+        self._targets, self._waits_us = array("q"), array("q")  # by packet
+        self._log = Log()
+        self._out: CubeOutbox = Outbox()
+        self._flying: dict[int, Packet] = {}  # by packet
+        # As in `kernels.heap`, an event is one number, and its ticket says what it is: the index of
+        # a message to broadcast, or, beyond these, of a packet that arrives.
+        times = start_times(spec, seed).tolist()
+        self._queue = [t_us << TICKET_BITS | index for index, t_us in enumerate(times)]
+        heapify(self._queue)
+
+    def _core(self, node: int, past: Past | None) -> VCube:
+        spec = self._spec
+        make = VCube if past is None else _Scripted
+        core = make(
+            node,
+            spec.nodes,
+            aggregates=spec.aggregates,
+            root=spec.root,
+            mtu_bytes=spec.mtu_bytes,
+        )
+        if isinstance(core, _Scripted) and past is not None:
+            first = node * spec.messages
+            core.script = [past.of(first + k) for k in range(spec.messages)]
+        return core
+
+    def run(self) -> None:
+        queue, out, log, cores = self._queue, self._out, self._log, self._cores
+        targets, flying, broadcasts = self._targets, self._flying, len(queue)
+        while queue:
+            event = heappop(queue)
+            now_us, ticket = event >> TICKET_BITS, event & (TICKETS_MAX - 1)
+            if ticket < broadcasts:
+                node = ticket // self._spec.messages
+                cores[node].on_broadcast(now_us, self._payload, out)
+                message = cast("CubeMessage", out.deliveries[0])
+                self._past[message.id] = message.past
+                log.add(now_us, node, BROADCAST, (message.id,), len(message.past))
+            else:
+                row = ticket - broadcasts
+                node = targets[row]
+                cores[node].on_message(now_us, -1, flying.pop(row), out)
+                if out.receives:
+                    log.add(now_us, node, RECEIVE, [m.id for m in out.receives], row)
+            if out.sends:
+                self._send(now_us, node, broadcasts)
+            if out.deliveries:
+                log.add(now_us, node, DELIVER, [m.id for m in out.deliveries])
+            out.clear()
+
+    def _send(self, now_us: int, node: int, broadcasts: int) -> None:
+        """Every packet into the node's one queue, and from there to its target."""
+        spec, log, (law, a, b) = self._spec, self._log, self._spec.propagation.numbers()
+        ready_us = now_us + spec.process_us
+        free_us = max(ready_us, self._free_us[node])
+        for target, packet in cast("list[tuple[int, Packet]]", self._out.sends):
+            row = len(self._targets)
+            log.add(now_us, node, SEND, [m.id for m in packet.messages], row)
+            self._targets.append(target)
+            self._waits_us.append(free_us - ready_us)
+            free_us += spec.transmit_us
+            origin, seq = packet.messages[-1].id
+            link = node * spec.nodes + target
+            due_us = free_us + travel_us(self._key, origin, seq, link, law, a, b)
+            self._flying[row] = packet
+            heappush(self._queue, due_us << TICKET_BITS | broadcasts + row)
+        self._free_us[node] = free_us
+
+    def result(self) -> OverlayRun:
+        spec, events = self._spec, self._log.columns()
+        ids = [(node, k + 1) for node in range(spec.nodes) for k in range(spec.messages)]
+        causes = [self._past[id] for id in ids]
+        start = np.cumsum([0] + [len(entries) for entries in causes])
+        flat = np.array([entry for entries in causes for entry in entries]).reshape(-1, 2)
+        past = Past(start, flat[:, 0].astype(np.int32), flat[:, 1].astype(np.int32))
+        return OverlayRun(events, self._packets(events, past), past)
+
+    def _packets(self, events: Columns, past: Past) -> Columns:
+        """One row per packet, from the rows of the messages sent in it."""
+        sent = events["kind"] == SEND
+        packet, count = events["value"][sent], len(self._targets)
+        message = events["origin"][sent] * self._spec.messages + events["seq"][sent] - 1
+        bytes_each = self._spec.payload_bytes + ENTRY_BYTES * (1 + np.diff(past.start))
+        source = np.empty(count, np.int32)
+        source[packet] = events["node"][sent]
+        size = HEADER_BYTES + np.bincount(packet, bytes_each[message], count)
+        return {
+            "source": source,
+            "target": np.array(self._targets, np.int32),
+            "messages": np.bincount(packet, minlength=count).astype(np.int32),
+            "bytes": size.astype(np.int32),
+            "wait_us": np.array(self._waits_us),
+        }
+
+
+# ---- the twin -----------------------------------------------------------------------------------
+
+
+def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
+    levels = dimension(spec.nodes)
+    live = [1 if i < spec.nodes else 0 for i in range(1 << levels)]
+    child = [
+        [NO_NODE] + [first_live(node, level, live) for level in range(1, levels + 1)]
+        for node in range(spec.nodes)
+    ]
+    root = NONE if spec.root is None else spec.root
+    children = np.array(child, np.int32)
+    return Fixed(
+        nodes=spec.nodes,
+        messages=spec.messages,
+        dimension=levels,
+        root=root,
+        aggregates=spec.aggregates,
+        process_us=spec.process_us,
+        transmit_us=spec.transmit_us,
+        header_bytes=HEADER_BYTES,
+        entry_bytes=ENTRY_BYTES,
+        payload_bytes=spec.payload_bytes,
+        mtu_bytes=spec.mtu_bytes,
+        law=spec.propagation.numbers(),
+        key=np.uint64(stream_key(seed, "propagation")),
+        has_past=has_past,
+        origin=np.repeat(np.arange(spec.nodes, dtype=np.int32), spec.messages),
+        child=children,
+        heights=heights_of(children, root),
+    )
+
+
+def _read_past(spec: OverlaySpec, state: State) -> Past:
+    """By index of the message; the run wrote the causes in the order of the broadcasts."""
+    start = np.concatenate([[0], np.cumsum(state.past_count)])
+    shift = np.repeat(state.past_start - start[:-1], state.past_count)
+    origin, seq = np.divmod(state.past[np.arange(start[-1]) + shift], np.int32(spec.messages))
+    return Past(start, origin, seq + 1)
+
+
+def _read_events(spec: OverlaySpec, columns: Columns, size: int) -> Columns:
+    """Takes `columns` apart: at this point a run of 1024 nodes would need its memory twice."""
+    events = {name: columns.pop(name)[:size] for name in ("t_us", "node", "kind", "value")}
+    message = columns.pop("message")[:size]
+    if spec.messages == 1:
+        # Every seq is 1, and one 1 is enough for all: these are 25 of 300 MB.
+        events["origin"], events["seq"] = message, np.broadcast_to(np.int64(1), size)
+    else:
+        events["origin"], index = np.divmod(message, np.int32(spec.messages))
+        events["seq"] = np.add(index, 1, dtype=np.int64)
+    events["step"] = np.arange(size)
+    return {name: events[name] for name in COLUMNS}

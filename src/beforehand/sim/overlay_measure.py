@@ -1,0 +1,206 @@
+"""What VCU section 5 measures, from runs of the overlay world that share their random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.causality import find_violations, index_log
+from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
+from beforehand.sim.overlay import Columns, Law, OverlayRun, OverlaySpec, System, run_compiled
+
+Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NEVER = -1
+
+
+class OverlayCase(msgspec.Struct, frozen=True):
+    """Runs of one seed: the same broadcasts over the same network, by different systems."""
+
+    nodes: int
+    seed: int
+    runs: tuple[tuple[System, int], ...]
+    """System and bytes of a message. The first is what the others are compared with."""
+    starts: Law
+    propagation: Law
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """How often a value came up."""
+
+    histogram: str
+    value: int
+    count: int
+
+
+class OverlayMeasure(msgspec.Struct, frozen=True):
+    """One run. Latencies are those of a message at another node than its own, in microseconds."""
+
+    nodes: int
+    seed: int
+    system: System
+    payload_bytes: int
+    broadcasts: int
+    packets: int
+    packed: int
+    """Packets with more than one message."""
+    bytes: int
+    deliveries: int
+    missing: int
+    """Deliveries that never came."""
+    violations: int
+    reception_us_avg: float
+    reception_us_max: int
+    delivery_us_avg: float
+    held_us_avg: float
+    """From reception to delivery."""
+    delayed: int
+    """Receptions that were not delivered at once."""
+    queue_us_avg: float
+    """Of a packet, in the sending queue of a node."""
+    pairs: int
+    """Receptions that came two to a packet in the first run of the case; and here, of the same:"""
+    pair_reception_us_avg: float | None
+    pair_delivery_us_avg: float | None
+    histograms: tuple[Bar, ...]
+    """per_packet: messages of a packet. causes: of a message. size: bytes of a packet. buffered:
+    the most messages that a node held back at once. most_packed: the most that it sent together."""
+
+
+def measure_case(case: OverlayCase) -> Iterator[dict[str, Any]]:
+    """The runs of a case as flat rows, in the order in which it names them."""
+    pairs: Bools | None = None
+    for system, payload_bytes in case.runs:
+        spec = OverlaySpec(
+            case.nodes,
+            system,
+            starts=case.starts,
+            propagation=case.propagation,
+            payload_bytes=payload_bytes,
+        )
+        result = run_compiled(spec, case.seed)
+        if pairs is None:
+            pairs = _came_in_pairs(spec, result)
+        yield msgspec.to_builtins(measure_overlay(spec, case.seed, result, pairs))
+
+
+def measure_overlay(
+    spec: OverlaySpec, seed: int, result: OverlayRun, pairs: Bools
+) -> OverlayMeasure:
+    """What one run came to. pairs: the receptions to be looked at, of shape (nodes, messages)."""
+    times, packets = _times_of(spec, result.events), result.packets
+    reception_us = (times.receive_us - times.start_us)[times.is_received]
+    delivery_us = (times.deliver_us - times.start_us)[times.is_received]
+    chosen = pairs & times.is_received
+    deliveries = int((result.events["kind"] == DELIVER).sum())
+    broadcasts = spec.nodes * spec.messages
+    return OverlayMeasure(
+        nodes=spec.nodes,
+        seed=seed,
+        system=spec.system,
+        payload_bytes=spec.payload_bytes,
+        broadcasts=broadcasts,
+        packets=len(packets["source"]),
+        packed=int((packets["messages"] > 1).sum()),
+        bytes=int(packets["bytes"].sum()),
+        deliveries=deliveries,
+        missing=broadcasts * spec.nodes - deliveries,
+        violations=count_violations(result.events),
+        reception_us_avg=float(reception_us.mean()),
+        reception_us_max=int(reception_us.max()),
+        delivery_us_avg=float(delivery_us.mean()),
+        held_us_avg=float((delivery_us - reception_us).mean()),
+        delayed=int((delivery_us > reception_us).sum()),
+        queue_us_avg=float(packets["wait_us"].mean()),
+        pairs=int(chosen.sum()),
+        pair_reception_us_avg=_mean((times.receive_us - times.start_us)[chosen]),
+        pair_delivery_us_avg=_mean((times.deliver_us - times.start_us)[chosen]),
+        histograms=(
+            *_bars("per_packet", packets["messages"]),
+            *_bars("causes", np.diff(result.past.start)),
+            *_bars("size", packets["bytes"]),
+            *_bars("buffered", most_buffered(times)),
+            *_bars("most_packed", _most_packed(spec, packets)),
+        ),
+    )
+
+
+def count_violations(events: Columns) -> int:
+    """Deliveries out of causal order, twice or out of nowhere, by the verifier."""
+    kind = events["kind"]
+    rows = np.flatnonzero((kind == BROADCAST) | (kind == DELIVER))
+    node, origin, seq = (events[name][rows] for name in ("node", "origin", "seq"))
+    history = index_log(node, kind[rows] == BROADCAST, origin, seq)
+    return len(find_violations(history).row)
+
+
+class Times(NamedTuple):
+    """When a message was where: of shape (nodes, messages), NEVER where it was not."""
+
+    start_us: Longs
+    """Of each message."""
+    receive_us: Longs
+    deliver_us: Longs
+    is_received: Bools
+    """And delivered; a message is not received by its own node, also where a tree leads back."""
+
+
+def _times_of(spec: OverlaySpec, events: Columns) -> Times:
+    kind, t_us = events["kind"], events["t_us"]
+    node, message = events["node"], _message(spec, events)
+    shape = (spec.nodes, spec.nodes * spec.messages)
+    start_us = np.full(shape[1], NEVER, np.int64)
+    start_us[message[kind == BROADCAST]] = t_us[kind == BROADCAST]
+    receive_us, deliver_us = np.full(shape, NEVER, np.int64), np.full(shape, NEVER, np.int64)
+    for code, matrix in ((RECEIVE, receive_us), (DELIVER, deliver_us)):
+        rows = np.flatnonzero(kind == code)
+        matrix[node[rows], message[rows]] = t_us[rows]
+    is_received = (receive_us != NEVER) & (deliver_us != NEVER)
+    return Times(start_us, receive_us, deliver_us, is_received)
+
+
+def _message(spec: OverlaySpec, events: Columns) -> Longs:
+    return events["origin"] * spec.messages + events["seq"] - 1
+
+
+def _came_in_pairs(spec: OverlaySpec, result: OverlayRun) -> Bools:
+    events = result.events
+    rows = np.flatnonzero(events["kind"] == RECEIVE)
+    rows = rows[result.packets["messages"][events["value"][rows]] == 2]
+    pairs = np.zeros((spec.nodes, spec.nodes * spec.messages), np.bool_)
+    pairs[events["node"][rows], _message(spec, events)[rows]] = True
+    return pairs
+
+
+def most_buffered(times: Times) -> Longs:
+    """For each node, the most messages that it had received and not yet delivered at once."""
+    most = np.zeros(len(times.receive_us), np.int64)
+    held = times.is_received & (times.deliver_us > times.receive_us)
+    for node in np.flatnonzero(held.any(axis=1)):
+        came_us = np.sort(times.receive_us[node, held[node]])
+        left_us = np.sort(times.deliver_us[node, held[node]])
+        # The peak is at an arrival; those that it set free have left by then.
+        here = np.searchsorted(came_us, came_us, "right")
+        gone = np.searchsorted(left_us, came_us, "right")
+        most[node] = (here - gone).max()
+    return most
+
+
+def _most_packed(spec: OverlaySpec, packets: Columns) -> Longs:
+    most = np.zeros(spec.nodes, np.int64)
+    np.maximum.at(most, packets["source"], packets["messages"])
+    return most
+
+
+def _mean(values: Longs) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _bars(histogram: str, values: Longs) -> Iterator[Bar]:
+    counts = np.bincount(values)
+    return (Bar(histogram, int(v), int(counts[v])) for v in np.flatnonzero(counts))

@@ -1,0 +1,148 @@
+"""`beforehand observe`, as a user meets it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.pipeline.drifting import drifting_rows
+
+from beforehand.cli import main
+
+GUARANTEES = ("--epsilon", "10ms", "--delta", "10ms")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sample")
+    pq.write_table(drifting_rows(1, 4000), folder / "1.parquet")
+    return folder
+
+
+def observe(folder, *arguments: str) -> int:
+    return main(["observe", str(folder), *GUARANTEES, *arguments])
+
+
+def test_tune_prints_the_curve_and_the_flags_that_keep_the_budget(sample, capsys):
+    assert observe(sample, "--tune", "--budget", "1%", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    chosen = found["chosen"]
+    assert chosen["violations_percent"] <= 1 < found["waits"][0]["violations_percent"]
+    assert [point["wait_percent"] for point in found["waits"]] == list(range(0, 101, 5))
+    assert found["messages"] == len(pq.read_table(sample))
+    assert observe(sample, "--tune", "--budget", "1%") == 0
+    shown = capsys.readouterr()
+    flags = f"--order cbd --wait {chosen['wait_percent']}% --elements {chosen['elements']}"
+    assert shown.out.splitlines()[-1] == flags
+    assert "100 %" in shown.out
+    assert "on the other half" in shown.err
+
+
+def test_tune_reads_lines_and_takes_their_order_where_no_arrival_is_given(sample, tmp_path, capsys):
+    rows = pq.read_table(sample).drop_columns(["arrived"]).to_pylist()
+    (tmp_path / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert observe(tmp_path, "--tune", "--budget", "1%", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["waits"][0]["violations_percent"] > 1 >= found["chosen"]["violations_percent"]
+
+
+def test_a_budget_that_cannot_be_kept_exits_1(tmp_path, capsys):
+    # The second message knows the first, and says that it was sent long before it.
+    rows = [
+        {"process": 0, "stamp": {"r": 90, "c": 0, "kn": []}, "past": [1, 0]},
+        {"process": 1, "stamp": {"r": 10, "c": 0, "kn": []}, "past": [1, 1]},
+    ] * 2
+    pq.write_table(pa.Table.from_pylist(rows[::-1]), tmp_path / "1.parquet")
+    assert observe(tmp_path, "--tune", "--budget", "0%") == 1
+    assert "wide enough" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "pass `--out DIR`"),
+        (["--tune"], "pass `--budget 1%`"),
+        (["--tune", "--budget", "1%", "--out", "x"], "writes nothing"),
+        (["--tune", "--budget", "1"], "not a share: `1`"),
+        (["--out", "x", "--budget", "1%"], "a budget is for `--tune`"),
+        (["--out", "x", "--flush"], "are for streams"),
+        (["--out", "x", "--clock", "wall"], "no wall clock"),
+        (["--out", "x", "--checkpoint", "y", "--once", "--idle", "10s"], "never idle"),
+        (["--out", "x", "--wait", "60"], "write it as `60%`"),
+        (["--out", "x", "--wait", "101%"], "write `0%` to `100%`"),
+        (["--out", "x", "--wait", "60.5%"], "write `0%` to `100%`"),
+        (["--out", "x", "--elements", "-1"], "choose 0 or more"),
+        (["--out", "x", "--tick", "0s"], "longer than zero"),
+        (["--out", "x", "--files-per-batch", "0"], "at least 1"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(sample, capsys, arguments, message):
+    assert observe(sample, *arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (None, "no file in it yet"),
+        ("x.csv", "files named `.csv`"),
+        ("_x.json", "no file in it yet"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_refused_before_spark_starts(
+    tmp_path, capsys, name, message
+):
+    if name is not None:
+        (tmp_path / name).write_text("{}")
+    assert observe(tmp_path, "--out", "x") == 2
+    assert message in capsys.readouterr().err
+    assert observe(tmp_path / "none", "--out", "x") == 2
+    assert "no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"past": None}, "needs the column `past`"),
+        ({"stamp": None}, "needs the column `stamp` or `time`"),
+        ({"process": ["a", "b"]}, "`process` is not an integer"),
+        ({"process": [0, 2]}, "not one integer for each process"),
+        ({"past": [[1], [1, 1]]}, "not one integer for each process"),
+        ({"stamp": [1, 2]}, "not a struct of r, c and kn"),
+        ({"observer": ["x", "y"]}, "more than one observer"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_is_refused(tmp_path, capsys, change, message):
+    stamps = [{"r": 1, "c": 0, "kn": [1]}, {"r": 2, "c": 0, "kn": [1]}]
+    columns = {"process": [0, 1], "stamp": stamps, "past": [[1, 0], [1, 1]]} | change
+    table = pa.table({name: values for name, values in columns.items() if values is not None})
+    pq.write_table(table, tmp_path / "1.parquet")
+    assert observe(tmp_path, "--tune", "--budget", "1%") == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys, monkeypatch):
+    @contextlib.contextmanager
+    def session(*_, **__):
+        yield spark
+
+    monkeypatch.setattr("beforehand.pipeline.session.open_session", session)
+    dial = ("--order", "cbd", "--wait", "60%", "--elements", "2")
+    assert observe(sample, *dial, "--out", str(tmp_path / "table"), "--json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["delivered"] == len(pq.read_table(sample))
+    stream = ("--checkpoint", str(tmp_path / "state"), "--out", str(tmp_path / "out"))
+    assert observe(sample, *dial, *stream, "--once", "--json") == 0
+    shown = capsys.readouterr()
+    read = json.loads(shown.out)
+    assert read["delivered"] + read["held"] == whole["delivered"]
+    assert f"{read['held']} events are held" in shown.err
+    assert observe(sample, *dial, *stream, "--flush") == 0
+    assert "delivered" in capsys.readouterr().out
+    assert spark.read.parquet(str(tmp_path / "out")).count() == whole["delivered"]

@@ -1,0 +1,141 @@
+"""Deliberate bugs in VCube and its worlds, each with the test that must notice it."""
+
+CORE = "src/beforehand/core/vcube.py"
+CUBE = "src/beforehand/core/cube.py"
+PACKETS = "src/beforehand/core/packets.py"
+WORLD = "src/beforehand/sim/overlay.py"
+TWIN = "src/beforehand/kernels/vcube.py"
+HEAP = "src/beforehand/kernels/heap.py"
+
+STEPS = "tests/core/test_vcube.py"
+PAPER = "tests/core/test_vcube_paper.py"
+OVERLAY = "tests/sim/test_overlay.py"
+
+MUTANTS = [
+    (
+        "deliver without looking at the causes",
+        CORE,
+        "            if clock[origin] < seq:\n                return entry",
+        "            if clock[origin] < 0:\n                return entry",
+        f"{PAPER}::test_each_message_goes_to_each_node_once_and_causes_come_first",
+    ),
+    (
+        "deliver past a gap in the messages of one origin",
+        CORE,
+        "        if clock[origin] < seq - 1:",
+        "        if clock[origin] < 0:",
+        f"{STEPS}::test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order",
+    ),
+    (
+        "never hold anything back",
+        CORE,
+        "        if not limit or not self._aggregates:",
+        "        if limit >= 0:",
+        f"{STEPS}::test_a_message_is_held_back_from_those_who_must_get_a_cause_from_here_too",
+    ),
+    (
+        "hold back from all children",
+        CORE,
+        "                worst, awaited = heights[origin], entry",
+        "                worst, awaited = limit, entry",
+        f"{PAPER}::test_figure_5_node_4_does_not_wait_for_what_5_gets_from_somebody_else",
+    ),
+    (
+        "look only at the entries that changed",
+        CORE,
+        "        if (origin, seq - 1) in self._held:",
+        "        if (origin, -1) in self._held:",
+        f"{PAPER}::test_the_core_sends_and_delivers_what_algorithm_2_does",
+    ),
+    (
+        "put the message that made the packet leave first",
+        CORE,
+        "        for held in sorted(items, key=_BY_ARRIVAL):",
+        "        for held in sorted(items, key=_BY_ARRIVAL, reverse=True):",
+        f"{OVERLAY}::test_no_delivery_is_later_with_aggregation_if_the_causes_are_the_same",
+    ),
+    (
+        "send a released message to all its children again",
+        CORE,
+        "            for level in range(held.postponed + 1, before[held.order] + 1):",
+        "            for level in range(held.postponed + 1, held.height + 1):",
+        f"{PAPER}::test_each_message_goes_to_each_node_once_and_causes_come_first",
+    ),
+    (
+        "carry the whole clock each time",
+        CORE,
+        "        self._changed.clear()",
+        "        pass",
+        f"{STEPS}::test_a_message_carries_only_the_entries_that_changed",
+    ),
+    (
+        "leave the cluster of a failed child alone",
+        CORE,
+        "                if level > served or self._child[level] != before[level]:",
+        "                if level > served:",
+        f"{STEPS}::test_the_next_live_node_takes_over_the_cluster_of_a_child_that_fails",
+    ),
+    (
+        "leave the messages of a dead origin alone",
+        CORE,
+        "bytes(not up or self._head(i) == me for i, up in enumerate(live))",
+        "bytes(self._head(i) == me for i, _ in enumerate(live))",
+        f"{STEPS}::test_whoever_holds_a_message_of_a_dead_origin_sends_it_to_everybody",
+    ),
+    (
+        "take a duplicate for nothing but a duplicate",
+        CORE,
+        "        if height > held.height:",
+        "        if height > self.dimension:",
+        f"{STEPS}::test_a_duplicate_with_a_larger_share_is_served_beyond_what_was_done",
+    ),
+    (
+        "never forget",
+        CORE,
+        "            del self._kept[self._by_age.popleft().message.id]",
+        "            self._by_age.popleft()",
+        f"{STEPS}::test_a_message_is_kept_no_longer_than_asked",
+    ),
+    (
+        "search a cluster from its end",
+        CUBE,
+        "    for offset in range(1 << (level - 1)):\n        if live",
+        "    for offset in reversed(range(1 << (level - 1))):\n        if live",
+        "tests/core/test_cube.py::test_the_first_live_node_of_a_cluster_is_the_first_in_its_order",
+    ),
+    (
+        "forget the header of a packet",
+        PACKETS,
+        "            room = mtu_bytes - HEADER_BYTES",
+        "            room = mtu_bytes",
+        f"{STEPS}::test_packing_counts_payload_entries_and_header",
+    ),
+    (
+        "send all copies at once",
+        WORLD,
+        "            free_us += spec.transmit_us",
+        "            free_us = max(free_us, ready_us + spec.transmit_us)",
+        f"{OVERLAY}::test_copies_leave_one_after_the_other",
+    ),
+    (
+        "draw the way of the first message of a packet",
+        WORLD,
+        "            origin, seq = packet.messages[-1].id",
+        "            origin, seq = packet.messages[0].id",
+        f"{OVERLAY}::test_no_delivery_is_later_with_aggregation_if_the_causes_are_the_same",
+    ),
+    (
+        "a twin that overlooks the previous message",
+        TWIN,
+        "and state.postponed[node, m - 1]:",
+        "and state.postponed[node, m - 1] > 99:",
+        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+    ),
+    (
+        "a heap that does not compare the two below",
+        HEAP,
+        "        if below + 1 < size and heap[below + 1] < heap[below]:",
+        "        if below + 1 < size and heap[below + 1] < 0:",
+        "tests/kernels/test_vcube_twin.py::test_the_heap_is_a_heap",
+    ),
+]

@@ -1,0 +1,38 @@
+"""What a sweep asks of a Spark session, done here and now: the tasks, one after the other."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+
+class InProcess:
+    """Counts how often it is opened."""
+
+    def __init__(self):
+        self.opened = 0
+
+    @contextmanager
+    def open(self):
+        self.opened += 1
+        yield self
+
+    def range(self, start, end, step, partitions):
+        assert partitions == end - start, "one task for each simulation"
+        return _Tasks(range(start, end, step))
+
+
+class _Tasks:
+    def __init__(self, ids):
+        self.ids = ids
+
+    def mapInArrow(self, work, schema):
+        batches = ([pa.record_batch({"id": pa.array([i], pa.int64())})] for i in self.ids)
+        self.done = [
+            row for batch in batches for out in work(iter(batch)) for row in out.to_pylist()
+        ]
+        return self
+
+    def collect(self):
+        return self.done

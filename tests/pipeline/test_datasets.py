@@ -1,0 +1,98 @@
+"""Datasets: a name for everything that a content depends on, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.pipeline import datasets
+from beforehand.pipeline.datasets import (
+    digest_of_input,
+    digest_of_sources,
+    plan_dataset,
+    replaced,
+    write_table,
+)
+from beforehand.pipeline.schemas import CONTACTS, PLAN, names_of, table_of, table_of_rows
+
+RECIPE = {"inputs": ["a-1"], "parameters": {"range_m": 50.0}, "sources": ["units.py"]}
+
+
+def name_of(root, **changes):
+    return plan_dataset(root, "contacts", "s1", **(RECIPE | changes)).name
+
+
+def test_a_name_changes_with_whatever_decides_the_content(tmp_path):
+    names = [
+        name_of(tmp_path),
+        name_of(tmp_path, inputs=["a-2"]),
+        name_of(tmp_path, parameters={"range_m": 51.0}),
+        name_of(tmp_path, sources=["errors.py"]),
+    ]
+    assert len(set(names)) == len(names)
+    assert name_of(tmp_path / "elsewhere") == names[0]
+
+
+def test_a_name_changes_with_the_code(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    (package / "core" / "deep").mkdir(parents=True)
+    (package / "core" / "deep" / "one.py").write_text("x = 1\n")
+    monkeypatch.setattr(datasets, "PACKAGE", package)
+    before = digest_of_sources.__wrapped__("core")
+    (package / "core" / "deep" / "one.py").write_text("x = 2\n")
+    assert digest_of_sources.__wrapped__("core") != before
+
+
+def test_a_dataset_is_there_once_its_manifest_is(tmp_path):
+    dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
+    assert dataset.folder.parent == tmp_path / "data" / "contacts"
+    write_table(dataset.file("x.parquet"), pa.table({"a": [1]}))
+    assert not dataset.exists
+    dataset.commit(rows=1)
+    assert dataset.exists
+    manifest = dataset.manifest()
+    assert manifest["rows"] == 1
+    assert manifest["inputs"] == ["a-1"]
+    assert manifest["parameters"] == {"range_m": 50.0}
+    assert {"stage", "version", "sources"} <= manifest.keys()
+    assert json.loads(dataset.file("manifest.json").read_text()) == manifest
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a" / "x.txt"
+    with replaced(path) as partial:
+        partial.write_text("old")
+
+    def fail_halfway():
+        with replaced(path) as partial:
+            partial.write_text("half of the n")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
+    assert path.read_text() == "old"
+
+
+def test_an_input_is_its_content(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stops.txt").write_text("1,2\n")
+    assert digest_of_input(tmp_path / "one") == digest_of_input(tmp_path / "two")
+    (tmp_path / "two" / "stops.txt").write_text("1,3\n")
+    assert digest_of_input(tmp_path / "one") != digest_of_input(tmp_path / "two")
+    (tmp_path / "one" / "stops.txt").rename(tmp_path / "one" / "shapes.txt")
+    (tmp_path / "two" / "stops.txt").write_text("1,2\n")
+    assert digest_of_input(tmp_path / "one") != digest_of_input(tmp_path / "two")
+    file = tmp_path / "one" / "shapes.txt"
+    assert digest_of_input(file) != digest_of_input(tmp_path / "one")
+
+
+def test_tables_keep_their_types_when_they_are_empty_or_hold_nothing(tmp_path):
+    assert table_of_rows(CONTACTS, []).schema == table_of(CONTACTS, [[1]] * 4).schema
+    table = table_of_rows(PLAN, [(0, "r", "t", "causal", None, 1, "{}")])
+    assert table.schema.names == names_of(PLAN)
+    write_table(tmp_path / "plan.parquet", table)
+    assert pq.read_table(tmp_path / "plan.parquet")["lifetime_us"].to_pylist() == [None]

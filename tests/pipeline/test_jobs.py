@@ -1,0 +1,242 @@
+"""Whole scenarios: computed once, continued after a kill, the same on a cluster, on real data."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.cli import main
+from beforehand.errors import InputError
+from beforehand.mobility.read import read
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.pipeline.verify import verify_events
+from beforehand.pipeline.work import read_progress
+
+pytestmark = pytest.mark.spark
+
+QUICK = Path(__file__).parent.parent.parent / "scenarios" / "quick.toml"
+SMALL = ("mobility.hours=0.1",)
+PUBLISHED = ("runs", "quantiles", "scatter", "gauges", "presence", "trace")
+
+# Six runs of about a second each: a sweep with a middle.
+SWEEP = """\
+[mobility]
+generator = "walkers"
+range = "50m"
+hours = 0.4
+
+[[protocols]]
+name = "delta"
+lifetimes = ["20m", "10m", "5m"]
+
+[[protocols]]
+name = "causal"
+
+[[protocols]]
+name = "vector"
+
+[[protocols]]
+name = "none"
+
+[gauges]
+period = "1m"
+"""
+
+DRIVER = """
+import sys
+from pathlib import Path
+from beforehand.pipeline.jobs import run_scenario
+
+path, out, master, *overrides = sys.argv[1:]
+run_scenario(Path(path), Path(out), overrides=overrides, master=master)
+"""
+
+
+@pytest.fixture
+def run(spark, monkeypatch):
+    """`run_scenario` in the session of the tests, which it must not stop."""
+    opened = []
+
+    def open_session(*_, **options):
+        opened.append(options)
+        return nullcontext(spark)
+
+    monkeypatch.setattr("beforehand.pipeline.session.open_session", open_session)
+
+    def run_here(path, out, **options):
+        opened.clear()
+        return run_scenario(path, out, **options), bool(opened)
+
+    return run_here
+
+
+def start(path, out, master, *overrides):
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(path), str(out), master, *overrides],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def labels_of(table):
+    return pa.array([run.rpartition("-")[0] for run in table["run"].to_pylist()])
+
+
+def assert_same_results(one, other):
+    for name in PUBLISHED:
+        tables = [pq.read_table(folder / f"{name}.parquet") for folder in (one, other)]
+        if name == "runs":
+            tables = [table.drop_columns(["cpu_s"]) for table in tables]
+        if "run" in tables[0].column_names:
+            # The hash stands for the source code too, which somebody may just be editing.
+            tables = [table.set_column(0, "run", labels_of(table)) for table in tables]
+        assert tables[0].equals(tables[1]), name
+        assert tables[0].num_rows > 0, name
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    return tmp_path_factory.mktemp("quick")
+
+
+def test_a_scenario_leaves_all_that_a_report_reads(run, quick):
+    summary, has_started = run(QUICK, quick, overrides=SMALL)
+    assert has_started
+    assert summary.state == "valid"
+    verdicts = {row["protocol"]: row["verdict"] for row in summary.runs}
+    assert verdicts == {"causal": "valid", "delta": "valid", "vector": "valid", "none": "invalid"}
+    assert {row["transfer_model"][:12] for row in summary.runs} == {"latency 2 ms"}
+    for name in PUBLISHED:
+        assert pq.read_table(quick / f"{name}.parquet").num_rows > 0, name
+    about = json.loads((quick / "scenario.json").read_text())
+    assert about["name"] == "quick"
+    assert about["parameters"]["mobility"]["hours"] == 0.1
+    assert about["versions"]["beforehand"]
+    (trace,) = pq.read_table(quick / "trace.parquet").to_pylist()
+    assert trace["contacts"] == summary.runs[0]["contacts"]
+    assert 1e6 < trace["duration_avg"] < 3600e6
+    assert [p.there for p in read_progress(quick)] == [p.wanted for p in read_progress(quick)]
+
+
+def test_the_logs_of_a_scenario_verify_as_it_says(run, quick):
+    summary, _ = run(QUICK, quick, overrides=SMALL)
+    states = {row["run"]: row["verdict"] for row in summary.runs}
+    violations = {row["run"]: row["violations"] for row in summary.runs}
+    for judged in verify_events(quick).runs:
+        assert judged.state == states[judged.run]
+        assert sum(judged.counts.values()) == violations[judged.run]
+
+
+def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
+    run(QUICK, quick, overrides=SMALL)
+    files = {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
+    summary, has_started = run(QUICK, quick, overrides=SMALL)
+    assert not has_started
+    assert set(summary.computed.values()) == {0}
+    assert files == {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
+
+
+def test_what_is_gone_is_computed_again_and_comes_out_the_same(run, quick, tmp_path):
+    first, _ = run(QUICK, quick, overrides=SMALL)
+    before = {name: pq.read_table(quick / f"{name}.parquet") for name in PUBLISHED}
+    lost = first.runs[1]["run"]
+    (quick / "data" / "events" / lost / "manifest.json").unlink()
+    for path in (quick / "data" / "metrics").iterdir():
+        (path / "manifest.json").unlink()
+    summary, has_started = run(QUICK, quick, overrides=SMALL)
+    assert has_started
+    assert summary.computed["events"] == 1
+    assert summary.computed["verdicts"] == 0
+    for name in PUBLISHED:
+        table = pq.read_table(quick / f"{name}.parquet")
+        if name == "runs":
+            table, before[name] = (t.drop_columns(["cpu_s"]) for t in (table, before[name]))
+        assert table.equals(before[name]), name
+
+
+def test_a_node_that_is_not_there_is_told_before_anything_is_simulated(run, tmp_path):
+    overrides = (*SMALL, "gauges.node=nobody")
+    with pytest.raises(InputError, match="no node to watch: `nobody`"):
+        run(QUICK, tmp_path, overrides=overrides)
+    assert not (tmp_path / "data" / "events").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_where_it_was_and_ends_the_same(run, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    driver = start(path, killed, "local[2]")
+    try:
+        events = killed / "data" / "events"
+        while not (done := list(events.glob("*/manifest.json"))):
+            assert driver.poll() is None, driver.communicate()[1]
+            time.sleep(0.02)
+    finally:
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.communicate()
+    assert 0 < len(done) < 6
+    kept = {manifest: manifest.stat().st_mtime_ns for manifest in done}
+    summary, _ = run(path, killed)
+    assert 0 < summary.computed["events"] < 6
+    assert kept == {manifest: manifest.stat().st_mtime_ns for manifest in done}
+    again, _ = run(path, whole)
+    assert again.computed["events"] == 6
+    assert_same_results(killed, whole)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_to_the_last_bit(run, quick, tmp_path):
+    run(QUICK, quick, overrides=SMALL)
+    driver = start(QUICK, tmp_path, "local-cluster[2,1,1024]", *SMALL)
+    _, errors = driver.communicate()
+    assert driver.returncode == 0, errors
+    assert_same_results(quick, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "settings", "nodes"),
+    [
+        ("gtfs_cairns/cairns_gtfs.zip", 'range = "200m"', 30),
+        ("haggle_cambridge_students/haggle-one-cambridge-city-students.tsv", "", 36),
+        ("infectious_dublin/listcontacts_2009_07_15.txt", 'presence = "seen"', 410),
+    ],
+)
+def test_real_data_runs_as_it_is(run, shared_data, tmp_path, file, settings, nodes):
+    path = tmp_path / "real.toml"
+    protocols = '[[protocols]]\nname = "delta"\nlifetimes = ["1h"]\n'
+    traffic = '[traffic]\nperiod = "2h"\n'
+    source = f'[mobility]\ninput = "{shared_data / file}"\n{settings}\n'
+    path.write_text(source + traffic + protocols)
+    summary, _ = run(path, tmp_path / "out")
+    (row,) = summary.runs
+    assert (row["verdict"], row["violations"]) == ("valid", 0)
+    assert row["nodes"] >= nodes
+    assert row["receptions"] > 100
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "contacts"),
+    [
+        ("gtfs_cairns/cairns_gtfs.zip", ["--range", "200m"], 1000),
+        ("haggle_cambridge_students/haggle-one-cambridge-city-students.tsv", [], 4000),
+        ("infectious_dublin/listcontacts_2009_07_15.txt", [], 5000),
+    ],
+)
+def test_contacts_of_real_data(shared_data, tmp_path, capsys, file, options, contacts):
+    out = tmp_path / "contacts.csv"
+    assert main(["contacts", str(shared_data / file), *options, "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["contacts"] == len(read(out, "contacts").contacts) > contacts

@@ -1,0 +1,123 @@
+"""The sweep of the overlay world: what is asked for, computed once, judged and left behind."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.pipeline import overlay_sweep
+from beforehand.pipeline.overlay_sweep import OPTIONS, run_overlay
+from beforehand.pipeline.sweeps import run_task
+from beforehand.sim.overlay import OverlaySpec
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SMALL = """
+[scenario]
+world = "overlay"
+[sweep]
+seeds = 2
+[overlay]
+nodes = [8, 16]
+single_seeds = 1
+small_seeds = 1
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def without_spark(monkeypatch):
+    """The same tasks, one after the other in this process."""
+
+    def compute(_, __, missing, function):
+        for task, dataset in missing:
+            run_task(task.spec, dataset, function)
+
+    class NoSession:
+        __enter__ = __exit__ = lambda *_: None
+
+    monkeypatch.setattr("beforehand.pipeline.sweeps._compute", compute)
+    monkeypatch.setattr(overlay_sweep, "spark_opener", lambda *_: NoSession)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_each_size_and_seed_has_all_systems_asked_for(scenario, tmp_path):
+    summary = run_overlay(scenario, tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "overlay_runs.parquet").to_pylist()
+    found = [(row["nodes"], row["seed"], row["system"], row["payload_bytes"]) for row in rows]
+    both = [("aggregated", 50), ("plain", 50)]
+    single, small = ("single", 50), ("aggregated", 5)
+    assert found == [
+        (nodes, seed, *run)
+        for nodes, seed, runs in (
+            (8, 1, [*both, single]),
+            (8, 2, both),
+            (16, 1, [*both, single, small]),
+            (16, 2, both),
+        )
+        for run in runs
+    ]
+    assert (summary.state, summary.computed) == ("valid", {"overlay": 4})
+    bars = pq.read_table(tmp_path / "out" / "overlay_histograms.parquet").to_pylist()
+    packets = sum(bar["count"] for bar in bars if bar["histogram"] == "per_packet")
+    assert packets == sum(row["packets"] for row in rows)
+    about = json.loads((tmp_path / "out" / "scenario.json").read_text())
+    assert about["world"] == "overlay"
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("fault", ["violations", "missing"])
+def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, monkeypatch, fault):
+    measure = overlay_sweep.measure_case
+
+    def spoiled(case):
+        for row in measure(case):
+            is_bad = (case.nodes, case.seed, row["system"]) == (16, 2, "plain")
+            yield {**row, fault: 1} if is_bad else row
+
+    monkeypatch.setattr(overlay_sweep, "measure_case", spoiled)
+    assert run_overlay(scenario, tmp_path / "out").state == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("overlay.starts=['zipf', 3]", "not a law"),
+        ("overlay.propagation=['normal', 100]", "not the numbers of a normal law"),
+        ("overlay.propagation=['normal', 100, -5]", "below zero"),
+        ("overlay.nodes=[1]", "from 2 on"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(scenario, tmp_path, setting, problem):
+    with pytest.raises((InputError, InputErrors)) as refused:
+        run_overlay(scenario, tmp_path / "out", overrides=[setting])
+    assert problem in refused.value.render()
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_shipped_scenario_is_run_with_the_fitted_laws():
+    written = tomllib.loads((SCENARIOS / "vcube-tables.toml").read_text())["overlay"]
+    for key in ("starts", "propagation"):
+        assert OPTIONS[key].parse(written[key]) == getattr(OverlaySpec(8), key)
+    assert written["nodes"] == [2**k for k in range(3, 11)]
+
+
+@pytest.mark.spark
+def test_on_spark_and_then_from_what_is_there(spark, scenario, tmp_path, monkeypatch):
+    class Session:
+        __enter__, __exit__ = (lambda *_: spark), (lambda *_: None)
+
+    monkeypatch.setattr(overlay_sweep, "spark_opener", lambda *_: Session)
+    first = run_overlay(scenario, tmp_path / "out")
+    assert (first.state, first.computed) == ("valid", {"overlay": 4})
+    more = run_overlay(scenario, tmp_path / "out", seeds=3)
+    assert more.computed == {"overlay": 2}
+    assert [row for row in more.rows if row["seed"] < 3] == first.rows

@@ -1,0 +1,240 @@
+"""Scenario files: what they say, and how what is wrong with one is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.pipeline.scenario import read_scenario
+from beforehand.pipeline.toml_lines import key_lines, line_of
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+MINUTE_US = 60_000_000
+
+GOOD = """\
+[mobility]
+generator = "crowd"
+
+[[protocols]]
+name = "causal"
+"""
+
+
+def write(folder, text):
+    path = folder / "try.toml"
+    path.write_text(text)
+    return path
+
+
+def problems_of(path, **options):
+    with pytest.raises(InputError) as caught:
+        read_scenario(path, **options)
+    return getattr(caught.value, "errors", (caught.value,))
+
+
+def lifetimes_of(name):
+    specs = read_scenario(SCENARIOS / f"{name}.toml").specs
+    return [(s.protocol, s.lifetime_us and s.lifetime_us // MINUTE_US) for s in specs]
+
+
+def test_the_scenarios_of_the_paper_run_its_lifetimes():
+    buses = [("causal", None), *(("delta", minutes) for minutes in (120, 60, 40, 20, 10))]
+    assert lifetimes_of("city-bus") == buses
+    assert lifetimes_of("ostermalm") == [("delta", minutes) for minutes in (20, 15, 10, 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "period_min", "range_m"), [("city-bus", 20, 200), ("ostermalm", 1, 50)]
+)
+def test_the_scenarios_of_the_paper_have_its_traffic_and_range(name, period_min, range_m):
+    scenario = read_scenario(SCENARIOS / f"{name}.toml")
+    assert {spec.period_us for spec in scenario.specs} == {period_min * MINUTE_US}
+    assert {spec.first_us for spec in scenario.specs} == {20_000_000}
+    assert scenario.source.range_m == range_m
+
+
+@pytest.mark.parametrize("name", ["my-gtfs", "my-contacts"])
+def test_the_examples_lack_nothing_but_the_file(name):
+    (problem,) = problems_of(SCENARIOS / f"{name}.toml")
+    assert "no such file" in problem.problem
+    assert line_at(problem).startswith("input =")
+
+
+@pytest.mark.parametrize("name", ["my-gtfs", "my-contacts"])
+def test_every_line_of_an_example_works_when_its_comment_is_taken_away(name, tmp_path):
+    lines = (SCENARIOS / f"{name}.toml").read_text().splitlines()
+    shown = [line.removeprefix("# ") if " = " in line else line for line in lines]
+    (problem,) = problems_of(write(tmp_path, "\n".join(shown)))
+    assert "no such file" in problem.problem
+
+
+def line_at(problem):
+    path, _, line = problem.where.rpartition(":")
+    return Path(path).read_text().splitlines()[int(line) - 1]
+
+
+def test_what_is_left_out_has_a_default(tmp_path):
+    scenario = read_scenario(write(tmp_path, GOOD))
+    assert (scenario.name, scenario.title, scenario.paper) == ("try", "try", None)
+    assert scenario.seeds == (1,)
+    assert scenario.gauge_node is None
+
+
+def test_settings_of_the_command_line_come_last(tmp_path):
+    path = write(tmp_path, GOOD + '[network]\nannounce = "3s"\nlatency = "1ms"\n')
+    scenario = read_scenario(path, seeds=3, overrides=["network.announce=5s", "traffic.first=0s"])
+    (spec,) = scenario.specs
+    assert (spec.announce_us, spec.latency_us, spec.first_us) == (5_000_000, 1_000, 0)
+    assert scenario.seeds == (1, 2, 3)
+    assert scenario.document["network"]["announce"] == "5s"
+
+
+def test_units_are_those_of_people(tmp_path):
+    text = GOOD + '[network]\nbandwidth = "1.5MB/s"\nframe = "16kB"\n[traffic]\npayload = "80 B"\n'
+    (spec,) = read_scenario(write(tmp_path, text)).specs
+    assert (spec.bytes_per_s, spec.frame_bytes_max, spec.payload_bytes) == (1_500_000, 16_000, 80)
+    endless = read_scenario(write(tmp_path, text), overrides=["network.bandwidth=endless"])
+    assert endless.specs[0].bytes_per_s is None
+
+
+def test_everything_that_is_wrong_is_told_at_once_with_its_line(tmp_path):
+    text = """\
+[scenario]
+name = "Two Words"
+colour = "red"
+
+[mobility]
+generator = "walkers"
+hours = "five"
+speed = 3
+
+[traffic]
+period = 20
+
+[network]
+latency = "2 parsecs"
+loss = 0.1
+
+[[protocols]]
+name = "causal"
+lifetimes = ["20m"]
+
+[[protocols]]
+name = "delta"
+
+[[protocols]]
+nome = "causal"
+
+[sweeps]
+seeds = 0
+"""
+    problems = problems_of(write(tmp_path, text))
+    told = [(int(p.where.rpartition(":")[2]), p.problem) for p in problems]
+    expected = [
+        (2, "not a plain name"),
+        (3, "no such key: `colour`"),
+        (7, "`hours`: not what it takes"),
+        (8, "no such parameter: `speed`"),
+        (5, "places need a range"),
+        (11, "`period`: a number without a unit"),
+        (14, "`latency`: not a duration"),
+        (13, "need a retry time"),
+        (19, "`causal` has no message lifetimes"),
+        (21, "`delta` needs lifetimes"),
+        (25, "no such key: `nome`"),
+        (24, "a protocol without a `name`"),
+        (27, "no such table: `sweeps`"),
+    ]
+    for line, fragment in expected:
+        assert any(at == line and fragment in problem for at, problem in told), (line, fragment)
+    assert len(told) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("[[protocols]]\nname = 'causal'\n", "`generator` or `input`"),
+        (GOOD.replace("[mobility]", "[mobility]\ninput = 'x'"), "`generator` or `input`"),
+        (GOOD.replace('"crowd"', '"trams"'), "no such choice: `trams`"),
+        (GOOD.replace('"crowd"', '"crowd"\nrange = "1m"'), "contacts already"),
+        (GOOD.replace('"crowd"', '"crowd"\nformat = "csv"'), "`format` is for an `input`"),
+        (GOOD.replace('"crowd"', '"walkers"\nrange = "0m"'), "longer than zero"),
+        (GOOD.replace("causal", "casual"), "no such choice: `casual`"),
+        ("[mobility]\ngenerator = 'crowd'\n", "no protocols"),
+        (GOOD + "[[protocols]]\nname = 'causal'\n", "a second time"),
+        (GOOD + "[[protocols]]\nname = 'delta'\nlifetimes = ['20']\n", "not a duration"),
+        (GOOD + "[[protocols]]\nname = 'delta'\nlifetimes = '20m'\n", "not a list"),
+        (GOOD + "[[protocols]]\nname = 'vector'\nliteral_barriers = true\n", "no barriers"),
+        (GOOD + "[network]\nbandwidth = '1MB'\n", "not a bandwidth"),
+        (GOOD + "[network]\nbandwidth = '0B/s'\n", "nothing would ever arrive"),
+        (GOOD + "[network]\ncapacity = 0\n", "not a whole number from 1 on"),
+        (GOOD + "[network]\neviction = 'newest'\n", "no such choice"),
+        (GOOD + "[network]\nloss = 1\n", "not a share"),
+        (GOOD + "[traffic]\npayload = '1.5B'\n", "not a whole number of bytes"),
+        (GOOD + "[traffic]\nperiod = '0s'\n", "longer than zero"),
+        (GOOD + "[sweep]\nseeds = 1.5\n", "not a whole number"),
+        ("[scenario]\nworld = 'overlay'\n" + GOOD, "no such choice: `overlay`"),
+        ("traffic = 3\n" + GOOD, "`traffic` is no table"),
+        ("[mobility\n", "not TOML"),
+    ],
+)
+def test_each_mistake_is_told(tmp_path, text, fragment):
+    (problem,) = problems_of(write(tmp_path, text))
+    assert fragment in problem.problem
+
+
+def test_an_input_is_looked_for_beside_the_scenario(tmp_path):
+    (tmp_path / "met.txt").write_text("a b 0 10\nb c 5 20\n")
+    path = write(tmp_path, GOOD.replace('generator = "crowd"', 'input = "met.txt"'))
+    source = read_scenario(path).source
+    assert source.load(1).nodes_count == 3
+    assert not source.has_places
+    assert source.seeds((1, 2, 3)) == (1,)
+
+
+def test_a_wrong_format_of_an_input_is_told(tmp_path):
+    (tmp_path / "met.txt").write_text("a b 0 10\n")
+    for line, fragment in [('format = "xls"', "no such format"), ("slots = 3", "no such param")]:
+        text = GOOD.replace('generator = "crowd"', f'input = "met.txt"\n{line}')
+        (problem,) = problems_of(write(tmp_path, text))
+        assert fragment in problem.problem
+        assert problem.where.endswith(":3")
+
+
+@pytest.mark.parametrize(
+    ("override", "where", "fragment"),
+    [
+        ("network.announce=soon", "--set network.announce", "not a duration"),
+        ("network.speed=3", "--set network.speed", "no such key"),
+        ("seeds=3", "", "not a setting"),
+        ("protocols.name=x", "--set protocols.name", "no table"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_told_as_such(tmp_path, override, where, fragment):
+    (problem,) = problems_of(write(tmp_path, GOOD), overrides=[override])
+    assert problem.where == where
+    assert fragment in problem.problem
+
+
+def test_a_missing_scenario_is_no_traceback(tmp_path):
+    (problem,) = problems_of(tmp_path / "none.toml")
+    assert "no such scenario" in problem.problem
+
+
+def test_several_problems_are_one_error(tmp_path):
+    with pytest.raises(InputErrors):
+        read_scenario(write(tmp_path, GOOD + "[traffic]\nfirst = 1\nperiod = 2\n"))
+
+
+def test_lines_of_keys():
+    lines = key_lines(
+        'top = 1\n[a] # one\nb = """\nx\n"""\n"c" = 2\nd.e = 3\n\n[[f]]\ng = 4\n[[f]]\ng = 5\n'
+    )
+    assert lines[("top",)] == 1
+    assert (lines[("a",)], lines[("a", "b")], lines[("a", "c")]) == (2, 3, 6)
+    assert lines[("a", "d", "e")] == 7
+    assert (lines[("f", 0, "g")], lines[("f", 1)], lines[("f", 1, "g")]) == (10, 11, 12)
+    assert line_of(lines, ("a", "nowhere", "deep")) == 2
+    assert line_of(lines, ("z",)) is None

@@ -1,0 +1,189 @@
+"""What a scenario comes to, before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.errors import InputError
+from beforehand.pipeline.plan import PLAN_FILE, make_plan
+from beforehand.pipeline.positions import make_positions, read_trace, write_trace
+from beforehand.pipeline.scenario import read_scenario
+from beforehand.pipeline.simulate import simulate_one, watched_node
+from beforehand.pipeline.work import STAGES, plan_work, read_progress, write_index
+
+SCENARIO = """\
+[mobility]
+generator = "waypoint"
+range = "100m"
+nodes = 8
+hours = 0.1
+
+[[protocols]]
+name = "delta"
+lifetimes = ["1m", "5m"]
+
+[[protocols]]
+name = "causal"
+
+[sweep]
+seeds = 2
+
+[gauges]
+period = "10s"
+"""
+CONTACTS = "ann bob 0 100\nbob cem 50 300\nann cem 200 250\n"
+
+
+@pytest.fixture
+def work_of(tmp_path):
+    def plan(text=SCENARIO, **options):
+        path = tmp_path / "try.toml"
+        path.write_text(text)
+        return plan_work(tmp_path, read_scenario(path, **options))
+
+    return plan
+
+
+def names_of(work, stage):
+    return {dataset.name for dataset in work.by_stage()[stage]}
+
+
+def test_each_stage_reads_only_what_comes_before_it():
+    order = list(STAGES)
+    for stage, inputs in STAGES.items():
+        assert all(order.index(name) < order.index(stage) for name in inputs)
+
+
+def test_every_stage_has_its_datasets(work_of):
+    counts = {stage: len(datasets) for stage, datasets in work_of().by_stage().items()}
+    assert list(counts.items()) == [
+        *(("positions", 2), ("contacts", 2), ("plan", 1)),
+        *(("events", 6), ("verdicts", 6), ("metrics", 1)),
+    ]
+    assert list(counts) == list(STAGES)
+
+
+def test_the_longest_runs_come_first(work_of):
+    labels = [run.label for run in work_of().runs]
+    assert labels[:2] == ["causal-s1", "causal-s2"]
+    assert labels[-2:] == ["delta-1m-s1", "delta-1m-s2"]
+
+
+def test_one_more_lifetime_leaves_the_other_runs_as_they_are(work_of):
+    before, after = work_of(), work_of(SCENARIO.replace('"5m"', '"5m", "3m"'))
+    assert names_of(before, "events") < names_of(after, "events")
+    assert names_of(before, "verdicts") < names_of(after, "verdicts")
+    assert names_of(before, "contacts") == names_of(after, "contacts")
+    assert names_of(before, "metrics").isdisjoint(names_of(after, "metrics"))
+
+
+def test_another_seed_adds_to_the_runs(work_of):
+    assert names_of(work_of(), "events") < names_of(work_of(seeds=3), "events")
+
+
+@pytest.mark.parametrize(
+    ("setting", "stages"),
+    [
+        ("mobility.nodes=9", {"positions", "contacts", "events", "verdicts", "metrics", "plan"}),
+        ("mobility.range=90m", {"contacts", "events", "verdicts", "metrics", "plan"}),
+        ("network.latency=3ms", {"events", "verdicts", "metrics", "plan"}),
+        ("gauges.node=3", {"events", "verdicts", "metrics", "plan"}),
+        ("scenario.title=other", set()),
+    ],
+)
+def test_a_setting_changes_what_depends_on_it_and_no_more(work_of, setting, stages):
+    before, after = work_of(), work_of(overrides=[setting])
+    changed = {s for s in STAGES if names_of(before, s).isdisjoint(names_of(after, s))}
+    assert changed == stages
+    for stage in STAGES.keys() - stages:
+        assert names_of(before, stage) == names_of(after, stage)
+
+
+def test_contacts_of_a_file_are_one_trace_for_all_seeds(work_of, tmp_path):
+    (tmp_path / "met.txt").write_text(CONTACTS)
+    text = '[mobility]\ninput = "met.txt"\n[[protocols]]\nname = "causal"\n[sweep]\nseeds = 3\n'
+    work = work_of(text)
+    stages = work.by_stage()
+    assert (len(stages["positions"]), len(stages["contacts"]), len(stages["events"])) == (1, 0, 3)
+    before = names_of(work, "events")
+    (tmp_path / "met.txt").write_text(CONTACTS + "ann bob 290 299\n")
+    assert names_of(work_of(text), "events").isdisjoint(before)
+
+
+def test_the_plan_says_what_will_run(work_of):
+    work = work_of()
+    make_plan(work.plan, work.runs)
+    rows = pq.read_table(work.plan.file(PLAN_FILE)).to_pylist()
+    assert [row["run"] for row in rows] == [run.name for run in work.runs]
+    assert {(row["protocol"], row["lifetime_us"], row["seed"]) for row in rows} >= {
+        ("causal", None, 1),
+        ("delta", 60_000_000, 2),
+    }
+
+
+def test_progress_is_what_is_there(work_of, tmp_path):
+    with pytest.raises(InputError, match=r"no `plan.json`"):
+        read_progress(tmp_path)
+    work = work_of()
+    scenario = read_scenario(tmp_path / "try.toml")
+    write_index(tmp_path, scenario, work)
+    work.runs[0].events.commit()
+    work.runs[1].events.folder.mkdir()  # as left behind by a run that was killed
+    there = {
+        progress.stage: (progress.there, progress.wanted) for progress in read_progress(tmp_path)
+    }
+    assert there["events"] == (1, 6)
+    assert there["metrics"] == (0, 1)
+
+
+def test_a_trace_comes_back_as_it_was_written(work_of, tmp_path):
+    work = work_of()
+    source = read_scenario(tmp_path / "try.toml").source
+    trace = source.load(1).contacts_within(100)
+    write_trace(work.traces[1], trace)
+    again = read_trace(work.traces[1])
+    assert again.names == trace.names
+    assert again.contacts.tolist() == trace.contacts.tolist()
+    assert again.presence.tolist() == trace.presence.tolist()
+
+
+def test_a_simulation_writes_all_that_later_stages_read(work_of, tmp_path):
+    (tmp_path / "met.txt").write_text(CONTACTS)
+    text = SCENARIO.replace('generator = "waypoint"', 'input = "met.txt"')
+    for line in ('range = "100m"\n', "nodes = 8\n", "hours = 0.1\n"):
+        text = text.replace(line, "")
+    work = work_of(text + 'node = "cem"\n')
+    source = read_scenario(tmp_path / "try.toml").source
+    make_positions(work.positions[1], source, 1)
+    run = work.runs[0]
+    name, rows, cpu_s = simulate_one(run)
+    events = pq.read_table(run.events.file("events.parquet"))
+    facts = run.events.manifest()
+    assert (name, rows) == (run.name, events.num_rows)
+    assert set(events["run"].to_pylist()) == {run.name}
+    assert facts["rows"] == events.num_rows
+    assert facts["deliveries"] == events["kind"].to_pylist().count("deliver") > 10
+    assert facts["nodes"] == 3
+    assert facts["contacts"] == 3
+    assert facts["frames"] > 0
+    assert cpu_s > 0
+    gauges = pq.read_table(run.events.file("gauges.parquet"))
+    assert set(gauges["node"].to_pylist()) == {2}
+    assert set(gauges["run"].to_pylist()) == {run.name}
+
+
+def test_the_watched_node_is_named_numbered_or_there_longest(work_of, tmp_path):
+    work_of()
+    trace = read_scenario(tmp_path / "try.toml").source.load(1).contacts_within(100)
+    trace = dataclasses.replace(trace, names=tuple("abcdefgh"))
+    assert watched_node(trace, "c") == 2
+    assert watched_node(trace, 5) == 5
+    shorter = trace.presence.copy()
+    shorter[shorter[:, 0] != 6, 2] -= 1
+    assert watched_node(dataclasses.replace(trace, presence=shorter), None) == 6
+    for wanted in ("z", 8, -1):
+        with pytest.raises(InputError, match="no node to watch"):
+            watched_node(trace, wanted)
