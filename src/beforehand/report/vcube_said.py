@@ -29,7 +29,7 @@ def said_table(overlay: Overlay, published: Published) -> Table | None:
             if unit == "%"
             else show_difference(ours, theirs)
         )
-        values = (Cell(f"{value:.4g} {unit}".strip()) for value in (ours, theirs))
+        values = (Cell(f"{value:.3g} {unit}".strip()) for value in (ours, theirs))
         rows.append((Cell(said["words"]), Cell(figure), *values, Cell(difference)))
         data.append((said["key"], said["figure"], ours, theirs, unit))
     if not rows:
