@@ -1,0 +1,107 @@
+"""Ways to break the observer of a stream, each with the test that must notice.
+
+Rows of name, file, text before, text after, and the pytest node that must fail; the text before
+occurs exactly once in its file.
+"""
+
+from __future__ import annotations
+
+STATE = "src/beforehand/pipeline/observe_state.py"
+PACKETS = "src/beforehand/pipeline/observe_packets.py"
+TUNE = "src/beforehand/sim/tune.py"
+EYE = "tests/pipeline/test_observe_state.py"
+TUNING = "tests/sim/test_tune.py"
+
+MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
+    (
+        "rows of one time are taken as they come, batch by batch",
+        STATE,
+        "is_known & (arrived_us == last)",
+        "is_known & (arrived_us > last)",
+        f"{EYE}::test_rows_that_arrived_last_wait_for_others_of_that_time",
+    ),
+    (
+        "rows of one time are not sorted by their stamps",
+        STATE,
+        "*stamps.kn.T[::-1], high]",
+        "*stamps.kn.T[::-1]]",
+        f"{EYE}::test_rows_that_are_overdue_when_the_batch_comes_go_in_order_of_their_stamps",
+    ),
+    (
+        "the clock of events does not move",
+        STATE,
+        "np.where(is_sound, np.maximum(shown, floor), floor)",
+        "np.full(len(rows), floor)",
+        f"{EYE}::test_an_idle_process_does_not_stall_the_others",
+    ),
+    (
+        "what cannot be read is believed",
+        STATE,
+        "c = np.where(is_readable, c, -1)",
+        "c = np.where(is_readable, c, 0)",
+        f"{EYE}::test_a_row_without_a_stamp_is_taken_as_sent_on_receipt",
+    ),
+    (
+        "late messages are not marked",
+        STATE,
+        "marks = (arrival, doubts.is_late,",
+        "marks = (arrival, doubts.is_ahead,",
+        f"{EYE}::test_a_late_message_is_delivered_at_once_and_marked",
+    ),
+    (
+        "the marker of the end is delivered as a message",
+        STATE,
+        "    rows = rows.filter(pc.invert(rows[ENDS]))\n",
+        "",
+        f"{EYE}::test_a_row_that_ends_lets_out_what_is_held_and_is_no_message",
+    ),
+    (
+        "a state is taken up with another dial",
+        STATE,
+        "if blob.rule != tuple(order.rule):",
+        "if len(blob.rule) != len(order.rule):",
+        f"{EYE}::test_the_state_of_another_dial_is_refused",
+    ),
+    (
+        "moved is said of those that overtook",
+        STATE,
+        '"moved": delivered.label < furthest[:-1]',
+        '"moved": delivered.label > furthest[:-1] + 1',
+        f"{EYE}::test_moved_is_what_a_later_arrival_went_past",
+    ),
+    (
+        "an idle observer wakes at once",
+        STATE,
+        "seen_us + idle_us",
+        "seen_us",
+        f"{EYE}::test_without_rows_an_observer_wakes_when_it_is_idle_and_lets_all_out",
+    ),
+    (
+        "a row that waits forgets what was carried with it",
+        STATE,
+        "waiting = state.waiting.take(np.searchsorted(state.tickets, tickets))",
+        "waiting = state.waiting.slice(0, len(tickets))",
+        f"{EYE}::test_by_the_wall_clock_rows_arrive_when_the_batch_does_and_go_when_due",
+    ),
+    (
+        "batches must agree on what may be null",
+        PACKETS,
+        'pa.concat_tables(tables, promote_options="permissive")',
+        "pa.concat_tables(tables)",
+        f"{EYE}::test_batches_may_disagree_on_what_may_be_null",
+    ),
+    (
+        "the largest wait that keeps the budget is chosen",
+        TUNE,
+        "wait = kept[0].wait_percent",
+        "wait = kept[-1].wait_percent",
+        f"{TUNING}::test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp",
+    ),
+    (
+        "a choice is confirmed by what it was made on",
+        TUNE,
+        "confirmed = measure(sample, second,",
+        "confirmed = measure(sample, first,",
+        f"{TUNING}::test_it_is_confirmed_on_messages_that_were_not_used_to_choose",
+    ),
+)
