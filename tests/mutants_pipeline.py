@@ -45,7 +45,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         CAUSALITY,
         "        if what < 0 or premature[row]:\n",
         "        if what < 0:\n",
-        f"{KERNEL_TESTS}::test_a_message_that_nobody_has_broadcast_yet_is_unknown_and_teaches_nothing",
+        f"{KERNEL_TESTS}::"
+        "test_a_message_that_nobody_has_broadcast_yet_is_unknown_and_teaches_nothing",
     ),
     (
         "a chain leaves out how a sender came to know",

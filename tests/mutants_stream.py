@@ -49,25 +49,11 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{EYE}::test_a_late_message_is_delivered_at_once_and_marked",
     ),
     (
-        "the marker of the end is delivered as a message",
-        STATE,
-        "    rows = rows.filter(pc.invert(rows[ENDS]))\n",
-        "",
-        f"{EYE}::test_a_row_that_ends_lets_out_what_is_held_and_is_no_message",
-    ),
-    (
         "a state is taken up with another dial",
         STATE,
         "if blob.rule != tuple(order.rule):",
         "if len(blob.rule) != len(order.rule):",
         f"{EYE}::test_the_state_of_another_dial_is_refused",
-    ),
-    (
-        "moved is said of those that overtook",
-        STATE,
-        '"moved": delivered.label < furthest[:-1]',
-        '"moved": delivered.label > furthest[:-1] + 1',
-        f"{EYE}::test_moved_is_what_a_later_arrival_went_past",
     ),
     (
         "an idle observer wakes at once",
@@ -96,12 +82,5 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "wait = kept[0].wait_percent",
         "wait = kept[-1].wait_percent",
         f"{TUNING}::test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp",
-    ),
-    (
-        "a choice is confirmed by what it was made on",
-        TUNE,
-        "confirmed = measure(sample, second,",
-        "confirmed = measure(sample, first,",
-        f"{TUNING}::test_it_is_confirmed_on_messages_that_were_not_used_to_choose",
     ),
 )

@@ -47,7 +47,7 @@ def main() -> int:
         folder.mkdir()
         with open_session("local[2]", app="observer-live", small=True) as spark:
             shown = watch(spark, folder, seconds, console)
-    print_verdict(shown, console)
+        print_verdict(shown, count_reports(folder), console)
     return 0
 
 
@@ -114,8 +114,9 @@ def print_row(row: Row, console: Console) -> None:
     )
 
 
-def print_verdict(shown: list[Row], console: Console) -> None:
-    console.print(f"{len(shown)} reports, {sum(row.moved for row in shown)} of them moved")
+def print_verdict(shown: list[Row], reported: int, console: Console) -> None:
+    moved = sum(row.moved for row in shown)
+    console.print(f"{len(shown)} of {reported} reports shown, {moved} of them moved")
     by_clock = sorted(shown, key=lambda row: row.stamp.r)
     console.print(f"too early, as shown: {count_early(shown)}")
     console.print(f"too early, if sorted by their clocks: {count_early(by_clock)}")
