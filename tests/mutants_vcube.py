@@ -59,7 +59,7 @@ MUTANTS = [
         CORE,
         "            for level in range(held.postponed + 1, before[held.order] + 1):",
         "            for level in range(held.postponed + 1, held.height + 1):",
-        f"{PAPER}::test_each_message_goes_to_each_node_once_and_causes_come_first",
+        f"{PAPER}::test_section_4_4_second_example_nothing_is_sent_twice",
     ),
     (
         "carry the whole clock each time",
