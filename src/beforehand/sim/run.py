@@ -79,11 +79,14 @@ class Spec:
     def transfer_model(self) -> str:
         """In words, to stand beside every result."""
         speed = "endless" if self.bytes_per_s is None else f"{self.bytes_per_s / 1000:g} kB/s"
+        frames = f"frames of at most {self.frame_bytes_max} B, one at a time"
+        if self.frame_bytes_max == 1:
+            frames = "one message per frame, one frame at a time"
         when = "at once" if not self.announce_us else f"every {self.announce_us / SECOND_US:g} s"
         return (
-            f"latency {self.latency_us / 1000:g} ms, bandwidth {speed} per direction, frames of at "
-            f"most {self.frame_bytes_max} B, one at a time, {self.transfer} order; news announced "
-            f"{when}; what is under way when a contact ends is lost"
+            f"latency {self.latency_us / 1000:g} ms, bandwidth {speed} per direction, {frames}, "
+            f"{self.transfer} order; news announced {when}; what is under way when a contact ends "
+            f"is lost"
         )
 
 
