@@ -81,6 +81,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         TUNE,
         "wait = kept[0].wait_percent",
         "wait = kept[-1].wait_percent",
-        f"{TUNING}::test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp",
+        f"{TUNING}::"
+        "test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp",
     ),
 )
