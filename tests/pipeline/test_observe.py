@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
 import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -137,27 +139,53 @@ def test_a_stream_delivers_as_a_table_does_and_counts(streaming, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("clock", "idle_us"), [("event", 2_000_000), ("wall", None)])
-def test_what_is_last_goes_out_by_the_wall_clock(streaming, tmp_path, clock, idle_us):
+def test_by_the_wall_clock_what_is_last_goes_out_when_it_is_due(streaming, tmp_path):
+    events = streaming.readStream.schema(GOOD).parquet(str(tmp_path))
+    # Spark takes a moment to start: the rows must not be due by then.
+    system = Guarantees(2, epsilon=500, delta=6000)
+    ordered = observe(events, system, tick_us=1000, clock="wall")
     now = time.time_ns() // 1_000_000
     rows = [{"process": p, "stamp": {"r": now - p, "c": 0, "kn": []}} for p in (0, 1)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    events = streaming.readStream.schema(GOOD).parquet(str(tmp_path))
-    system = Guarantees(2, epsilon=500, delta=1000)
-    ordered = observe(events, system, tick_us=1000, clock=clock, idle_us=idle_us)
-    query = ordered.writeStream.format("memory").queryName(clock).start()
+    query = ordered.writeStream.format("memory").queryName("wall").start()
     try:
-        waits_until = time.monotonic() + SECONDS_MAX
-        while streaming.table(clock).count() < 2 and time.monotonic() < waits_until:
+        gives_up = time.monotonic() + SECONDS_MAX
+        while streaming.table("wall").count() < 2 and time.monotonic() < gives_up:
             query.awaitTermination(1)
-        found = streaming.table(clock).orderBy("delivered_seq").collect()
+        found = streaming.table("wall").orderBy("delivered_seq").collect()
     finally:
         query.stop()
     assert [row.process for row in found] == [1, 0]
-    if clock == "event":
-        assert [row.delivered_at.timestamp() for row in found] == [
-            (row.stamp.r + 1500) / 1000 for row in found
-        ]
+    assert all(row.waited_us > 0 for row in found)
+
+
+@pytest.mark.spark
+def test_a_live_stream_lets_out_what_is_last_when_it_is_idle_and_ends_when_told(
+    streaming, tmp_path
+):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = drifting_rows(1, 60).drop_columns(["arrived", "past"])
+    pq.write_table(rows, folder / "1.parquet")
+    stream = Stream(
+        folder=folder, out=tmp_path / "out", checkpoint=tmp_path / "state", idle_us=1_000_000
+    )
+    stop, told = threading.Event(), []
+
+    def stop_at_the_end(counts):
+        told.append(counts["delivered"])
+        if told[-1] == len(rows):
+            stop.set()
+
+    plan = Plan(epsilon_us=10_000, delta_us=10_000)
+    guard = threading.Timer(SECONDS_MAX, stop.set)
+    guard.start()
+    counts = order_stream(
+        streaming, stream, plan, until="stopped", on_batch=stop_at_the_end, stop=stop
+    )
+    guard.cancel()
+    assert told[0] < told[-1] == len(rows) == counts["delivered"]
+    assert counts["held"] == 0
 
 
 def write_lines(path: Path, rows: pa.Table) -> None:
@@ -181,6 +209,13 @@ def test_a_folder_that_grows_is_read_once_and_emptied_at_the_end(streaming, tmp_
     changed = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=50)
     with pytest.raises(InputError, match=r"`wait_percent` was 60 .* is 50 now"):
         order_stream(spark, stream, changed, until="read")
+
+    elsewhere = msgspec.structs.replace(stream, out=tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"`out` was .* when this stream was started"):
+        order_stream(spark, elsewhere, plan, until="read")
+    hasty = msgspec.structs.replace(stream, idle_us=29_000)
+    with pytest.raises(InputError, match="a message may be held for 30ms"):
+        order_stream(spark, hasty, plan, until="stopped")
 
     write_lines(folder / "2.jsonl", rows.slice(400))
     second = order_stream(spark, stream, plan, until="empty")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +56,7 @@ def add_parser(commands: Commands) -> None:
     stream.add_argument("--checkpoint", type=Path, metavar="DIR", help="go on from here")
     stream.add_argument("--once", action="store_true", help="stop when all files are read")
     stream.add_argument("--flush", action="store_true", help="and deliver what is still held")
+    stream.add_argument("--every", metavar="TIME", help="look for new files; default: 1s")
     stream.add_argument("--idle", metavar="TIME", help="of an observer, until it lets all out; 10s")
     stream.add_argument("--files-per-batch", type=int, default=32, metavar="N", help="default: 32")
     tuning = parser.add_argument_group("a sample with vector clocks in the column `past`")
@@ -78,15 +83,15 @@ def check(args: argparse.Namespace) -> None:
         raise InputError("no place for the result", hint="pass `--out DIR`")
     if args.budget is not None:
         raise InputError("a budget is for `--tune`", hint="pass `--wait` instead")
-    if args.checkpoint is None and (args.once or args.flush or args.idle):
+    if args.checkpoint is None and (args.once or args.flush or args.idle or args.every):
         raise InputError(
-            "`--once`, `--flush` and `--idle` are for streams",
+            "`--once`, `--flush`, `--every` and `--idle` are for streams",
             hint="pass `--checkpoint DIR`, or leave them out: all that is there is ordered",
         )
     if args.checkpoint is None and args.clock == "wall":
         raise InputError("a table has no wall clock", hint="pass `--checkpoint DIR`")
-    if args.idle and (args.once or args.flush):
-        raise InputError("a bounded run is never idle", hint="leave `--idle` out")
+    if (args.idle or args.every) and (args.once or args.flush):
+        raise InputError("a bounded run does not wait", hint="leave `--idle` and `--every` out")
     if args.files_per_batch < 1:
         raise InputError(f"--files-per-batch {args.files_per_batch}", hint="pass at least 1")
 
@@ -120,6 +125,7 @@ def parse_percent(text: str, where: str) -> float:
 def run_ordering(args: argparse.Namespace) -> int:
     plan = read_plan(args)
     idle_us = None if args.idle is None else _duration(args.idle, "--idle")
+    every_us = _duration(args.every or "1s", "--every")
 
     from beforehand.pipeline.observe_files import Stream, order_stream, order_table
     from beforehand.pipeline.observe_input import find_format
@@ -135,12 +141,14 @@ def run_ordering(args: argparse.Namespace) -> int:
                 out=args.out,
                 checkpoint=args.checkpoint,
                 files_per_batch=args.files_per_batch,
+                every_us=every_us,
                 idle_us=idle_us,
             )
             until: Until = "empty" if args.flush else "read" if args.once else "stopped"
-            if until == "stopped":
-                note("waiting for files; Ctrl-C stops, and the same command goes on from there")
-            totals = order_stream(spark, stream, plan, until=until, on_batch=_note_counts)
+            with _stopped_by_signals(until) as stop:
+                totals = order_stream(
+                    spark, stream, plan, until=until, on_batch=_note_counts, stop=stop
+                )
     if args.json:
         print_json(totals)
     else:
@@ -149,6 +157,23 @@ def run_ordering(args: argparse.Namespace) -> int:
     if totals.get("held"):
         note(f"{totals['held']} events are held until more come; `--flush` lets them out")
     return EXIT_VALID
+
+
+@contextmanager
+def _stopped_by_signals(until: Until) -> Iterator[threading.Event]:
+    """Set by Ctrl-C and by a polite kill; Spark's own handler would break off what runs."""
+    stop = threading.Event()
+    if until != "stopped":
+        yield stop
+        return
+    note("waiting for files; Ctrl-C stops, and the same command goes on from there")
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _note_counts(totals: Counts) -> None:

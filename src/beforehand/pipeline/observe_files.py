@@ -8,6 +8,8 @@ what they cause happens exactly once, whatever is killed).
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -23,10 +25,12 @@ from beforehand.errors import BeforehandError, InputError
 from beforehand.pipeline.observe import COUNTED, METRICS, STREAM_CONF, counts, observe
 from beforehand.pipeline.observe_packets import KEY
 from beforehand.pipeline.observe_settings import Plan, Settings, keep_settings, settle
+from beforehand.units import format_duration
 
 IDLE_US_MIN = 10_000_000
 NEVER_US = 2**60
 POLL_SECONDS = 1
+STOP_SECONDS_MAX, STOP_POLL_SECONDS = 60, 0.02
 
 Counts = dict[str, int]
 OnBatch = Callable[[Counts], None]
@@ -41,6 +45,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     checkpoint: Path
     files_per_batch: int = 32
+    every_us: int = 1_000_000
+    """How often new files are looked for. Spark starts a batch each time, also for none."""
     idle_us: int | None = None
     """After so long without a row an observer lets out what it holds; None: ten seconds, or δ + 2ε
     if that is longer. Only while a stream runs until it is stopped: how long a bounded run takes
@@ -66,23 +72,37 @@ def order_stream(
     *,
     until: Until,
     on_batch: OnBatch = lambda _: None,
+    stop: threading.Event | None = None,
 ) -> Counts:
     """What this run delivered, and what is still held.
 
     on_batch: is told the counts so far after every batch that delivered something.
+    stop: set it from elsewhere, and the stream ends after the batch at hand.
     """
-    settings = keep_settings(spark, stream.folder, plan, stream.checkpoint / "settings.json")
+    stop = stop or threading.Event()
+    kept = stream.checkpoint / "settings.json"
+    settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
+    _check_idle(stream, settings)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
     totals: Counts = dict.fromkeys(("delivered", *COUNTED), 0)
-    _run(_start(spark, stream, settings, is_live=until == "stopped"), totals, on_batch)
+    _run(_start(spark, stream, settings, is_live=until == "stopped"), totals, on_batch, stop)
     if until == "empty" and (held := _held(spark, stream)) is not None:
         told = held.select(F.col("observer").cast(_observer_type(settings)))
         told.coalesce(1).write.mode("append").parquet(str(ends))
-        _run(_start(spark, stream, settings, is_live=False), totals, on_batch)
+        _run(_start(spark, stream, settings, is_live=False), totals, on_batch, stop)
     held = _held(spark, stream)
     waiting = held.agg(F.sum("waiting")).first() if held is not None else None
     return totals | {"held": waiting[0] if waiting is not None else 0}
+
+
+def _check_idle(stream: Stream, settings: Settings) -> None:
+    if stream.idle_us is not None and stream.idle_us < settings.horizon_us:
+        raise InputError(
+            f"idle after {format_duration(stream.idle_us)}, but a message may be held for"
+            f" {format_duration(settings.horizon_us)}",
+            hint="choose at least δ + 2ε",
+        )
 
 
 def _start(
@@ -96,38 +116,46 @@ def _start(
     events = reader.format(settings.format).schema(settings.columns).load(str(stream.folder))
     told = spark.readStream.schema(f"observer {_observer_type(settings)}")
     ends = told.parquet(str(stream.checkpoint / "ends")).withColumn("ends", F.lit(True))
-    horizon_us = settings.guarantees.horizon * settings.tick_us
-    idle_us = stream.idle_us or max(IDLE_US_MIN, horizon_us)
+    idle_us = stream.idle_us or max(IDLE_US_MIN, settings.horizon_us)
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
     # A checkpoint has timers or has none, so a bounded run has some that never go off.
     ordered = _ordered(both, settings, idle_us if is_live else NEVER_US)
     writer = ordered.writeStream.format("parquet")
     writer = writer.option("checkpointLocation", str(stream.checkpoint / "spark"))
     if is_live:
-        writer = writer.trigger(processingTime="1 second")
+        writer = writer.trigger(processingTime=f"{stream.every_us} microseconds")
     else:
         writer = writer.trigger(availableNow=True)
     return writer.start(str(stream.out))
 
 
-def _run(query: StreamingQuery, totals: Counts, on_batch: OnBatch) -> None:
-    """Follow a query to its end. An interrupt is a way to end it, and loses nothing."""
+def _run(query: StreamingQuery, totals: Counts, on_batch: OnBatch, stop: threading.Event) -> None:
+    """Follow a query to its end."""
     seen = -1
     is_over = False
     try:
         while not is_over:
             is_over = bool(query.awaitTermination(POLL_SECONDS))
-            fresh = [p for p in query.recentProgress if p.batchId > seen]
-            for progress in fresh:
-                seen = progress.batchId
-                _add(totals, progress, on_batch)
-    except KeyboardInterrupt:
-        query.stop()
+            if stop.is_set() and not is_over:
+                _stop(query)
+                is_over = True
+            for progress in query.recentProgress:
+                if progress.batchId > seen:
+                    seen = progress.batchId
+                    _add(totals, progress, on_batch)
     except StreamingQueryException as error:
         raise BeforehandError(
             f"the stream failed: {_reason(error)}",
             hint="nothing is lost: mend it and start again with the same checkpoint",
         ) from error
+
+
+def _stop(query: StreamingQuery) -> None:
+    """Between two batches if it can be: one that is broken off has to be done again."""
+    ends = time.monotonic() + STOP_SECONDS_MAX
+    while query.status["isTriggerActive"] and time.monotonic() < ends:
+        time.sleep(STOP_POLL_SECONDS)
+    query.stop()
 
 
 def _add(totals: Counts, progress: StreamingQueryProgress, on_batch: OnBatch) -> None:

@@ -28,7 +28,7 @@ PAST_HINT = "the vector clock of each sending: one integer for each process, its
 
 def find_format(folder: Path) -> Format:
     """What kind of files are in it, by their names."""
-    files = _files(folder)
+    files = list_files(folder)
     formats = {FORMATS.get(file.suffix) for file in files}
     format = formats.pop() if len(formats) == 1 else None
     if format is None:
@@ -42,7 +42,7 @@ def find_format(folder: Path) -> Format:
     return format
 
 
-def _files(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     """In order of their names."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}", hint="give the folder that the files are in")
@@ -53,7 +53,7 @@ def _files(folder: Path) -> list[Path]:
 def read_sample(folder: Path, tick_us: int) -> Sample:
     """The messages in order of `arrived`; without that column, of the files and their lines."""
     format: Any = find_format(folder)  # the stubs do not know JSON yet
-    table = ds.dataset([str(file) for file in _files(folder)], format=format).to_table()
+    table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     where = str(folder)
     names = set(table.column_names)
     missing = [n for n in ("process", "past") if n not in names]

@@ -14,9 +14,10 @@ from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.pipeline.datasets import write_text
 from beforehand.pipeline.observe_columns import check_columns
-from beforehand.pipeline.observe_input import find_format
+from beforehand.pipeline.observe_input import find_format, list_files
 from beforehand.pipeline.observe_state import Clock
 
+FILES_LOOKED_AT = 16
 COUNTS_MAX = 2**60
 """How many events a process may have at one tick is not known here: its counts are believed."""
 
@@ -64,11 +65,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         delta = -(-self.delta_us // self.tick_us)
         return Guarantees(1, epsilon, max(delta, 1), COUNTS_MAX)
 
+    @property
+    def horizon_us(self) -> int:
+        """δ + 2ε: no message is held longer."""
+        return self.guarantees.horizon * self.tick_us
+
 
 def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     """Look at what is in the folder, and decide what the plan leaves open."""
     format = find_format(folder)
-    table = spark.read.format(format).load(str(folder))
+    # To learn the columns of JSON lines, Spark reads them: a few files say enough.
+    files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
+    table = spark.read.format(format).option("basePath", str(folder)).load(files)
     has_stamp = "stamp" in table.columns
     clock: Clock = plan.clock or ("arrival" if "arrived" in table.columns else "event")
     check_columns(table.schema, clock, ())
@@ -88,22 +96,31 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     )
 
 
-def keep_settings(spark: SparkSession, folder: Path, plan: Plan, kept: Path) -> Settings:
-    """The settings in the file `kept`, which must agree with the plan; new ones the first time."""
-    if not kept.exists():
-        settings = settle(spark, folder, plan)
-        write_text(kept, msgspec.json.format(msgspec.json.encode(settings)).decode() + "\n")
-        return settings
-    settings = msgspec.json.decode(kept.read_bytes(), type=Settings)
-    for name in plan.__struct_fields__:
-        before, asked = getattr(settings, name), getattr(plan, name)
-        if asked not in (None, before):
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    folder: str
+    out: str
+    settings: Settings
+
+
+def keep_settings(
+    spark: SparkSession, plan: Plan, file: Path, *, folder: Path, out: Path
+) -> Settings:
+    """The settings in the file, which must agree with what is asked; new ones the first time."""
+    places = {"folder": str(folder.resolve()), "out": str(out.resolve())}
+    if not file.exists():
+        kept = _Kept(settings=settle(spark, folder, plan), **places)
+        write_text(file, msgspec.json.format(msgspec.json.encode(kept)).decode() + "\n")
+        return kept.settings
+    kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
+    for name, asked in (places | msgspec.structs.asdict(plan)).items():
+        if asked not in (None, before[name]):
             raise InputError(
-                f"`{name}` was {before} when this stream was started, and is {asked} now",
-                where=str(kept),
+                f"`{name}` was {before[name]} when this stream was started, and is {asked} now",
+                where=str(file),
                 hint="a stream keeps its settings; others need a checkpoint of their own",
             )
-    return settings
+    return kept.settings
 
 
 def _elements_sent(table: DataFrame) -> int:
