@@ -127,15 +127,15 @@ MUTANTS = [
     (
         "a twin that overlooks the previous message",
         TWIN,
-        "and state.postponed[node, m - 1]:",
-        "and state.postponed[node, m - 1] > 99:",
+        "and state.cells[node, m - 1, POSTPONED]:",
+        "and state.cells[node, m - 1, POSTPONED] > 99:",
         "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
     ),
     (
-        "a heap that does not compare the two below",
+        "a heap that overlooks one of the four below",
         HEAP,
-        "        if below + 1 < size and heap[below + 1] < heap[below]:",
-        "        if below + 1 < size and heap[below + 1] < 0:",
-        "tests/kernels/test_vcube_twin.py::test_the_heap_is_a_heap",
+        "        for i in range(below + 1, below + 4):",
+        "        for i in range(below + 1, below + 3):",
+        "tests/kernels/test_vcube_twin.py::test_the_heap_sorts_many_with_ties",
     ),
 ]

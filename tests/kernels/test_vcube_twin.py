@@ -118,7 +118,7 @@ def test_heights_are_those_of_the_cores(nodes, root):
         assert heights[node].tolist() == expected
 
 
-@given(st.lists(st.tuples(st.integers(0, 2**36 - 1), st.booleans()), max_size=60))
+@given(st.lists(st.tuples(st.integers(0, heap.DUE_US_MAX - 1), st.booleans()), max_size=60))
 def test_the_heap_is_a_heap(steps):
     """Random pushes and pops beside Python's own."""
     ours, size, theirs = np.empty(len(steps), np.int64), 0, []

@@ -147,17 +147,19 @@ def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
     assert files == {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
 
 
-def test_what_is_gone_is_computed_again_and_comes_out_the_same(run, quick, tmp_path):
+def test_what_is_gone_is_computed_again_and_comes_out_the_same(run, quick):
     first, _ = run(QUICK, quick, overrides=SMALL)
     before = {name: pq.read_table(quick / f"{name}.parquet") for name in PUBLISHED}
     lost = first.runs[1]["run"]
     (quick / "data" / "events" / lost / "manifest.json").unlink()
     for path in (quick / "data" / "metrics").iterdir():
         (path / "manifest.json").unlink()
+    kept = {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("manifest.json")}
     summary, has_started = run(QUICK, quick, overrides=SMALL)
     assert has_started
     assert summary.computed["events"] == 1
     assert summary.computed["verdicts"] == 0
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
     for name in PUBLISHED:
         table = pq.read_table(quick / f"{name}.parquet")
         if name == "runs":

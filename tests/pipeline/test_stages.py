@@ -109,6 +109,7 @@ def test_pieces_that_touch_or_overlap_are_one_contact(spark):
         (1, 2, 0, 10),
         (1, 2, 10, 20),  # touches
         (1, 2, 12, 15),  # inside
+        (1, 2, 17, 19),  # inside, and behind one that ended before
         (1, 2, 21, 30),  # a gap of one
         (1, 3, 5, 25),  # another pair
     ]

@@ -263,6 +263,13 @@ def test_a_run_that_does_not_fit_is_refused():
         run_compiled(OverlaySpec(1024, messages=200), 1)
 
 
+def test_a_run_that_takes_too_long_is_refused():
+    late = Law("uniform", 3 * 3.6e9, 4 * 3.6e9)
+    for runner in (run, run_compiled):
+        with pytest.raises(InputError, match=r"a broadcast after \d\.\d hours"):
+            runner(OverlaySpec(8, starts=late), 1)
+
+
 # ---- the published tables -----------------------------------------------------------------------
 
 TABLE_1 = {

@@ -1,7 +1,7 @@
-"""A binary heap for compiled worlds: what happens next, ties broken by a ticket.
+"""A heap of four below each for compiled worlds: what happens next, ties broken by a ticket.
 
-An event is one int64: the time in the high 36 bits (19 hours in microseconds), the ticket in the
-low 27 (134 million). The ticket says what the event is; comparing two events is comparing two
+An event is one int64: the time in the high 34 bits (4.7 hours in microseconds), the ticket in the
+low 29 (537 million). The ticket says what the event is; comparing two events is comparing two
 integers. The caller owns the array and the count: `size = push(heap, size, event(due_us, ticket))`,
 then `next_event = heap[0]; size = pop(heap, size)`.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.draws import compiled
 
-TICKET_BITS = 27
+TICKET_BITS = 29
 TICKETS_MAX = 1 << TICKET_BITS
 DUE_US_MAX = 1 << (63 - TICKET_BITS)
 
@@ -40,7 +40,7 @@ def push(heap: Heap, size: int, event: int) -> int:
     """The new size. The array must have room."""
     hole = size
     while hole > 0:
-        above = (hole - 1) >> 1
+        above = (hole - 1) >> 2
         if heap[above] <= event:
             break
         heap[hole] = heap[above]
@@ -56,13 +56,23 @@ def pop(heap: Heap, size: int) -> int:
     last = heap[size]
     hole = 0
     below = 1
-    while below < size:
-        if below + 1 < size and heap[below + 1] < heap[below]:
-            below += 1
-        if heap[below] >= last:
-            break
-        heap[hole] = heap[below]
-        hole = below
-        below = 2 * hole + 1
-    heap[hole] = last
+    # The hole goes all the way down, and the last event, which mostly belongs there, comes up from
+    # it. Written so that choosing one of four needs no branch: no processor guesses the outcome.
+    while below + 4 <= size:
+        best, smallest = below, heap[below]
+        for i in range(below + 1, below + 4):
+            is_smaller = heap[i] < smallest
+            best = i if is_smaller else best
+            smallest = heap[i] if is_smaller else smallest
+        heap[hole] = smallest
+        hole = best
+        below = 4 * hole + 1
+    if below < size:
+        best = below
+        for i in range(below + 1, size):
+            if heap[i] < heap[best]:
+                best = i
+        heap[hole] = heap[best]
+        hole = best
+    push(heap, hole, last)
     return size

@@ -15,24 +15,30 @@ from beforehand.kernels.vcube_state import (
     ARRIVALS,
     ARRIVED,
     AWAITED,
+    AWAITING,
+    AWAITS,
     CARGO,
     DELIVERED,
     HEIGHT,
+    LABEL,
+    LOADED,
+    NEXT,
     NONE,
     ONE,
+    ORDER,
+    PACKET,
     PACKETS,
     PASSED,
     PAST,
+    POSTPONED,
     QUEUED,
     ROWS,
-    START,
     TARGET,
     TOLD,
+    WAITING,
     WANTED,
     ZERO,
-    Bits,
     Fixed,
-    Ints,
     Longs,
     Rows,
     State,
@@ -115,9 +121,9 @@ def _take_past(fixed: Fixed, state: State, node: int, m: int) -> None:
 
 
 @part
-def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, packet: int) -> None:
-    node, height = state.packets[packet, TARGET], state.packets[packet, HEIGHT]
-    start, end = state.packets[packet, START], state.packets[packet + 1, START]
+def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> None:
+    label = state.cargo[end : end + LABEL]
+    node, height, packet, start = label[TARGET], label[HEIGHT], label[PACKET], end - label[LOADED]
     # In the single tree a node's own message comes back, to be sent on and nothing else.
     for at in range(start, end):
         if fixed.origin[state.cargo[at]] != node:
@@ -144,8 +150,8 @@ def _arrive(
         _serve(fixed, state, rows, now_us, node, m, height)
         return
     state.counts[ARRIVALS] += 1
-    state.order[node, m] = state.counts[ARRIVALS]
-    state.postponed[node, m] = height
+    state.cells[node, m, ORDER] = state.counts[ARRIVALS]
+    state.cells[node, m, POSTPONED] = height
     state.work[count] = m
     count += 1
     _release(fixed, state, node, count)
@@ -163,12 +169,12 @@ def _release(fixed: Fixed, state: State, node: int, count: int) -> None:
     _sort(state, node, count, False)  # a message after the previous one of its origin
     for i in range(count):
         m = state.work[i]
-        state.before[m] = state.postponed[node, m]
-        left, awaited = _blocked(fixed, state, node, m, state.postponed[node, m])
-        state.postponed[node, m] = left
+        state.before[m] = state.cells[node, m, POSTPONED]
+        left, awaited = _blocked(fixed, state, node, m, state.cells[node, m, POSTPONED])
+        state.cells[node, m, POSTPONED] = left
         if left:
-            state.awaited[node, m] = awaited
-            _chain(state.sets, AWAITED, state.awaiting, state.awaiting_next, node, awaited, m)
+            state.cells[node, m, AWAITS] = awaited
+            _chain(state, AWAITED, AWAITING, node, awaited, m)
     _sort(state, node, count, True)
 
 
@@ -184,10 +190,10 @@ def _advance(fixed: Fixed, state: State, node: int, m: int) -> int:
     while m < first + fixed.messages and has(sets, node, ARRIVED, m):
         add(sets, node, PASSED, m)
         if has(sets, node, AWAITED, m):
-            last = state.awaiting[node, m]
+            last = state.cells[node, m, AWAITING]
             item = NONE
             while item != last:
-                item = state.awaiting_next[node, last if item == NONE else item]
+                item = state.cells[node, last if item == NONE else item, AWAITING + NEXT]
                 state.work[count] = item
                 count += 1
         m += 1
@@ -201,8 +207,8 @@ def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> tuple
     if not has(state.sets, node, PASSED, m):
         return limit, m
     worst, awaited = 0, NONE
-    if m > fixed.origin[m] * fixed.messages and state.postponed[node, m - 1]:
-        worst, awaited = state.postponed[node, m - 1], state.awaited[node, m - 1]
+    if m > fixed.origin[m] * fixed.messages and state.cells[node, m - 1, POSTPONED]:
+        worst, awaited = state.cells[node, m - 1, POSTPONED], state.cells[node, m - 1, AWAITS]
     for word in range(state.needs.shape[1]):
         missing = state.needs[m, word] & ~state.sets[node, PASSED, word]
         while missing != ZERO:
@@ -217,29 +223,28 @@ def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> tuple
 
 
 @part
-def _chain(
-    sets: Bits, which: int, last: Ints, following: Ints, node: int, key: int, item: int
-) -> None:
+def _chain(state: State, which: int, last: int, node: int, key: int, item: int) -> None:
     """Append to the chain of `key`, a ring that is entered at its last item."""
+    sets, cells = state.sets, state.cells
     if has(sets, node, which, key):
-        end = last[node, key]
-        following[node, item] = following[node, end]
-        following[node, end] = item
+        end = cells[node, key, last]
+        cells[node, item, last + NEXT] = cells[node, end, last + NEXT]
+        cells[node, end, last + NEXT] = item
     else:
         add(sets, node, which, key)
-        following[node, item] = item
-    last[node, key] = item
+        cells[node, item, last + NEXT] = item
+    cells[node, key, last] = item
 
 
 @part
 def _sort(state: State, node: int, count: int, by_arrival: bool) -> None:
     """Of the messages in `work`, which are few."""
-    work = state.work
+    work, cells = state.work, state.cells
     for i in range(1, count):
         m = work[i]
-        rank = state.order[node, m] if by_arrival else m
+        rank = cells[node, m, ORDER] if by_arrival else m
         j = i
-        while j > 0 and rank < (state.order[node, work[j - 1]] if by_arrival else work[j - 1]):
+        while j > 0 and rank < (cells[node, work[j - 1], ORDER] if by_arrival else work[j - 1]):
             work[j] = work[j - 1]
             j -= 1
         work[j] = m
@@ -274,7 +279,7 @@ def _pack(
     loaded, size = 0, fixed.header_bytes
     for i in range(count):
         m = state.work[i]
-        if state.postponed[node, m] < level <= state.before[m]:
+        if state.cells[node, m, POSTPONED] < level <= state.before[m]:
             more = fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
             if loaded and size + more > fixed.mtu_bytes:
                 _close(fixed, state, rows, now_us, node, child, level - 1, loaded)
@@ -309,8 +314,9 @@ def _close(
     ready_us = now_us + fixed.process_us
     start_us = max(ready_us, state.free_us[node])
     state.free_us[node] = start_us + fixed.transmit_us
-    state.packets[packet, TARGET], state.packets[packet, HEIGHT] = target, height
-    state.packets[packet, START], state.packets[packet + 1, START] = end - loaded, end
+    state.cargo[end + TARGET], state.cargo[end + HEIGHT] = target, height
+    state.cargo[end + PACKET], state.cargo[end + LOADED] = packet, loaded
+    counts[CARGO] = end + LABEL
     rows.source[packet], rows.target[packet] = node, target
     rows.messages[packet], rows.bytes[packet] = loaded, size
     rows.wait_us[packet] = start_us - ready_us
@@ -320,7 +326,7 @@ def _close(
     code, a, b = fixed.law
     travel = travel_us(fixed.key, fixed.origin[last], seq, link, code, a, b)
     broadcasts = fixed.nodes * fixed.messages
-    arrival = event(state.free_us[node] + travel, broadcasts + packet)
+    arrival = event(state.free_us[node] + travel, broadcasts + end)
     counts[QUEUED] = push(state.queue, counts[QUEUED], arrival)
 
 
@@ -343,10 +349,10 @@ def _deliver(
         add(state.sets, node, DELIVERED, m)
         _row(state, rows, now_us, node, DELIVER, m, 0)
         if has(state.sets, node, WANTED, m):
-            last = state.waiting[node, m]
-            item = state.waiting_next[node, last]
+            last = state.cells[node, m, WAITING]
+            item = state.cells[node, last, WAITING + NEXT]
             while True:
-                following = state.waiting_next[node, item]  # waiting on may change it
+                following = state.cells[node, item, WAITING + NEXT]  # waiting on may change it
                 count = _wait(fixed, state, node, item, count)
                 if item == last:
                     break
@@ -358,7 +364,7 @@ def _wait(fixed: Fixed, state: State, node: int, m: int, count: int) -> int:
     """Put the message into `work` at `count` if it is ready, else where it waits."""
     awaited = _undelivered(fixed, state, node, m)
     if awaited != NONE:
-        _chain(state.sets, WANTED, state.waiting, state.waiting_next, node, awaited, m)
+        _chain(state, WANTED, WAITING, node, awaited, m)
         return count
     state.work[count] = m
     return count + 1 if count + 1 < len(state.work) else 0

@@ -28,6 +28,18 @@ the same origin are here too; those delivered; those delivered when it last broa
 whose arrival something waits; those for whose delivery something waits."""
 
 
+ORDER, POSTPONED, AWAITS, AWAITING, AWAITING_NEXT, WAITING, WAITING_NEXT = range(7)
+"""What a node knows of a message: if it is held back, when it arrived; clusters 1..POSTPONED are
+still to be served; if any are, the arrival that this AWAITS; the last of those that await this
+arrival; the next after this among those that await the same one; the same two for deliveries. A
+NEXT leads from the last of a chain to its first.
+
+Side by side, as each look at another message is a look into slow memory."""
+NEXT = 1
+CELL = 8
+"""Seven numbers, and one to make a cell half a line of the cache, never a part of two."""
+
+
 class Fixed(NamedTuple):
     """What does not change during a run."""
 
@@ -57,7 +69,7 @@ class Fixed(NamedTuple):
 
 
 class State(NamedTuple):
-    """What does. The comments name the axes; a `next` leads from the last of a chain to its first.
+    """What does. The comments name the axes.
 
     Sets of messages are bits, 64 to a word: comparing what a message needs with what a node has
     takes as many steps as there are words, and the words of a node stay in the cache.
@@ -66,17 +78,10 @@ class State(NamedTuple):
     counts: Longs  # ROWS, PACKETS, ...
     needs: Bits  # message, word: its causes
     sets: Bits  # node, (ARRIVED, ...), word
-    order: Ints  # node, message: when it arrived, if it is held back
-    postponed: Bytes  # node, message: clusters 1..postponed are still to be served
-    awaited: Ints  # node, message: if any are, the arrival that this waits for
-    awaiting: Ints  # node, message: the last of those that wait for this arrival
-    awaiting_next: Ints  # node, message
-    waiting: Ints  # node, message: the last of those that wait for this delivery
-    waiting_next: Ints  # node, message
+    cells: Ints  # node, message, (ORDER, ...)
     queue: Longs  # the heap
     free_us: Longs  # node: when its sending queue is empty
-    packets: Ints  # packet, (TARGET, ...)
-    cargo: Ints  # the messages of all packets
+    cargo: Ints  # of every packet the messages, then TARGET, ...
     past_start: Ints  # message: where its causes begin in `past`
     past_count: Ints  # message
     past: Ints
@@ -99,9 +104,10 @@ class Rows(NamedTuple):
     wait_us: Longs
 
 
-TARGET, HEIGHT, START = range(3)
-"""Of a packet; its messages are in `cargo`, from START up to the START of the next. Together, as a
-packet is read long after it was written: one look into slow memory instead of three."""
+TARGET, HEIGHT, PACKET, LOADED = range(4)
+"""The label of a packet: its number and how many messages are in `cargo` before it. An event knows
+where the label is: a packet is read long after it was written, in one look into slow memory."""
+LABEL = 4
 ROWS, PACKETS, CARGO, ARRIVALS, QUEUED, PAST = range(6)
 
 
@@ -129,23 +135,16 @@ def heights_of(child: Ints, root: int) -> Bytes:
 
 def make_state(nodes: int, messages: int) -> State:
     """`messages` is how many there are of all nodes together."""
-    cells, words = (nodes, messages), (messages + 63) // 64
+    words = (messages + 63) // 64
     packets_max = nodes * messages
     return State(
         np.zeros(6, np.int64),
         np.zeros((messages, words), np.uint64),
         np.zeros((nodes, 6, words), np.uint64),
-        np.empty(cells, np.int32),
-        np.zeros(cells, np.int8),
-        np.empty(cells, np.int32),
-        np.empty(cells, np.int32),
-        np.empty(cells, np.int32),
-        np.empty(cells, np.int32),
-        np.empty(cells, np.int32),
+        np.zeros((nodes, messages, CELL), np.int32),
         np.empty(messages + packets_max, np.int64),
         np.zeros(nodes, np.int64),
-        np.empty((packets_max + 1, 3), np.int32),
-        np.empty(packets_max, np.int32),
+        np.empty(packets_max * (1 + LABEL), np.int32),
         np.zeros(messages, np.int32),
         np.zeros(messages, np.int32),
         np.empty(messages * nodes, np.int32),

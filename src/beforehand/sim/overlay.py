@@ -32,10 +32,11 @@ from beforehand.core.packets import (
 )
 from beforehand.core.vcube import VCube
 from beforehand.errors import InputError
-from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
+from beforehand.kernels.heap import DUE_US_MAX, TICKET_BITS, TICKETS_MAX
 from beforehand.kernels.laws import draw_us, travel_us
 from beforehand.kernels.vcube import simulate
 from beforehand.kernels.vcube_state import (
+    LABEL,
     NONE,
     PACKETS,
     ROWS,
@@ -150,10 +151,10 @@ def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
 def run_compiled(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
     """The same run, without the cores."""
     messages = spec.nodes * spec.messages
-    if messages * (spec.nodes + 1) > TICKETS_MAX:
+    if messages * (1 + spec.nodes * (1 + LABEL)) > TICKETS_MAX:
         raise InputError(
             f"too large for one run: {spec.nodes} nodes, {messages} messages",
-            hint=f"messages x nodes may be at most {TICKETS_MAX}",
+            hint=f"messages x nodes may be at most {TICKETS_MAX // (1 + LABEL)}",
         )
     times = start_times(spec, seed)
     state, rows = make_state(spec.nodes, messages), make_rows(spec.nodes, messages)
@@ -177,7 +178,13 @@ def start_times(spec: OverlaySpec, seed: int) -> NDArray[np.int64]:
         sorted(draw_us(np.uint64(mix(mix(key, node), k)), *law) for k in range(spec.messages))
         for node in range(spec.nodes)
     ]
-    return np.array(times, np.int64).ravel()
+    starts_us = np.array(times, np.int64).ravel()
+    if starts_us.max() > DUE_US_MAX // 2:  # the other half is for what follows
+        raise InputError(
+            f"a broadcast after {starts_us.max() / 3.6e9:.1f} hours",
+            hint=f"a run may start broadcasts in its first {DUE_US_MAX / 2 / 3.6e9:.1f} hours",
+        )
+    return starts_us
 
 
 class _Scripted(VCube):
