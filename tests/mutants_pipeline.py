@@ -100,7 +100,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "an unknown key of a protocol is let pass",
         SCENARIO,
-        '            self.unknown(entry, at, KEYS["protocols"])\n',
+        '        document.check_keys(entry, at, KEYS["protocols"])\n',
         "",
         f"{SCENARIO_TESTS}::test_everything_that_is_wrong_is_told_at_once_with_its_line",
     ),

@@ -12,7 +12,7 @@ from beforehand.cli import main
 from beforehand.errors import InputErrors
 from beforehand.pipeline import drift_sweep
 from beforehand.pipeline.drift_sweep import OPTIONS, measure_rows, run_drift
-from beforehand.pipeline.sweeps import read_sweep_scenario
+from beforehand.pipeline.sweep_scenario import read_sweep_scenario
 from beforehand.sim.drift import figure_dials, figure_specs, measure
 from beforehand.sim.observer_claims import load_claims
 from tests.pipeline.in_process import InProcess

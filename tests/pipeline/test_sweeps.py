@@ -6,15 +6,8 @@ import pytest
 
 from beforehand.errors import InputError, InputErrors
 from beforehand.pipeline import values
-from beforehand.pipeline.sweeps import (
-    ROWS_FILE,
-    Option,
-    Task,
-    list_of,
-    read_sweep_scenario,
-    run_sweep,
-    world_of,
-)
+from beforehand.pipeline.sweep_scenario import Option, list_of, read_sweep_scenario, world_of
+from beforehand.pipeline.sweeps import ROWS_FILE, Task, run_sweep
 from beforehand.pipeline.work import read_progress
 from tests.pipeline.in_process import InProcess
 

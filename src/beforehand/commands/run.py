@@ -45,7 +45,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.pipeline.sweeps import world_of
+    from beforehand.pipeline.sweep_scenario import world_of
 
     world = world_of(args.scenario)
     if world not in WORLDS:

@@ -9,14 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 from beforehand.pipeline import values
+from beforehand.pipeline.sweep_scenario import Option, list_of, read_sweep_scenario
 from beforehand.pipeline.sweeps import (
-    Option,
     SweepSummary,
     Task,
     Tell,
-    list_of,
     publish_tables,
-    read_sweep_scenario,
     run_sweep,
     spark_opener,
 )

@@ -10,16 +10,13 @@ import msgspec
 
 from beforehand.errors import InputError
 from beforehand.pipeline import values
+from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of, read_sweep_scenario
 from beforehand.pipeline.sweeps import (
-    Option,
     Row,
-    SweepScenario,
     SweepSummary,
     Task,
     Tell,
-    list_of,
     publish_tables,
-    read_sweep_scenario,
     run_sweep,
     spark_opener,
 )
