@@ -50,11 +50,19 @@ MUTANTS = [
         "::test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came",
     ),
     (
-        "off by one in waking the waiters",
+        "leave those asleep who wait for what was passed over",
         WAITING,
-        "while heap and heap[0][0] <= seq:",
-        "while heap and heap[0][0] < seq:",
-        "tests/core/test_barrier.py::test_an_effect_waits_for_its_cause",
+        "if waiters and min(waiters) < seq:",
+        "if False:",
+        "tests/core/test_waiting.py"
+        "::test_a_later_message_of_the_origin_releases_those_who_wait_for_an_earlier_one",
+    ),
+    (
+        "wake only the first who waits",
+        WAITING,
+        "woken = waiters.pop(seq, [])",
+        "woken = waiters.pop(seq, [])[:1]",
+        "tests/core/test_waiting.py::test_all_who_wait_for_one_message_are_woken",
     ),
     (
         "deadlines to the letter of the paper",

@@ -24,6 +24,16 @@ def test_a_delivery_touches_only_its_own_waiters():
     assert len(touched) == 1
 
 
+def test_all_who_wait_for_one_message_are_woken():
+    waiting = Waiting(expires=False)
+    for name in ("bob", "eve", "dan"):
+        waiting.admit(0, message(name, 1, ("ann", 1)), LONG_AGO)
+    ready = waiting.admit(0, message("ann", 1), LONG_AGO)
+    assert sorted(m.origin for m in ready) == ["ann", "bob", "dan", "eve"]
+    assert ready[0].origin == "ann"
+    assert waiting._waiters == {}
+
+
 def test_a_later_message_of_the_origin_releases_those_who_wait_for_an_earlier_one():
     waiting = Waiting(expires=False)
     assert waiting.admit(0, message("bob", 1, ("ann", 3)), LONG_AGO) == []

@@ -43,11 +43,7 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
 
     @property
     def size_bytes(self) -> int:
-        return (
-            FRAME_BYTES
-            + ID_BYTES * len(self.gone)
-            + sum(message_bytes(message) for message in self.messages)
-        )
+        return FRAME_BYTES + ID_BYTES * len(self.gone) + sum(map(message_bytes, self.messages))
 
 
 Frame = Announce | Request | Data

@@ -10,7 +10,6 @@ compared on one seed see the same network.
 
 from __future__ import annotations
 
-import gc
 from array import array
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -46,6 +45,7 @@ from beforehand.kernels.vcube_state import (
     make_rows,
     make_state,
 )
+from beforehand.sim.collector import no_collection
 from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
 from beforehand.sim.streams import mix, stream_key
 
@@ -137,14 +137,8 @@ class OverlayRun:
 def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
     """One run through the cores. With `past`, every message carries the causes given there."""
     world = _World(spec, seed, past)
-    # A run makes no cycles; looking for them in all vectors of all nodes took a sixth of the time.
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with no_collection():
         world.run()
-    finally:
-        if is_collecting:
-            gc.enable()
     return world.result()
 
 

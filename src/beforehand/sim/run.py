@@ -13,6 +13,7 @@ from beforehand.core.order import Lifetimes
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.sim.clock import Clock
+from beforehand.sim.collector import no_collection
 from beforehand.sim.contacts import ContactWorld
 from beforehand.sim.links import LinkModel
 from beforehand.sim.protocols import check_protocol, make_order
@@ -144,7 +145,8 @@ def run_one(trace: Trace, spec: Spec) -> Result:
         clocks=_clocks(trace, spec),
         gauge_us=spec.gauge_us,
     )
-    world.run()
+    with no_collection():
+        world.run()
     return Result(
         world.log.columns(),
         world.gauges,
