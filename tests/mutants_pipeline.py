@@ -104,4 +104,11 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "",
         f"{SCENARIO_TESTS}::test_everything_that_is_wrong_is_told_at_once_with_its_line",
     ),
+    (
+        "machine code outlives the source that it calls into",
+        "src/beforehand/kernels/compiling.py",
+        "forget_stale(Path(__file__).parent)\n",
+        "",
+        "tests/kernels/test_compiling.py::test_a_change_in_a_file_that_is_called_into_is_noticed",
+    ),
 )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.draws import compiled
+from beforehand.kernels.compiling import compiled
 
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]

@@ -14,9 +14,10 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from beforehand.kernels.compiling import compiled
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -98,7 +99,7 @@ def contacts_of_slab(segments: Segments, range_m: float, start_us: int, end_us: 
     return _sweep(segments, boxes, cell[order], box[order], range_m + TOLERANCE_M)
 
 
-@numba.njit(cache=True)
+@compiled
 def merge_contacts(pieces: Ints) -> Ints:
     """Pieces of one pair that overlap or touch become one contact; rows in order of pair and time.
 
@@ -129,7 +130,7 @@ def _bounds(one: Floats, other: Floats) -> tuple[float, float]:
 SEGMENT, T0, T1, X_LOW, X_HIGH, Y_LOW, Y_HIGH = range(7)
 
 
-@numba.njit(cache=True)
+@compiled
 def _boxes(
     segments: Segments,
     range_m: float,
@@ -167,7 +168,7 @@ def _boxes(
     return boxes
 
 
-@numba.njit(cache=True)
+@compiled
 def _parts_count(segments: Segments, row: int, cell_m: float, start_us: int, end_us: int) -> int:
     low_us, high_us = max(segments.t0_us[row], start_us), min(segments.t1_us[row], end_us)
     if low_us >= high_us:
@@ -180,7 +181,7 @@ def _parts_count(segments: Segments, row: int, cell_m: float, start_us: int, end
     return parts
 
 
-@numba.njit(cache=True)
+@compiled
 def _place(segments: Segments, row: int, time_us: int) -> tuple[float, float]:
     share = (time_us - segments.t0_us[row]) / (segments.t1_us[row] - segments.t0_us[row])
     x = segments.x0[row] + (segments.x1[row] - segments.x0[row]) * share
@@ -188,7 +189,7 @@ def _place(segments: Segments, row: int, time_us: int) -> tuple[float, float]:
     return x, y
 
 
-@numba.njit(cache=True)
+@compiled
 def _cells(boxes: Ints) -> tuple[Ints, Ints]:
     """(number of the cell, box), one entry for every cell that a box touches."""
     count = 0
@@ -205,12 +206,12 @@ def _cells(boxes: Ints) -> tuple[Ints, Ints]:
     return cells, owners
 
 
-@numba.njit(cache=True)
+@compiled
 def _cell(x: int, y: int) -> int:
     return x * 2**31 + y
 
 
-@numba.njit(cache=True)
+@compiled
 def _sweep(segments: Segments, boxes: Ints, cell: Ints, box: Ints, range_m: float) -> Ints:
     """Contacts of all pairs that share a cell at a time. Entries come by cell, then by time."""
     found = np.empty((64, 4), np.int64)
@@ -237,7 +238,7 @@ def _sweep(segments: Segments, boxes: Ints, cell: Ints, box: Ints, range_m: floa
     return found[:size].copy()
 
 
-@numba.njit(cache=True)
+@compiled
 def _meeting(segments: Segments, one: int, other: int, range_m: float) -> tuple[int, int]:
     """[up_us, down_us) in which two segments are within range; (0, 0) where they are not.
 
@@ -274,7 +275,7 @@ def _meeting(segments: Segments, one: int, other: int, range_m: float) -> tuple[
     return up_us, down_us
 
 
-@numba.njit(cache=True)
+@compiled
 def _speed(segments: Segments, row: int) -> tuple[float, float]:
     """In metres per microsecond."""
     lasts_us = segments.t1_us[row] - segments.t0_us[row]

@@ -8,27 +8,11 @@ A key is an `np.uint64` here, as a Python int above 2**63 - 1 cannot enter compi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 
+from beforehand.kernels.compiling import compiled
 from beforehand.sim.streams import GOLDEN
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile on first call, keep the machine code on disk; the type checker sees `function`.
-
-    Numba compiles a file anew when that file changes, not when one that it calls into does: after
-    a change here, `make clean`.
-    """
-    kernel: Callable[P, R] = numba.njit(cache=True)(function)
-    return kernel
-
 
 # As uint64 constants: a plain int literal beside a uint64 turns the sum into a float.
 _GOLDEN = np.uint64(GOLDEN)

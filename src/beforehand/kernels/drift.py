@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.draws import compiled, mix, normal, unit
+from beforehand.kernels.compiling import compiled
+from beforehand.kernels.draws import mix, normal, unit
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]

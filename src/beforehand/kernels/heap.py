@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.draws import compiled
+from beforehand.kernels.compiling import compiled
 
 TICKET_BITS = 29
 TICKETS_MAX = 1 << TICKET_BITS

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from beforehand.kernels.draws import compiled, mix, normal, unit
+from beforehand.kernels.compiling import compiled
+from beforehand.kernels.draws import mix, normal, unit
 
 UNIFORM, TRIANGULAR, NORMAL, EXPONENTIAL = range(4)
 

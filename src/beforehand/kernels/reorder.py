@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.draws import compiled
+from beforehand.kernels.compiling import compiled
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

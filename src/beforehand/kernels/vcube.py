@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from beforehand.kernels.compiling import kernel, part
 from beforehand.kernels.heap import due_us, event, pop, push, ticket
 from beforehand.kernels.laws import travel_us
 from beforehand.kernels.vcube_state import (
@@ -44,9 +45,7 @@ from beforehand.kernels.vcube_state import (
     State,
     add,
     has,
-    kernel,
     lowest,
-    part,
 )
 
 BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.draws import compiled
+from beforehand.kernels.compiling import compiled, part
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -18,9 +16,6 @@ Bits = NDArray[np.uint64]
 
 NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 ARRIVED, PASSED, DELIVERED, TOLD, AWAITED, WANTED = range(6)
 """The sets of messages that a node keeps: those that are here; those of which all earlier ones of
@@ -171,23 +166,7 @@ def make_rows(nodes: int, messages: int) -> Rows:
     )
 
 
-# ---- compiling, sets -------------------------------------------------------------------------
-
-# Nothing here allocates, so nothing needs to be counted: the reference counts of the arrays took
-# two thirds of the time.
-UNCOUNTED: dict[str, Any] = {"cache": True, "_nrt": False}
-# A part of the kernel is inlined: a call would copy some two hundred words of tuples.
-PART: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    ready: Callable[P, R] = numba.njit(**UNCOUNTED)(function)
-    return ready
-
-
-def part(function: Callable[P, R]) -> Callable[P, R]:
-    ready: Callable[P, R] = numba.njit(**UNCOUNTED, **PART)(function)
-    return ready
+# ---- sets --------------------------------------------------------------------------------------
 
 
 @part

@@ -110,14 +110,7 @@ def run_one(trace: Trace, spec: Spec) -> Result:
     lifetimes = None
     if spec.lifetime_us is not None:
         lifetimes = Lifetimes(spec.lifetime_us, spec.lifetime_us, spec.skew_us)
-    options = Options(
-        announce_us=spec.announce_us,
-        retry_us=spec.retry_us,
-        capacity=spec.capacity,
-        eviction=spec.eviction,
-        transfer=spec.transfer,
-        frame_bytes_max=spec.frame_bytes_max,
-    )
+    options = _options(spec)
     literal: dict[str, bool] = {}
     if spec.protocol in ("causal", "delta"):
         literal = {
@@ -154,6 +147,17 @@ def run_one(trace: Trace, spec: Spec) -> Result:
         world.frames_sent,
         world.frames_lost,
         world.bytes_sent,
+    )
+
+
+def _options(spec: Spec) -> Options:
+    return Options(
+        announce_us=spec.announce_us,
+        retry_us=spec.retry_us,
+        capacity=spec.capacity,
+        eviction=spec.eviction,
+        transfer=spec.transfer,
+        frame_bytes_max=spec.frame_bytes_max,
     )
 
 

@@ -1,0 +1,55 @@
+"""How kernels are compiled: when they are first called, and kept on disk for the next process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Where nothing is allocated nothing needs to be counted: in the overlay world the reference counts
+# of the arrays took two thirds of the time.
+UNCOUNTED: dict[str, Any] = {"cache": True, "_nrt": False}
+# A part is inlined: a call would copy some two hundred words of tuples.
+PART: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile on first call; the type checker sees `function`."""
+    ready: Callable[P, R] = numba.njit(cache=True)(function)
+    return ready
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """The same for what allocates nothing."""
+    ready: Callable[P, R] = numba.njit(**UNCOUNTED)(function)
+    return ready
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """A piece of such a kernel."""
+    ready: Callable[P, R] = numba.njit(**UNCOUNTED, **PART)(function)
+    return ready
+
+
+def forget_stale(folder: Path) -> None:
+    """Remove machine code that is older than any source file of the folder.
+
+    Numba compiles a file anew when that file has changed, not when one that it calls into has: it
+    would go on with the old code of the other.
+    """
+    sources = folder.glob("*.py")  # none, if the package is in a zip file
+    changed_ns = max((path.stat().st_mtime_ns for path in sources), default=0)
+    for kept in (folder / "__pycache__").glob("*.nb[ci]"):
+        try:
+            if kept.stat().st_mtime_ns < changed_ns:
+                kept.unlink()
+        except OSError:
+            pass  # another process was faster, or may do here what this one may not
+
+
+forget_stale(Path(__file__).parent)

@@ -1,0 +1,62 @@
+"""Machine code is kept, and never outlives the source it was made from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import beforehand
+from beforehand.kernels.compiling import forget_stale
+
+SOURCE = Path(beforehand.__file__).parents[1]
+DRAW = """
+import numpy as np
+from beforehand.kernels.laws import EXPONENTIAL, draw_us
+print(draw_us(np.uint64(2**63), EXPONENTIAL, 1e6, 0.0), len(draw_us.stats.cache_hits))
+"""
+
+
+def draw(source):
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    value, cache_hits = map(int, done.stdout.split())
+    return value, cache_hits
+
+
+def test_a_change_in_a_file_that_is_called_into_is_noticed(tmp_path):
+    source = tmp_path / "src"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    first, cache_hits = draw(source)
+    assert not cache_hits
+    assert draw(source) == (first, 1)
+    draws = source / "beforehand" / "kernels" / "draws.py"
+    text = draws.read_text()
+    assert text.count("* 2.0**-53") == 1
+    draws.write_text(text.replace("* 2.0**-53", "* 2.0**-54"))
+    value, cache_hits = draw(source)
+    assert not cache_hits
+    assert value < first
+
+
+def test_only_what_is_older_than_a_source_file_goes(tmp_path):
+    kept = tmp_path / "__pycache__"
+    kept.mkdir()
+    names = ("a.nbi", "a.1.nbc", "b.nbi", "a.pyc")
+    for age, name in enumerate(names):
+        (kept / name).touch()
+        os.utime(kept / name, ns=(age, age))
+    (tmp_path / "a.py").touch()
+    os.utime(tmp_path / "a.py", ns=(2, 2))
+    forget_stale(tmp_path)
+    assert {path.name for path in kept.iterdir()} == {"b.nbi", "a.pyc"}
+
+
+def test_a_folder_without_files_has_nothing_stale(tmp_path):
+    forget_stale(tmp_path / "in-a-zip")
