@@ -127,7 +127,7 @@ MUTANTS = [
         BARRIER,
         'out.saves += [("delivered", origin, seq), ("barrier", origin, seq)]',
         'out.saves += [("barrier", origin, seq)]',
-        "tests/check/test_fuzz.py::test_a_few_hundred_seeds_find_nothing[causal]",
+        "tests/check/test_fuzz_contacts.py::test_a_few_hundred_seeds_find_nothing[causal]",
     ),
     (
         "a vector without the own last message",
@@ -166,7 +166,7 @@ MUTANTS = [
         EPIDEMIC,
         "            lacking -= self._evicted\n",
         "            pass\n",
-        "tests/check/test_fuzz.py::test_neighbours_with_full_caches_come_to_rest",
+        "tests/check/test_fuzz_contacts.py::test_neighbours_with_full_caches_come_to_rest",
     ),
     (
         "never repeat a request",

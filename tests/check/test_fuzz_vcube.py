@@ -1,28 +1,49 @@
 """The swarm and the explorer find nothing wrong with VCube, and do find what is wrong with others.
 
-A failing seed is replayed by `run_seed(seed)`.
+A failing seed is replayed by `beforehand fuzz --protocol vcube --replay SEED`.
 """
 
 import pytest
 
+from beforehand.check.cube_net import Case, CubeSystem
 from beforehand.check.explore import explore
-from beforehand.check.fuzz_vcube import Case, CubeSystem, run_seed
+from beforehand.check.fuzz_vcube import play, run_seed
 from beforehand.core.vcube import VCube
 
 SIGHTS = {"aggregated", "crashed", "held back", "recovered", "took over", "waited"}
 
 
 def test_a_swarm_of_seeds_finds_nothing_and_sees_everything():
-    outcomes = [run_seed(seed) for seed in range(400)]
-    assert [outcome for outcome in outcomes if outcome.problem] == []
+    nets = [play(seed)[0] for seed in range(400)]
+    assert [(seed, net.problem) for seed, net in enumerate(nets) if net.problem] == []
     for sight in SIGHTS:
-        assert sum(sight in outcome.sights for outcome in outcomes) > 40, f"hardly ever {sight}"
-    assert sum(outcome.case.nodes & (outcome.case.nodes - 1) > 0 for outcome in outcomes) > 100
-    assert sum(max(outcome.case.says) > 1 for outcome in outcomes) > 100
+        assert sum(sight in net.sights for net in nets) > 40, f"hardly ever {sight}"
+    assert sum(net.case.nodes & (net.case.nodes - 1) > 0 for net in nets) > 100
+    assert sum(max(net.case.says) > 1 for net in nets) > 100
 
 
 def test_the_same_seed_gives_the_same_outcome():
     assert [run_seed(seed) for seed in range(20)] == [run_seed(seed) for seed in range(20)]
+
+
+def test_an_outcome_counts_what_was_delivered_and_what_had_to_wait():
+    outcomes = [run_seed(seed) for seed in range(50)]
+    assert all(not outcome.problems and not outcome.story for outcome in outcomes)
+    deliveries = sum(outcome.deliveries for outcome in outcomes)
+    assert deliveries == sum(len(ids) for seed in range(50) for ids in play(seed)[0].delivered)
+    assert 0 < sum(outcome.waited for outcome in outcomes) < deliveries
+
+
+def test_a_failure_tells_what_became_of_the_message(monkeypatch):
+    monkeypatch.setattr(VCube, "_undelivered", lambda *_: None)
+    outcome = next(o for o in map(run_seed, range(300)) if "before its causes" in str(o.problems))
+    (problem,) = outcome.problems
+    first, *lines, last = outcome.story.splitlines()
+    assert first == f"{problem}:"
+    assert "receives" in last
+    assert "delivers" in last
+    assert any("speaks" in line for line in lines)
+    assert outcome.replay == f"beforehand fuzz --protocol vcube --replay {outcome.seed}"
 
 
 class Hasty(VCube):
@@ -66,7 +87,7 @@ class Repeating(VCube):
     ],
 )
 def test_the_swarm_finds_what_is_broken(broken, words):
-    problems = (run_seed(seed, broken).problem or "" for seed in range(300))
+    problems = (play(seed, broken)[0].problem or "" for seed in range(300))
     assert any(words in problem for problem in problems)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beforehand.check.fuzz_vcube import Case, make_net
+from beforehand.check.cube_net import Case, make_net
 from beforehand.core.cube import children, cluster
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import CubeMessage, Packet

@@ -1,4 +1,4 @@
-"""Many seeds of the fuzzer over all cores."""
+"""Many seeds over all cores, whatever world their protocol lives in."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
-from beforehand.check.fuzz import Outcome, run_seed
+from beforehand.check import fuzz_contacts, fuzz_vcube
+from beforehand.check.outcome import Outcome
+from beforehand.sim.protocols import PROTOCOLS
 
+VCUBE = "vcube"
+FUZZED = (*PROTOCOLS, VCUBE)
 BATCH_SEEDS = 25
 
 
@@ -61,6 +65,13 @@ def run_swarm(
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
     swarm.wall_s = time.perf_counter() - started
     return swarm
+
+
+def run_seed(seed: int, protocol: str) -> Outcome:
+    """Draw a world, run the protocol in it, judge."""
+    if protocol == VCUBE:
+        return fuzz_vcube.run_seed(seed)
+    return fuzz_contacts.run_seed(seed, protocol)
 
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> tuple[list[Outcome], float]:

@@ -17,10 +17,10 @@ from beforehand.commands.console import (
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 
 if TYPE_CHECKING:
-    from beforehand.check.fuzz import Outcome
+    from beforehand.check.outcome import Outcome
 
 EXAMPLE = "beforehand fuzz --seeds 10000"
-DEFAULT_PROTOCOLS = ("causal", "delta", "vector")
+DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube")
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,10 +37,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.sim.protocols import PROTOCOLS
+    from beforehand.check.swarm import FUZZED
 
-    if args.protocol is not None and args.protocol not in PROTOCOLS:
-        known = ", ".join(f"`{name}`" for name in PROTOCOLS)
+    if args.protocol is not None and args.protocol not in FUZZED:
+        known = ", ".join(f"`{name}`" for name in FUZZED)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=f"choose one of {known}")
     if args.seeds < 1:
         raise InputError(f"nothing to do: --seeds {args.seeds}", hint="pass `--seeds 1000`")
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
-    from beforehand.check.fuzz import run_seed
+    from beforehand.check.swarm import run_seed
 
     outcomes = [run_seed(seed, protocol) for protocol in protocols]
     if as_json:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from beforehand.check import fuzz
-from beforehand.check.fuzz import draw_case, run_seed
+from beforehand.check import fuzz_contacts
+from beforehand.check.fuzz_contacts import draw_case, run_seed
 from beforehand.check.swarm import run_swarm
 from beforehand.core.barrier import Barrier
 from beforehand.sim.contacts import ContactWorld
@@ -30,7 +30,7 @@ def test_the_swarm_meets_every_kind_of_trouble():
         case = draw_case(seed, "delta")
         world = ContactWorld(
             case.trace,
-            lambda node, case=case: fuzz._make_core(case, node),
+            lambda node, case=case: fuzz_contacts._make_core(case, node),
             case.workload,
             seed=seed,
             links=case.links,
@@ -51,7 +51,7 @@ def test_the_healed_phase_promises_something():
     for seed in range(30):
         case = draw_case(seed, "causal")
         assert len(case.survivors) >= 3
-        promised += len([b for b in case.workload if b.t_us > fuzz.HEAL_US])
+        promised += len([b for b in case.workload if b.t_us > fuzz_contacts.HEAL_US])
     assert promised > 30
 
 
@@ -67,7 +67,7 @@ def test_a_broken_protocol_is_caught_and_its_story_told(monkeypatch):
 
 def test_neighbours_with_full_caches_come_to_rest(monkeypatch):
     """These seeds went round for ever before evicted messages were left alone for a while."""
-    monkeypatch.setattr(fuzz, "EVENTS_MAX", 60_000)
+    monkeypatch.setattr(fuzz_contacts, "EVENTS_MAX", 60_000)
     for seed, protocol in ((71, "none"), (984, "causal")):
         assert run_seed(seed, protocol).problems == ()
 
@@ -76,7 +76,7 @@ def test_literal_deadlines_are_caught_by_the_swarm(monkeypatch):
     def make_literal(protocol, node, lifetimes, **options):
         return Barrier(node, lifetimes, literal_deadlines=True, **options)
 
-    monkeypatch.setattr(fuzz, "make_order", make_literal)
+    monkeypatch.setattr(fuzz_contacts, "make_order", make_literal)
     outcomes = [run_seed(seed, "delta") for seed in range(400)]
     late = [o for o in outcomes if any("causally follows" in problem for problem in o.problems)]
     assert late

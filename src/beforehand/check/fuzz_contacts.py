@@ -1,4 +1,4 @@
-"""A swarm of seeds: each draws a whole hostile world, runs a protocol in it, and judges the run.
+"""Hostile worlds of contacts: a seed draws one, runs a protocol in it, and judges the run.
 
 One seed draws everything: nodes, contacts, churn, crashes, loss, duplication, reordering, clock
 skew, lifetimes, the layer's options. First comes a hostile phase in which only safety is promised.
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from beforehand.check.oracle import Oracle, rows_of
+from beforehand.check.outcome import Outcome
 from beforehand.check.story import tell_loss, tell_violation
 from beforehand.core.base import MessageId, NodeId
 from beforehand.core.epidemic import Epidemic, Options
@@ -59,24 +60,6 @@ class Case:
             f"{len(self.trace.contacts)} contacts, {len(self.workload)} broadcasts, "
             f"{len(self.crashes)} crashes\n{self.links}\n{self.options}\n{self.lifetimes}"
         )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one seed showed."""
-
-    seed: int
-    protocol: str
-    problems: tuple[str, ...]
-    deliveries: int
-    waited: int
-    """Deliveries later than their reception: a swarm in which nothing waits proves nothing."""
-    story: str = ""
-    described: str = field(default="", compare=False)
-
-    @property
-    def replay(self) -> str:
-        return f"beforehand fuzz --protocol {self.protocol} --replay {self.seed}"
 
 
 def run_seed(seed: int, protocol: str) -> Outcome:
