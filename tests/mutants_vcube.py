@@ -127,9 +127,30 @@ MUTANTS = [
     (
         "a twin that overlooks the previous message",
         TWIN,
-        "and state.cells[node, m - 1, POSTPONED]:",
-        "and state.cells[node, m - 1, POSTPONED] > 99:",
+        "        worst = state.postponed[node, m - 1]\n",
+        "        worst = 0\n",
         "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+    ),
+    (
+        "a twin that does not release the next message of an origin",
+        TWIN,
+        "if later % fixed.messages and has(sets, node, HELD, later):",
+        "if False:",
+        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+    ),
+    (
+        "a twin that does not look at those held back from as many clusters",
+        TWIN,
+        "if height >= state.postponed[node, item]:",
+        "if height > state.postponed[node, item]:",
+        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+    ),
+    (
+        "a calendar that takes tomorrow for today",
+        "src/beforehand/kernels/calendar.py",
+        "    if due <= counts[DAY]:\n",
+        "    if due <= counts[DAY] + 1:\n",
+        "tests/kernels/test_calendar.py::test_long_lists_and_pages_that_are_used_again",
     ),
     (
         "a heap that overlooks one of the four below",

@@ -330,7 +330,8 @@ class VCube:
             origin, seq = id = message.id
             self._clock[origin] = self._changed[origin] = seq
             if id in waiting:
-                for entry in waiting.pop(id):
+                # Any order will do; this one does not depend on what else they waited for.
+                for entry in sorted(waiting.pop(id), key=_BY_ID):
                     awaited = self._undelivered(entry.message)
                     if awaited is None:
                         del self._pending[entry.message.id]

@@ -1,7 +1,8 @@
 """The compiled twin of `sim.overlay`: same seed, same packets, same events (a test says so).
 
-A message has the index `origin * messages + seq - 1`. What a node knows of a message is a cell of a
-(node, message) array, and who waits for what is a chain through such cells: a run of a million
+A message has the index `origin * messages + seq - 1`, and whatever is known of messages is a set of
+bits: what a node has, what it holds back, what a message needs, what depends on it. Who waits for
+an arrival is found by comparing two of them, a message in 1024 costs 16 words. A run of a million
 receptions allocates a handful of arrays. The steps are those of `core.vcube`, under the same names.
 """
 
@@ -9,35 +10,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from beforehand.kernels.calendar import LEFT, TODAY, insert, open_day, take
 from beforehand.kernels.compiling import kernel, part
-from beforehand.kernels.heap import due_us, event, pop, push, ticket
+from beforehand.kernels.heap import due_us, event, ticket
 from beforehand.kernels.laws import travel_us
 from beforehand.kernels.vcube_state import (
     ARRIVALS,
     ARRIVED,
-    AWAITED,
-    AWAITING,
-    AWAITS,
     CARGO,
     DELIVERED,
     HEIGHT,
+    HELD,
     LABEL,
     LOADED,
-    NEXT,
     NONE,
     ONE,
-    ORDER,
     PACKET,
     PACKETS,
     PASSED,
     PAST,
-    POSTPONED,
-    QUEUED,
+    PENDING,
     ROWS,
+    SEEN,
     TARGET,
     TOLD,
-    WAITING,
-    WANTED,
     ZERO,
     Fixed,
     Longs,
@@ -45,7 +41,10 @@ from beforehand.kernels.vcube_state import (
     State,
     add,
     has,
+    lacks,
     lowest,
+    meets,
+    remove,
 )
 
 BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5
@@ -55,17 +54,33 @@ BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5
 @kernel
 def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
     """Fill `rows`, given when each message is broadcast. How many is in `state.counts`."""
-    counts, queue = state.counts, state.queue
-    broadcasts = len(times)
+    calendar, broadcasts = state.calendar, len(times)
     for m in range(broadcasts):
-        counts[QUEUED] = push(queue, counts[QUEUED], event(times[m], m))
-    while counts[QUEUED]:
-        now_us, what = due_us(queue[0]), ticket(queue[0])
-        counts[QUEUED] = pop(queue, counts[QUEUED])
+        insert(calendar, event(times[m], m))
+    while calendar.counts[LEFT]:
+        if calendar.counts[TODAY] == 0:
+            open_day(calendar)
+            _look_ahead(state, broadcasts)
+        now = take(calendar)
+        now_us, what = due_us(now), ticket(now)
         if what < broadcasts:
             _broadcast(fixed, state, rows, now_us, what)
         else:
             _receive(fixed, state, rows, now_us, what - broadcasts)
+
+
+@part
+def _look_ahead(state: State, broadcasts: int) -> None:
+    """Read what the packets of today will need, all at once: a processor waits for ten places in
+    slow memory as long as for one."""
+    seen = ZERO
+    for i in range(state.calendar.counts[TODAY]):
+        end = ticket(state.calendar.today[i]) - broadcasts
+        if end > 0:
+            node, word = state.cargo[end + TARGET], state.cargo[end - 1] >> 6
+            for which in (ARRIVED, PASSED, DELIVERED):
+                seen ^= state.sets[node, which, word]
+    state.counts[SEEN] = np.int64(seen)  # or the compiler would leave the reading out
 
 
 @part
@@ -89,7 +104,11 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
         _take_past(fixed, state, node, m)
     _row(state, rows, now_us, node, BROADCAST, m, state.past_count[m])
     for at in range(state.past_start[m], state.past_start[m] + state.past_count[m]):
-        state.needs[m, state.past[at] >> 6] |= ONE << np.uint64(state.past[at] & 63)
+        cause = state.past[at]
+        state.needs[m, cause >> 6] |= ONE << np.uint64(cause & 63)
+        state.needed[cause, m >> 6] |= ONE << np.uint64(m & 63)
+    if m > node * fixed.messages:
+        state.needed[m - 1, m >> 6] |= ONE << np.uint64(m & 63)
     for which in (PASSED, DELIVERED, TOLD):
         add(state.sets, node, which, m)
     if fixed.root == NONE or fixed.root == node:
@@ -143,17 +162,15 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
 def _arrive(
     fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, m: int, height: int
 ) -> None:
-    count = _advance(fixed, state, node, m)
-    left, _ = _blocked(fixed, state, node, m, height)
-    if count == 0 and left == 0:
+    is_alone = not _advance(fixed, state, node, m, height)
+    if is_alone and _blocked(fixed, state, node, m, height) == 0:
         _serve(fixed, state, rows, now_us, node, m, height)
         return
     state.counts[ARRIVALS] += 1
-    state.cells[node, m, ORDER] = state.counts[ARRIVALS]
-    state.cells[node, m, POSTPONED] = height
-    state.work[count] = m
-    count += 1
-    _release(fixed, state, node, count)
+    state.order[node, m] = state.counts[ARRIVALS]
+    state.postponed[node, m] = height
+    state.woken[m >> 6] |= ONE << np.uint64(m & 63)
+    count = _release(fixed, state, node)
     highest = 0
     for i in range(count):
         highest = max(highest, state.before[state.work[i]])
@@ -163,90 +180,87 @@ def _arrive(
 
 
 @part
-def _release(fixed: Fixed, state: State, node: int, count: int) -> None:
-    """Judge anew the messages in `work`; leaves them in the order of arrival."""
-    _sort(state, node, count, False)  # a message after the previous one of its origin
-    for i in range(count):
-        m = state.work[i]
-        state.before[m] = state.cells[node, m, POSTPONED]
-        left, awaited = _blocked(fixed, state, node, m, state.cells[node, m, POSTPONED])
-        state.cells[node, m, POSTPONED] = left
-        if left:
-            state.cells[node, m, AWAITS] = awaited
-            _chain(state, AWAITED, AWAITING, node, awaited, m)
-    _sort(state, node, count, True)
-
-
-@part
-def _advance(fixed: Fixed, state: State, node: int, m: int) -> int:
-    """How many messages waited for this arrival; they are in `work`."""
-    sets = state.sets
-    add(sets, node, ARRIVED, m)
-    first = fixed.origin[m] * fixed.messages
-    if m > first and not has(state.sets, node, PASSED, m - 1):
-        return 0
-    count = 0
-    while m < first + fixed.messages and has(sets, node, ARRIVED, m):
-        add(sets, node, PASSED, m)
-        if has(sets, node, AWAITED, m):
-            last = state.cells[node, m, AWAITING]
-            item = NONE
-            while item != last:
-                item = state.cells[node, last if item == NONE else item, AWAITING + NEXT]
-                state.work[count] = item
-                count += 1
-        m += 1
+def _release(fixed: Fixed, state: State, node: int) -> int:
+    """Judge anew the messages in `woken`; they are then in `work`, in the order of arrival."""
+    woken, sets, count = state.woken, state.sets, 0
+    for word in range(len(woken)):
+        while woken[word] != ZERO:  # a message after the previous one of its origin
+            m = (word << 6) + lowest(woken[word])
+            woken[word] &= woken[word] - ONE
+            state.before[m] = state.postponed[node, m]
+            left = _blocked(fixed, state, node, m, state.postponed[node, m])
+            state.postponed[node, m] = left
+            if left:
+                add(sets, node, HELD, m)
+            else:
+                remove(sets, node, HELD, m)
+            later = m + 1
+            if later % fixed.messages and has(sets, node, HELD, later):
+                woken[later >> 6] |= ONE << np.uint64(later & 63)
+            _insert(state, node, m, count)
+            count += 1
     return count
 
 
 @part
-def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> tuple[int, int]:
+def _insert(state: State, node: int, m: int, count: int) -> None:
+    """Into `work`, which is short, by the order of arrival."""
+    work, order = state.work, state.order
+    i = count
+    while i > 0 and order[node, work[i - 1]] > order[node, m]:
+        work[i] = work[i - 1]
+        i -= 1
+    work[i] = m
+
+
+@part
+def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool:
+    """Did anything wait for this arrival? It is in `woken`."""
+    sets = state.sets
+    add(sets, node, ARRIVED, m)
+    first = fixed.origin[m] * fixed.messages
+    if m > first and not has(sets, node, PASSED, m - 1):
+        return False
+    found, words = ZERO, len(state.woken)
+    while m < first + fixed.messages and has(sets, node, ARRIVED, m):
+        add(sets, node, PASSED, m)
+        for word in range(words if meets(state.needed, m, sets, node, HELD) else 0):
+            items = state.needed[m, word] & sets[node, HELD, word]
+            while items != ZERO:
+                item = (word << 6) + lowest(items)
+                items &= items - ONE
+                # What is held back from more clusters than this one serves waits for another.
+                if height >= state.postponed[node, item]:
+                    state.woken[word] |= ONE << np.uint64(item & 63)
+                    found = ONE
+        if has(sets, node, HELD, m):
+            state.woken[m >> 6] |= ONE << np.uint64(m & 63)
+            found = ONE
+        m += 1
+    return bool(found != ZERO)
+
+
+@part
+def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> int:
     if limit == 0 or not fixed.aggregates:
-        return 0, NONE
+        return 0
     if not has(state.sets, node, PASSED, m):
-        return limit, m
-    worst, awaited = 0, NONE
-    if m > fixed.origin[m] * fixed.messages and state.cells[node, m - 1, POSTPONED]:
-        worst, awaited = state.cells[node, m - 1, POSTPONED], state.cells[node, m - 1, AWAITS]
-    for word in range(state.needs.shape[1]):
+        return limit
+    worst = 0
+    if m > fixed.origin[m] * fixed.messages:
+        worst = state.postponed[node, m - 1]
+    for word in range(len(state.woken) if lacks(state.needs, m, state.sets, node, PASSED) else 0):
         missing = state.needs[m, word] & ~state.sets[node, PASSED, word]
         while missing != ZERO:
             cause = (word << 6) + lowest(missing)
             missing &= missing - ONE
-            height = fixed.heights[node, fixed.origin[cause]]
-            if height >= limit:
-                return limit, cause
-            if height > worst:
-                worst, awaited = height, cause
-    return min(worst, limit), awaited
-
-
-@part
-def _chain(state: State, which: int, last: int, node: int, key: int, item: int) -> None:
-    """Append to the chain of `key`, a ring that is entered at its last item."""
-    sets, cells = state.sets, state.cells
-    if has(sets, node, which, key):
-        end = cells[node, key, last]
-        cells[node, item, last + NEXT] = cells[node, end, last + NEXT]
-        cells[node, end, last + NEXT] = item
-    else:
-        add(sets, node, which, key)
-        cells[node, item, last + NEXT] = item
-    cells[node, key, last] = item
-
-
-@part
-def _sort(state: State, node: int, count: int, by_arrival: bool) -> None:
-    """Of the messages in `work`, which are few."""
-    work, cells = state.work, state.cells
-    for i in range(1, count):
-        m = work[i]
-        rank = cells[node, m, ORDER] if by_arrival else m
-        j = i
-        while j > 0 and rank < (cells[node, work[j - 1], ORDER] if by_arrival else work[j - 1]):
-            work[j] = work[j - 1]
-            j -= 1
-        work[j] = m
+            origin = fixed.origin[cause]
+            # In a full cube only the distance matters: a table that stays in the cache.
+            height = fixed.height[node ^ origin] if fixed.is_full else fixed.heights[node, origin]
+            worst = max(worst, height)
+            if worst >= limit:
+                return limit
+    return min(worst, limit)
 
 
 # ---- sending ------------------------------------------------------------------------------------
@@ -278,7 +292,7 @@ def _pack(
     loaded, size = 0, fixed.header_bytes
     for i in range(count):
         m = state.work[i]
-        if state.cells[node, m, POSTPONED] < level <= state.before[m]:
+        if state.postponed[node, m] < level <= state.before[m]:
             more = fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
             if loaded and size + more > fixed.mtu_bytes:
                 _close(fixed, state, rows, now_us, node, child, level - 1, loaded)
@@ -326,7 +340,7 @@ def _close(
     travel = travel_us(fixed.key, fixed.origin[last], seq, link, code, a, b)
     broadcasts = fixed.nodes * fixed.messages
     arrival = event(state.free_us[node] + travel, broadcasts + end)
-    counts[QUEUED] = push(state.queue, counts[QUEUED], arrival)
+    insert(state.calendar, arrival)
 
 
 # ---- deliveries ---------------------------------------------------------------------------------
@@ -337,45 +351,36 @@ def _deliver(
     fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, start: int, end: int
 ) -> None:
     """`work` is a ring here: no message is in it twice, so it cannot overflow."""
-    work, size = state.work, len(state.work)
+    sets, work = state.sets, state.work
+    words, size = len(state.woken), len(work)
     first = count = 0
     for at in range(start, end):
-        if fixed.origin[state.cargo[at]] != node:
-            count = _wait(fixed, state, node, state.cargo[at], count)
+        m = state.cargo[at]
+        if fixed.origin[m] != node:
+            if _is_ready(fixed, state, node, m):
+                work[count] = m
+                count += 1
+            else:
+                add(sets, node, PENDING, m)
     while first != count:
         m = work[first]
         first = first + 1 if first + 1 < size else 0
-        add(state.sets, node, DELIVERED, m)
+        add(sets, node, DELIVERED, m)
         _row(state, rows, now_us, node, DELIVER, m, 0)
-        if has(state.sets, node, WANTED, m):
-            last = state.cells[node, m, WAITING]
-            item = state.cells[node, last, WAITING + NEXT]
-            while True:
-                following = state.cells[node, item, WAITING + NEXT]  # waiting on may change it
-                count = _wait(fixed, state, node, item, count)
-                if item == last:
-                    break
-                item = following
+        for word in range(words if meets(state.needed, m, sets, node, PENDING) else 0):
+            items = state.needed[m, word] & sets[node, PENDING, word]
+            while items != ZERO:
+                item = (word << 6) + lowest(items)
+                items &= items - ONE
+                if _is_ready(fixed, state, node, item):
+                    remove(sets, node, PENDING, item)
+                    work[count] = item
+                    count = count + 1 if count + 1 < size else 0
 
 
 @part
-def _wait(fixed: Fixed, state: State, node: int, m: int, count: int) -> int:
-    """Put the message into `work` at `count` if it is ready, else where it waits."""
-    awaited = _undelivered(fixed, state, node, m)
-    if awaited != NONE:
-        _chain(state, WANTED, WAITING, node, awaited, m)
-        return count
-    state.work[count] = m
-    return count + 1 if count + 1 < len(state.work) else 0
-
-
-@part
-def _undelivered(fixed: Fixed, state: State, node: int, m: int) -> int:
-    """The first cause of a message that the node has not delivered, or NONE."""
+def _is_ready(fixed: Fixed, state: State, node: int, m: int) -> bool:
+    """Are all causes of a message delivered?"""
     if m > fixed.origin[m] * fixed.messages and not has(state.sets, node, DELIVERED, m - 1):
-        return m - 1
-    for word in range(state.needs.shape[1]):
-        missing = state.needs[m, word] & ~state.sets[node, DELIVERED, word]
-        if missing != ZERO:
-            return (word << 6) + lowest(missing)
-    return NONE
+        return False
+    return not lacks(state.needs, m, state.sets, node, DELIVERED)

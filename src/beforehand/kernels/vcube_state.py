@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.kernels.calendar import Calendar, make_calendar
 from beforehand.kernels.compiling import compiled, part
 
 Ints = NDArray[np.int32]
@@ -17,22 +18,10 @@ Bits = NDArray[np.uint64]
 NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
-ARRIVED, PASSED, DELIVERED, TOLD, AWAITED, WANTED = range(6)
+ARRIVED, PASSED, DELIVERED, TOLD, HELD, PENDING = range(6)
 """The sets of messages that a node keeps: those that are here; those of which all earlier ones of
-the same origin are here too; those delivered; those delivered when it last broadcast; those for
-whose arrival something waits; those for whose delivery something waits."""
-
-
-ORDER, POSTPONED, AWAITS, AWAITING, AWAITING_NEXT, WAITING, WAITING_NEXT = range(7)
-"""What a node knows of a message: if it is held back, when it arrived; clusters 1..POSTPONED are
-still to be served; if any are, the arrival that this AWAITS; the last of those that await this
-arrival; the next after this among those that await the same one; the same two for deliveries. A
-NEXT leads from the last of a chain to its first.
-
-Side by side, as each look at another message is a look into slow memory."""
-NEXT = 1
-CELL = 8
-"""Seven numbers, and one to make a cell half a line of the cache, never a part of two."""
+the same origin are here too; those delivered; those delivered when it last broadcast; those held
+back from some cluster; those that wait for a delivery."""
 
 
 class Fixed(NamedTuple):
@@ -61,6 +50,10 @@ class Fixed(NamedTuple):
     """(node, cluster): the first live node of the cluster, or NONE."""
     heights: Bytes
     """(node, origin): how many clusters the node serves for the origin's messages."""
+    is_full: bool
+    """Is there a tree for each origin, and no node missing from the cube?"""
+    height: Bytes
+    """node ^ origin: the same, if so."""
 
 
 class State(NamedTuple):
@@ -72,14 +65,17 @@ class State(NamedTuple):
 
     counts: Longs  # ROWS, PACKETS, ...
     needs: Bits  # message, word: its causes
+    needed: Bits  # message, word: those of which it is a cause, the next of its origin included
     sets: Bits  # node, (ARRIVED, ...), word
-    cells: Ints  # node, message, (ORDER, ...)
-    queue: Longs  # the heap
+    order: Ints  # node, message: when it arrived, if it is held back
+    postponed: Bytes  # node, message: clusters 1..postponed are still to be served
+    calendar: Calendar
     free_us: Longs  # node: when its sending queue is empty
     cargo: Ints  # of every packet the messages, then TARGET, ...
     past_start: Ints  # message: where its causes begin in `past`
     past_count: Ints  # message
     past: Ints
+    woken: Bits  # word: what one arrival may release
     work: Ints  # the messages that one step works on
     before: Bytes  # message: what it had postponed before the step
 
@@ -103,7 +99,7 @@ TARGET, HEIGHT, PACKET, LOADED = range(4)
 """The label of a packet: its number and how many messages are in `cargo` before it. An event knows
 where the label is: a packet is read long after it was written, in one look into slow memory."""
 LABEL = 4
-ROWS, PACKETS, CARGO, ARRIVALS, QUEUED, PAST = range(6)
+ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST = range(6)
 
 
 @compiled
@@ -135,14 +131,17 @@ def make_state(nodes: int, messages: int) -> State:
     return State(
         np.zeros(6, np.int64),
         np.zeros((messages, words), np.uint64),
+        np.zeros((messages, words), np.uint64),
         np.zeros((nodes, 6, words), np.uint64),
-        np.zeros((nodes, messages, CELL), np.int32),
-        np.empty(messages + packets_max, np.int64),
+        np.empty((nodes, messages), np.int32),
+        np.zeros((nodes, messages), np.int8),
+        make_calendar(messages + packets_max),
         np.zeros(nodes, np.int64),
         np.empty(packets_max * (1 + LABEL), np.int32),
         np.zeros(messages, np.int32),
         np.zeros(messages, np.int32),
         np.empty(messages * nodes, np.int32),
+        np.zeros(words, np.uint64),
         np.empty(messages + 1, np.int32),
         np.empty(messages, np.int8),
     )
@@ -175,6 +174,11 @@ def add(sets: Bits, node: int, which: int, m: int) -> None:
 
 
 @part
+def remove(sets: Bits, node: int, which: int, m: int) -> None:
+    sets[node, which, m >> 6] &= ~(ONE << np.uint64(m & 63))
+
+
+@part
 def has(sets: Bits, node: int, which: int, m: int) -> bool:
     return bool((sets[node, which, m >> 6] >> np.uint64(m & 63)) & ONE)
 
@@ -188,3 +192,24 @@ def lowest(word: np.uint64) -> int:
             word >>= np.uint64(half)
             at += half
     return at
+
+
+# The next two are written without a way out of the loop: compiled, they take several words a step.
+
+
+@part
+def meets(bits: Bits, m: int, sets: Bits, node: int, which: int) -> bool:
+    """Is anything of row `m` in the set?"""
+    found = ZERO
+    for word in range(bits.shape[1]):
+        found |= bits[m, word] & sets[node, which, word]
+    return bool(found != ZERO)
+
+
+@part
+def lacks(bits: Bits, m: int, sets: Bits, node: int, which: int) -> bool:
+    """Is anything of row `m` not in the set?"""
+    found = ZERO
+    for word in range(bits.shape[1]):
+        found |= bits[m, word] & ~sets[node, which, word]
+    return bool(found != ZERO)

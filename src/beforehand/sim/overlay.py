@@ -18,7 +18,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.cube import NO_NODE, dimension, first_live
+from beforehand.core.cube import NO_NODE, dimension, first_live, height
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import (
     ENTRY_BYTES,
@@ -325,6 +325,8 @@ def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
         origin=np.repeat(np.arange(spec.nodes, dtype=np.int32), spec.messages),
         child=children,
         heights=heights_of(children, root),
+        is_full=root == NONE and spec.nodes == 1 << levels,
+        height=np.array([height(apart, 0, levels) for apart in range(spec.nodes)], np.int8),
     )
 
 
