@@ -46,9 +46,8 @@ def bench_growth() -> dict[str, Any]:
     for world, repeats in (("twin", 3), ("driven", 1)):
         # In turns, and the best of each: whatever else the machine does only adds to the time.
         rounds = [(_alone(world, 256, 3), _alone(world, 1024, repeats)) for _ in range(4)]
-        small, large = (
-            min(column, key=lambda m: m["best_s"]) for column in zip(*rounds, strict=True)
-        )
+        columns = zip(*rounds, strict=True)
+        small, large = (min(column, key=lambda m: m["best_s"]) for column in columns)
         for name in ("best_s", "received", "looks"):
             found[f"{world}_{name}_times"] = round(large[name] / small[name], 1)
     return found
