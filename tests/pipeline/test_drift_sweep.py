@@ -2,6 +2,8 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,9 +12,10 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.errors import InputErrors
-from beforehand.pipeline import drift_sweep
-from beforehand.pipeline.drift_sweep import OPTIONS, measure_rows, run_drift
+from beforehand.pipeline import drift_sweep, sweeps
+from beforehand.pipeline.drift_sweep import DRIFT, OPTIONS, measure_rows, run_drift
 from beforehand.pipeline.sweep_scenario import read_sweep_scenario
+from beforehand.pipeline.sweeps import run_world
 from beforehand.sim.drift import figure_dials, figure_specs, measure
 from beforehand.sim.observer_claims import load_claims
 from tests.pipeline.in_process import InProcess
@@ -25,7 +28,7 @@ SIMULATIONS = 22
 @pytest.fixture
 def session(monkeypatch):
     session = InProcess()
-    monkeypatch.setattr(drift_sweep, "spark_opener", lambda *_: session.open)
+    monkeypatch.setattr(sweeps, "spark_opener", lambda *_: session.open)
     return session
 
 
@@ -90,11 +93,11 @@ def breaks(observer, wait_percent):
     ],
 )
 def test_the_verdict_is_on_the_full_wait_with_the_full_timestamp(
-    tmp_path, session, monkeypatch, observer, wait_percent, state
+    tmp_path, session, observer, wait_percent, state
 ):
-    monkeypatch.setattr(drift_sweep, "measure_rows", breaks(observer, wait_percent))
+    world = replace(DRIFT, function=breaks(observer, wait_percent))
     overrides = ["drift.messages=20", 'drift.readings=["one"]']
-    assert run_drift(SCENARIO, tmp_path, seeds=1, overrides=overrides).state == state
+    assert run_world(world, SCENARIO, tmp_path, seeds=1, overrides=overrides).state == state
 
 
 def test_a_wrong_scenario_is_refused_before_anything_is_written(tmp_path, session):
@@ -121,7 +124,8 @@ def test_the_command_prints_the_claims_and_the_verdict(tmp_path, session, capsys
 
 
 def test_the_command_exits_1_where_the_full_wait_is_not_exact(tmp_path, session, monkeypatch):
-    monkeypatch.setattr(drift_sweep, "measure_rows", breaks("cbd", 100))
+    world = replace(DRIFT, function=breaks("cbd", 100))
+    monkeypatch.setattr(drift_sweep, "run_drift", partial(run_world, world))
     assert main(command(tmp_path, "--no-report")) == 1
 
 
@@ -134,7 +138,7 @@ def test_an_unknown_world_is_refused(tmp_path, capsys):
 
 @pytest.mark.spark
 def test_on_spark_what_was_lost_is_computed_again_and_nothing_else(tmp_path, spark, monkeypatch):
-    monkeypatch.setattr(drift_sweep, "spark_opener", lambda *_: lambda: nullcontext(spark))
+    monkeypatch.setattr(sweeps, "spark_opener", lambda *_: lambda: nullcontext(spark))
     first = run_drift(SCENARIO, tmp_path, seeds=1, overrides=SMALL)
     assert (first.state, first.computed) == ("valid", {"measures": SIMULATIONS})
     measures = (tmp_path / "measures.parquet").read_bytes()

@@ -2,16 +2,17 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.pipeline import overlay_sweep
-from beforehand.pipeline.overlay_sweep import OPTIONS, run_overlay
-from beforehand.pipeline.sweeps import run_task
+from beforehand.pipeline.overlay_sweep import OPTIONS, OVERLAY, run_overlay
+from beforehand.pipeline.sweeps import run_task, run_world
 from beforehand.sim.overlay import OverlaySpec
+from beforehand.sim.overlay_measure import measure_case
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SMALL = """
@@ -45,7 +46,7 @@ def without_spark(monkeypatch):
         __enter__ = __exit__ = lambda *_: None
 
     monkeypatch.setattr("beforehand.pipeline.sweeps._compute", compute)
-    monkeypatch.setattr(overlay_sweep, "spark_opener", lambda *_: NoSession)
+    monkeypatch.setattr("beforehand.pipeline.sweeps.spark_opener", lambda *_: NoSession)
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -75,16 +76,14 @@ def test_each_size_and_seed_has_all_systems_asked_for(scenario, tmp_path):
 
 @pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("fault", ["violations", "missing"])
-def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, monkeypatch, fault):
-    measure = overlay_sweep.measure_case
-
+def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, fault):
     def spoiled(case):
-        for row in measure(case):
+        for row in measure_case(case):
             is_bad = (case.nodes, case.seed, row["system"]) == (16, 2, "plain")
             yield {**row, fault: 1} if is_bad else row
 
-    monkeypatch.setattr(overlay_sweep, "measure_case", spoiled)
-    assert run_overlay(scenario, tmp_path / "out").state == "invalid"
+    world = replace(OVERLAY, function=spoiled)
+    assert run_world(world, scenario, tmp_path / "out").state == "invalid"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_on_spark_and_then_from_what_is_there(spark, scenario, tmp_path, monkeyp
     class Session:
         __enter__, __exit__ = (lambda *_: spark), (lambda *_: None)
 
-    monkeypatch.setattr(overlay_sweep, "spark_opener", lambda *_: Session)
+    monkeypatch.setattr("beforehand.pipeline.sweeps.spark_opener", lambda *_: Session)
     first = run_overlay(scenario, tmp_path / "out")
     assert (first.state, first.computed) == ("valid", {"overlay": 4})
     more = run_overlay(scenario, tmp_path / "out", seeds=3)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
 from beforehand.pipeline import values
-from beforehand.pipeline.sweep_scenario import Option, list_of, read_sweep_scenario
-from beforehand.pipeline.sweeps import (
-    SweepSummary,
-    Task,
-    Tell,
-    publish_tables,
-    run_sweep,
-    spark_opener,
-)
+from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of
+from beforehand.pipeline.sweeps import Conclusion, Row, Task, World, run_world
 from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, measure
 from beforehand.sim.observer_claims import check_claims, load_claims, reading_of
 
@@ -41,46 +34,19 @@ OPTIONS = {
 }
 
 
-def run_drift(
-    path: Path,
-    out: Path,
-    *,
-    seeds: int | None = None,
-    overrides: Sequence[str] = (),
-    master: str | None = None,
-    remote: str | None = None,
-    tell: Tell = lambda _: None,
-) -> SweepSummary:
-    """Compute what is missing, check the claims, and put measures and claims into `out`."""
-    scenario = read_sweep_scenario(path, "drift", OPTIONS, seeds=seeds, overrides=overrides)
-    specs = [
-        spec
+def measure_rows(spec: Drift) -> Iterator[dict[str, Any]]:
+    """What every observer of the figures makes of one run."""
+    return (msgspec.structs.asdict(row) for row in measure(spec, figure_dials(spec)))
+
+
+def _tasks(scenario: SweepScenario) -> list[Task]:
+    return [
+        _task(spec)
         for reading in scenario.options["readings"]
         for spec in figure_specs(
             scenario.seeds, messages=scenario.options["messages"], **READINGS[reading]
         )
     ]
-    swept = run_sweep(
-        out,
-        STAGE,
-        [_task(spec) for spec in specs],
-        measure_rows,
-        sources=SOURCES,
-        open_spark=spark_opener(master, remote),
-        tell=tell,
-    )
-    measures = msgspec.convert(swept.rows, list[Measure])
-    named = [{"reading": reading_of(row), **msgspec.structs.asdict(row)} for row in measures]
-    claims = [msgspec.structs.asdict(v) for v in check_claims(measures, load_claims())]
-    publish_tables(out, scenario, {"measures": named, "claims": claims})
-    tell(f"{STAGE}: {len(specs)} simulations, {swept.cpu_s:.1f} CPU seconds")
-    computed = {STAGE: swept.computed}
-    return SweepSummary(scenario.name, scenario.title, out, _state(measures), claims, computed)
-
-
-def measure_rows(spec: Drift) -> Iterator[dict[str, Any]]:
-    """What every observer of the figures makes of one run."""
-    return (msgspec.structs.asdict(row) for row in measure(spec, figure_dials(spec)))
 
 
 def _task(spec: Drift) -> Task:
@@ -98,3 +64,14 @@ def _state(measures: Sequence[Measure]) -> Literal["valid", "invalid"]:
     promised = (row for row in measures if row.observer in ("dapw", "cbd"))
     broken = any(row.inverted for row in promised if row.wait_percent == 100)
     return "invalid" if broken else "valid"
+
+
+def _conclude(rows: list[Row]) -> Conclusion:
+    measures = msgspec.convert(rows, list[Measure])
+    named = [{"reading": reading_of(row), **msgspec.structs.asdict(row)} for row in measures]
+    claims = [msgspec.structs.asdict(v) for v in check_claims(measures, load_claims())]
+    return Conclusion({"measures": named, "claims": claims}, _state(measures), claims)
+
+
+DRIFT = World("drift", STAGE, OPTIONS, SOURCES, _tasks, measure_rows, _conclude)
+run_drift = partial(run_world, DRIFT)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
 from beforehand.errors import InputError
 from beforehand.pipeline import values
-from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of, read_sweep_scenario
-from beforehand.pipeline.sweeps import (
-    Row,
-    SweepSummary,
-    Task,
-    Tell,
-    publish_tables,
-    run_sweep,
-    spark_opener,
-)
+from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of
+from beforehand.pipeline.sweeps import Conclusion, Row, Task, World, run_world
 from beforehand.sim.overlay import SHAPES, UNIT_US, Law, OverlaySpec, System
 from beforehand.sim.overlay_measure import OverlayCase, measure_case
 
@@ -57,33 +49,8 @@ OPTIONS = {
 }
 
 
-def run_overlay(
-    path: Path,
-    out: Path,
-    *,
-    seeds: int | None = None,
-    overrides: Sequence[str] = (),
-    master: str | None = None,
-    remote: str | None = None,
-    tell: Tell = lambda _: None,
-) -> SweepSummary:
-    """Compute what is missing, and put runs and histograms into `out`."""
-    scenario = read_sweep_scenario(path, "overlay", OPTIONS, seeds=seeds, overrides=overrides)
-    swept = run_sweep(
-        out,
-        STAGE,
-        [_task(case) for case in _cases(scenario)],
-        measure_case,
-        sources=SOURCES,
-        open_spark=spark_opener(master, remote),
-        tell=tell,
-    )
-    runs = [{k: v for k, v in row.items() if k != "histograms"} for row in swept.rows]
-    bars = [bar for row in swept.rows for bar in _bars(row)]
-    publish_tables(out, scenario, {"overlay_runs": runs, "overlay_histograms": bars})
-    tell(f"{STAGE}: {len(runs)} runs, {swept.cpu_s:.1f} CPU seconds")
-    computed = {STAGE: swept.computed}
-    return SweepSummary(scenario.name, scenario.title, out, _state(runs), runs, computed)
+def _tasks(scenario: SweepScenario) -> list[Task]:
+    return [_task(case) for case in _cases(scenario)]
 
 
 def _cases(scenario: SweepScenario) -> Iterator[OverlayCase]:
@@ -113,3 +80,13 @@ def _state(runs: Sequence[Row]) -> Literal["valid", "invalid"]:
     """The links lose nothing, so every message has to arrive everywhere, and in causal order."""
     broken = any(run["violations"] or run["missing"] for run in runs)
     return "invalid" if broken else "valid"
+
+
+def _conclude(rows: list[Row]) -> Conclusion:
+    runs = [{k: v for k, v in row.items() if k != "histograms"} for row in rows]
+    bars = [bar for row in rows for bar in _bars(row)]
+    return Conclusion({"overlay_runs": runs, "overlay_histograms": bars}, _state(runs), runs)
+
+
+OVERLAY = World("overlay", STAGE, OPTIONS, SOURCES, _tasks, measure_case, _conclude)
+run_overlay = partial(run_world, OVERLAY)

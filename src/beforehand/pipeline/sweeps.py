@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.pipeline.datasets import Dataset, plan_dataset, write_table, write_text
-from beforehand.pipeline.sweep_scenario import SweepScenario
+from beforehand.pipeline.sweep_scenario import Option, SweepScenario, read_sweep_scenario
 from beforehand.pipeline.work import INDEX
 
 if TYPE_CHECKING:
@@ -63,6 +63,32 @@ class Swept:
     """What all tasks together took, whenever they ran."""
 
 
+class Conclusion(NamedTuple):
+    """What the rows of a sweep come to."""
+
+    tables: Mapping[str, Sequence[Row]]
+    """What is published, by name."""
+    state: Literal["valid", "invalid"]
+    rows: list[Row]
+    """What the scenario is about: claims with their verdicts, or measured figures."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What there is to know of a world to sweep through it."""
+
+    name: str
+    """Of its table in a scenario."""
+    stage: str
+    options: Mapping[str, Option]
+    """What that table may hold."""
+    sources: Sequence[str]
+    """The parts of this package, as paths within it, that decide what the rows are."""
+    tasks: Callable[[SweepScenario], list[Task]]
+    function: Function
+    conclude: Callable[[list[Row]], Conclusion]
+
+
 @dataclass(frozen=True)
 class SweepSummary:
     """What a scenario came to, for whoever asked for it."""
@@ -70,11 +96,42 @@ class SweepSummary:
     name: str
     title: str
     out: Path
-    state: Literal["valid", "invalid", "unknown"]
+    state: Literal["valid", "invalid"]
     rows: list[Row]
-    """What the scenario is about: claims with their verdicts, or measured figures."""
+    """See `Conclusion`."""
     computed: dict[str, int]
     """How many datasets of each stage were missing and are there now."""
+
+
+def run_world(
+    world: World,
+    path: Path,
+    out: Path,
+    *,
+    seeds: int | None = None,
+    overrides: Sequence[str] = (),
+    master: str | None = None,
+    remote: str | None = None,
+    tell: Tell = lambda _: None,
+) -> SweepSummary:
+    """Compute what is missing of a scenario, and put its results into `out`."""
+    scenario = read_sweep_scenario(
+        path, world.name, world.options, seeds=seeds, overrides=overrides
+    )
+    swept = run_sweep(
+        out,
+        world.stage,
+        world.tasks(scenario),
+        world.function,
+        sources=world.sources,
+        open_spark=spark_opener(master, remote),
+        tell=tell,
+    )
+    tables, state, rows = world.conclude(swept.rows)
+    publish_tables(out, scenario, tables)
+    tell(f"{world.stage}: {swept.cpu_s:.1f} CPU seconds in all")
+    computed = {world.stage: swept.computed}
+    return SweepSummary(scenario.name, scenario.title, out, state, rows, computed)
 
 
 def run_sweep(
