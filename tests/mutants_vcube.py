@@ -4,6 +4,7 @@ CORE = "src/beforehand/core/vcube.py"
 CUBE = "src/beforehand/core/cube.py"
 PACKETS = "src/beforehand/core/packets.py"
 WORLD = "src/beforehand/sim/overlay.py"
+AGENDA = "src/beforehand/sim/agenda.py"
 TWIN = "src/beforehand/kernels/vcube.py"
 HEAP = "src/beforehand/kernels/heap.py"
 
@@ -15,8 +16,8 @@ MUTANTS = [
     (
         "deliver without looking at the causes",
         CORE,
-        "            if clock[origin] < seq:\n                return entry",
-        "            if clock[origin] < 0:\n                return entry",
+        "            if clock[origin] < seq:\n                return cause",
+        "            if clock[origin] < 0:\n                return cause",
         f"{PAPER}::test_each_message_goes_to_each_node_once_and_causes_come_first",
     ),
     (
@@ -25,6 +26,27 @@ MUTANTS = [
         "        if clock[origin] < seq - 1:",
         "        if clock[origin] < 0:",
         f"{STEPS}::test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order",
+    ),
+    (
+        "forward past a gap in the messages of one origin",
+        CORE,
+        "        if not self._has_passed((origin, seq - 1)):",
+        "        if self._nodes < 0:",
+        f"{STEPS}::test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order",
+    ),
+    (
+        "remember every delivery until the next broadcast",
+        CORE,
+        "        if len(self._news) > NEWS_PER_NODE * self._nodes:",
+        "        if self._nodes < 0:",
+        f"{STEPS}::test_a_node_that_only_listens_remembers_a_bounded_number_of_entries",
+    ),
+    (
+        "put off what is due today",
+        AGENDA,
+        "            insort(self._left, event, key=_backwards)",
+        "            self._left.insert(0, event)",
+        "tests/sim/test_agenda.py::test_it_is_a_queue_ordered_by_time_and_number",
     ),
     (
         "never hold anything back",
@@ -64,7 +86,7 @@ MUTANTS = [
     (
         "carry the whole clock each time",
         CORE,
-        "        self._changed.clear()",
+        "        self._news.clear()",
         "        pass",
         f"{STEPS}::test_a_message_carries_only_the_entries_that_changed",
     ),
@@ -78,8 +100,8 @@ MUTANTS = [
     (
         "leave the messages of a dead origin alone",
         CORE,
-        "bytes(not up or self._head(i) == me for i, up in enumerate(live))",
-        "bytes(self._head(i) == me for i, _ in enumerate(live))",
+        "{i for i, up in enumerate(live) if not up or self._head(i) == me}",
+        "{i for i, _ in enumerate(live) if self._head(i) == me}",
         f"{STEPS}::test_whoever_holds_a_message_of_a_dead_origin_sends_it_to_everybody",
     ),
     (

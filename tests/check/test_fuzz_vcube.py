@@ -49,7 +49,7 @@ def test_a_failure_tells_what_became_of_the_message(monkeypatch):
 class Hasty(VCube):
     """Delivers whatever arrives."""
 
-    def _undelivered(self, message):
+    def _undelivered(self, id, causes):
         return None
 
 
@@ -65,7 +65,7 @@ class Forgetful(VCube):
 
     def _look_around(self):
         super()._look_around()
-        self._takes_all = [self._head(i) == self._self for i in range(len(self._live))]
+        self._takes_all = {i for i in range(len(self._live)) if self._head(i) == self._self}
 
 
 class Repeating(VCube):

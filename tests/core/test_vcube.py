@@ -130,6 +130,15 @@ def test_a_message_carries_only_the_entries_that_changed():
     assert bench.broadcast().past == ((1, 2),)
 
 
+def test_a_node_that_only_listens_remembers_a_bounded_number_of_entries():
+    bench = Bench(0, 8)
+    for seq in range(1, 101):
+        bench.receive(message(1, seq), height=0)
+        bench.receive(message(3, seq), height=0)
+    assert len(bench.core._news) <= 2 * 8
+    assert bench.broadcast().past == ((1, 100), (3, 100))
+
+
 def test_entries_left_out_by_the_compression_still_hold():
     """(0, 2) says nothing of (2, 1), but follows (0, 1), which does."""
     bench = Bench(4, 8)

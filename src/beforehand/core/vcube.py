@@ -18,6 +18,7 @@ far as this node knows who is alive: `on_link` restores that whenever it learns 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Iterator
 from operator import attrgetter
 
 import msgspec
@@ -28,6 +29,9 @@ from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
 from beforehand.errors import LocalError, RemoteError
 
+NEWS_PER_NODE = 2
+"""A node that does not broadcast forgets the older half of its news at so many per node."""
+
 _BY_ARRIVAL = attrgetter("order")
 _BY_ID = attrgetter("message.id")
 
@@ -37,6 +41,8 @@ class _Pending(msgspec.Struct):
 
     message: CubeMessage
     since_us: int
+    causes: Iterator[Entry]
+    """Those yet to be looked at: what is delivered stays so."""
 
 
 class _Held(msgspec.Struct):
@@ -83,10 +89,9 @@ class VCube:
         self._live = bytearray(1 if i < nodes else 0 for i in range(size))
         self._look_around()
         self._clock = [0] * size  # vector_clock: delivered
-        self._top = [0] * size  # vector_max: received without a gap
-        self._changed: dict[int, int] = {}  # entries of the clock since the last own broadcast
+        self._news: list[Entry] = []  # delivered since the last own broadcast
         self._pending: dict[Entry, _Pending] = {}
-        self._early = 0  # how many of these came before an earlier one of their origin
+        self._early: set[Entry] = set()  # those of them that an earlier one of the origin precedes
         self._ready: list[CubeMessage] = []
         self._waiting: dict[Entry, list[_Pending]] = {}  # by the delivery waited for
         self._held: dict[Entry, _Held] = {}  # what is postponed
@@ -106,7 +111,7 @@ class VCube:
         seq = self._clock[me] + 1
         message = CubeMessage((me, seq), self._take_past(), payload)
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
-        self._clock[me] = self._top[me] = seq
+        self._clock[me] = seq
         self.counters.broadcast += 1
         self.counters.delivered += 1
         out.deliveries.append(message)
@@ -122,10 +127,10 @@ class VCube:
         self._refuse(source, frame)
         if self._by_age:
             self._forget(now_us)
-        height, top, pending = frame.height, self._top, self._pending
+        height, clock, pending = frame.height, self._clock, self._pending
         for message in frame.messages:
             origin, seq = id = message.id
-            if seq <= top[origin] or id in pending:
+            if seq <= clock[origin] or id in pending:
                 self._again(now_us, message, height, out)
             else:
                 self._arrive(now_us, message, height, out)
@@ -149,7 +154,7 @@ class VCube:
         batches: list[list[CubeMessage]] = [[] for _ in self._child]
         for held in self._kept.values():
             served = held.height
-            if self._takes_all[held.message.id[0]]:
+            if held.message.id[0] in self._takes_all:
                 held.height = self.dimension
             for level in range(held.postponed + 1, held.height + 1):
                 if level > served or self._child[level] != before[level]:
@@ -201,19 +206,16 @@ class VCube:
         id = message.id
         self.counters.received += 1
         out.receives.append(message)
-        awaited = self._undelivered(message)
+        causes = iter(message.past)
+        awaited = self._undelivered(id, causes)
         if awaited is None:
-            self._ready.append(message)
+            self._is_next(message)
         else:
-            entry = self._pending[id] = _Pending(message, now_us)
+            entry = self._pending[id] = _Pending(message, now_us, causes)
             self._waiting.setdefault(awaited, []).append(entry)
-        if self._takes_all[id[0]]:
+        if id[0] in self._takes_all:
             height = self.dimension
-        woken: list[_Held] = []
-        if id[1] == self._top[id[0]] + 1:
-            woken = self._advance(id)
-        else:
-            self._early += 1
+        woken = self._advance(id)
         # What is delivered has been received: without an undelivered cause nothing is held back.
         if not woken and (awaited is None or not self._blocked(message, height)[0]):
             if self._keep_us:
@@ -237,15 +239,21 @@ class VCube:
             held.height = height
 
     def _advance(self, id: Entry) -> list[_Held]:
-        """Move `vector_max` (lines 16 and 17); what waited for the messages passed over."""
+        """The messages received without a gap, `vector_max` of the paper, are those delivered and
+        those pending that are not early (lines 16 and 17). What waited for the ones that join."""
         origin, seq = id
+        if not self._has_passed((origin, seq - 1)):
+            self._early.add(id)
+            return []
         woken = self._awaiting.pop(id, [])
-        while self._early and (origin, seq + 1) in self._pending:
+        while self._early and (origin, seq + 1) in self._early:
             seq += 1
-            self._early -= 1
+            self._early.remove((origin, seq))
             woken += self._awaiting.pop((origin, seq), ())
-        self._top[origin] = seq
         return woken
+
+    def _has_passed(self, id: Entry) -> bool:
+        return self._clock[id[0]] >= id[1] or (id in self._pending and id not in self._early)
 
     def _blocked(self, message: CubeMessage, limit: int) -> tuple[int, Entry]:
         """How many of the clusters 1..limit must wait, and for which arrival (line 26).
@@ -256,20 +264,19 @@ class VCube:
         """
         if not limit or not self._aggregates:
             return 0, message.id
+        if message.id in self._early:
+            return limit, message.id
         origin, seq = message.id
-        top = self._top
-        if top[origin] < seq:
-            return limit, message.id  # an earlier message of this origin is missing
         worst, awaited = 0, message.id
         if (origin, seq - 1) in self._held:
             previous = self._held[origin, seq - 1]
             worst, awaited = previous.postponed, previous.awaited
-        heights = self._served_heights()
+        heights, clock = self._served_heights(), self._clock
         for entry in message.past:
             if worst >= limit:
                 return limit, awaited
             origin, seq = entry
-            if top[origin] < seq and heights[origin] > worst:
+            if clock[origin] < seq and heights[origin] > worst and not self._has_passed(entry):
                 worst, awaited = heights[origin], entry
         return min(worst, limit), awaited
 
@@ -323,42 +330,53 @@ class VCube:
 
     # ---- deliveries -----------------------------------------------------------------------------
 
+    def _is_next(self, message: CubeMessage) -> None:
+        """It is delivered in this step, after what is in `_ready` already."""
+        origin, seq = id = message.id
+        self._clock[origin] = seq
+        self._news.append(id)
+        self._ready.append(message)
+
     def _deliver(self, out: CubeOutbox) -> None:
         """Deliver what is ready, and all that this makes ready (lines 29-33)."""
         ready, waiting = self._ready, self._waiting
         for message in ready:  # it grows while it is walked through
-            origin, seq = id = message.id
-            self._clock[origin] = self._changed[origin] = seq
-            if id in waiting:
+            if message.id in waiting:
                 # Any order will do; this one does not depend on what else they waited for.
-                for entry in sorted(waiting.pop(id), key=_BY_ID):
-                    awaited = self._undelivered(entry.message)
+                for entry in sorted(waiting.pop(message.id), key=_BY_ID):
+                    awaited = self._undelivered(entry.message.id, entry.causes)
                     if awaited is None:
                         del self._pending[entry.message.id]
-                        ready.append(entry.message)
+                        self._is_next(entry.message)
                     else:
                         waiting.setdefault(awaited, []).append(entry)
+        if len(self._news) > NEWS_PER_NODE * self._nodes:
+            self._news[:] = self._latest()
         self.counters.delivered += len(ready)
         out.deliveries += ready
         ready.clear()
 
-    def _undelivered(self, message: CubeMessage) -> Entry | None:
-        """The first cause that is not delivered yet. What is delivered is closed under causes, so
+    def _undelivered(self, id: Entry, causes: Iterator[Entry]) -> Entry | None:
+        """The next cause that is not delivered yet. What is delivered is closed under causes, so
         the entries that changed, and the previous message of the origin, are all to look at."""
         clock = self._clock
-        origin, seq = message.id
+        origin, seq = id
         if clock[origin] < seq - 1:
             return (origin, seq - 1)
-        for entry in message.past:
-            origin, seq = entry
+        for cause in causes:
+            origin, seq = cause
             if clock[origin] < seq:
-                return entry
+                return cause
         return None
 
     def _take_past(self) -> tuple[Entry, ...]:
-        past = tuple(sorted(self._changed.items()))
-        self._changed.clear()
+        past = tuple(sorted(self._latest()))
+        self._news.clear()
         return past
+
+    def _latest(self) -> Collection[Entry]:
+        """Of each origin in the news the last entry: that of the clock."""
+        return {entry[0]: entry for entry in self._news}.values()
 
     # ---- who serves whom ------------------------------------------------------------------------
 
@@ -368,7 +386,7 @@ class VCube:
         origins that are down: nobody above repairs what the failure cut off."""
         me, live, levels = self._self, self._live, range(1, self.dimension + 1)
         self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
-        self._takes_all = bytes(not up or self._head(i) == me for i, up in enumerate(live))
+        self._takes_all = {i for i, up in enumerate(live) if not up or self._head(i) == me}
         self._heights = b""
 
     def _head(self, origin: int) -> int:

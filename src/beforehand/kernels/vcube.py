@@ -17,11 +17,12 @@ from beforehand.kernels.heap import due_us, event, ticket
 from beforehand.kernels.laws import travel_us
 from beforehand.kernels.vcube_state import (
     ARRIVALS,
-    ARRIVED,
     CARGO,
     DELIVERED,
+    EARLY,
     HEIGHT,
     HELD,
+    HOT,
     LABEL,
     LOADED,
     NONE,
@@ -31,6 +32,7 @@ from beforehand.kernels.vcube_state import (
     PASSED,
     PAST,
     PENDING,
+    READY,
     ROWS,
     SEEN,
     TARGET,
@@ -50,6 +52,8 @@ from beforehand.kernels.vcube_state import (
 
 BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5
 """Kinds of events, as in the event log."""
+LINE = 8
+"""Words that come into the cache together."""
 
 
 @kernel
@@ -74,13 +78,19 @@ def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
 def _look_ahead(state: State, broadcasts: int) -> None:
     """Read what the packets of today will need, all at once: a processor waits for ten places in
     slow memory as long as for one."""
-    seen = ZERO
+    seen, today, sets = ZERO, state.calendar.today, state.sets
     for i in range(state.calendar.counts[TODAY]):
-        end = ticket(state.calendar.today[i]) - broadcasts
+        end = ticket(today[i]) - broadcasts
         if end > 0:
-            node, word = state.cargo[end + TARGET], state.cargo[end - 1] >> 6
-            for which in (ARRIVED, PASSED, DELIVERED):
-                seen ^= state.sets[node, which, word]
+            seen ^= np.uint64(state.cargo[end + LOADED] ^ state.cargo[end - 1])
+    for i in range(state.calendar.counts[TODAY]):
+        end = ticket(today[i]) - broadcasts
+        if end > 0:
+            node, m = state.cargo[end + TARGET], state.cargo[end - 1]
+            for word in range(0, sets.shape[2], LINE):
+                seen ^= state.needs[m, word] ^ state.needed[m, word]
+                for which in range(HOT):
+                    seen ^= sets[node, which, word]
     state.counts[SEEN] = np.int64(seen)  # or the compiler would leave the reading out
 
 
@@ -153,7 +163,7 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
             _serve(fixed, state, rows, now_us, node, m, height)
         else:
             _arrive(fixed, state, rows, now_us, node, m, height)
-    _deliver(fixed, state, rows, now_us, node, start, end)
+    _deliver(fixed, state, rows, now_us, node)
 
 
 # ---- arrivals -----------------------------------------------------------------------------------
@@ -163,8 +173,14 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
 def _arrive(
     fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, m: int, height: int
 ) -> None:
+    is_ready = _is_ready(fixed, state, node, m)
+    if is_ready:
+        _is_next(state, node, m)
+    else:
+        add(state.sets, node, PENDING, m)
     is_alone = not _advance(fixed, state, node, m, height)
-    if is_alone and _blocked(fixed, state, node, m, height) == 0:
+    # What is delivered has been received: without an undelivered cause nothing is held back.
+    if is_alone and (is_ready or _blocked(fixed, state, node, m, height) == 0):
         _serve(fixed, state, rows, now_us, node, m, height)
         return
     state.counts[ARRIVALS] += 1
@@ -218,12 +234,12 @@ def _insert(state: State, node: int, m: int, count: int) -> None:
 def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool:
     """Did anything wait for this arrival? It is in `woken`."""
     sets = state.sets
-    add(sets, node, ARRIVED, m)
     first = fixed.origin[m] * fixed.messages
     if m > first and not has(sets, node, PASSED, m - 1):
+        add(sets, node, EARLY, m)
         return False
-    found, words = ZERO, len(state.woken)
-    while m < first + fixed.messages and has(sets, node, ARRIVED, m):
+    found, words, is_here = ZERO, len(state.woken), True
+    while is_here:
         add(sets, node, PASSED, m)
         for word in range(words if meets(state.needed, m, sets, node, HELD) else 0):
             items = state.needed[m, word] & sets[node, HELD, word]
@@ -238,6 +254,7 @@ def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool
             state.woken[m >> 6] |= ONE << np.uint64(m & 63)
             found = ONE
         m += 1
+        is_here = m < first + fixed.messages and has(sets, node, EARLY, m)
     return bool(found != ZERO)
 
 
@@ -348,25 +365,21 @@ def _close(
 
 
 @part
-def _deliver(
-    fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, start: int, end: int
-) -> None:
-    """`work` is a ring here: no message is in it twice, so it cannot overflow."""
-    sets, work = state.sets, state.work
-    words, size = len(state.woken), len(work)
-    first = count = 0
-    for at in range(start, end):
-        m = state.cargo[at]
-        if fixed.origin[m] != node:
-            if _is_ready(fixed, state, node, m):
-                work[count] = m
-                count += 1
-            else:
-                add(sets, node, PENDING, m)
-    while first != count:
-        m = work[first]
-        first = first + 1 if first + 1 < size else 0
-        add(sets, node, DELIVERED, m)
+def _is_next(state: State, node: int, m: int) -> None:
+    """It is delivered in this step, after what is in `ready` already."""
+    add(state.sets, node, DELIVERED, m)
+    state.ready[state.counts[READY]] = m
+    state.counts[READY] += 1
+
+
+@part
+def _deliver(fixed: Fixed, state: State, rows: Rows, now_us: int, node: int) -> None:
+    """What is ready, and all that this makes ready."""
+    sets, words = state.sets, len(state.woken)
+    at = 0
+    while at < state.counts[READY]:
+        m = state.ready[at]
+        at += 1
         _row(state, rows, now_us, node, DELIVER, m, 0)
         for word in range(words if meets(state.needed, m, sets, node, PENDING) else 0):
             items = state.needed[m, word] & sets[node, PENDING, word]
@@ -375,8 +388,8 @@ def _deliver(
                 items &= items - ONE
                 if _is_ready(fixed, state, node, item):
                     remove(sets, node, PENDING, item)
-                    work[count] = item
-                    count = count + 1 if count + 1 < size else 0
+                    _is_next(state, node, item)
+    state.counts[READY] = 0
 
 
 @part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from beforehand.kernels.calendar import Calendar, make_calendar
@@ -18,10 +19,12 @@ Bits = NDArray[np.uint64]
 NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
-ARRIVED, PASSED, DELIVERED, TOLD, HELD, PENDING = range(6)
-"""The sets of messages that a node keeps: those that are here; those of which all earlier ones of
-the same origin are here too; those delivered; those delivered when it last broadcast; those held
-back from some cluster; those that wait for a delivery."""
+PASSED, HELD, DELIVERED, PENDING, EARLY, TOLD = range(6)
+"""The sets of messages that a node keeps: those that are here, with all earlier ones of the same
+origin; those held back from some cluster; those delivered; those that wait for a delivery; those
+that came before an earlier one of their origin; those delivered when it last broadcast."""
+HOT = 4
+"""So many of them, the first, are looked at for every message."""
 
 
 class Fixed(NamedTuple):
@@ -66,7 +69,7 @@ class State(NamedTuple):
     counts: Longs  # ROWS, PACKETS, ...
     needs: Bits  # message, word: its causes
     needed: Bits  # message, word: those of which it is a cause, the next of its origin included
-    sets: Bits  # node, (ARRIVED, ...), word
+    sets: Bits  # node, (PASSED, ...), word
     order: Ints  # node, message: when it arrived, if it is held back
     postponed: Bytes  # node, message: clusters 1..postponed are still to be served
     calendar: Calendar
@@ -76,7 +79,8 @@ class State(NamedTuple):
     past_count: Ints  # message
     past: Ints
     woken: Bits  # word: what one arrival may release
-    work: Ints  # the messages that one step works on
+    ready: Ints  # the messages that one step delivers
+    work: Ints  # those that one step may release
     before: Bytes  # message: what it had postponed before the step
 
 
@@ -99,7 +103,7 @@ TARGET, HEIGHT, PACKET, LOADED = range(4)
 """The label of a packet: its number and how many messages are in `cargo` before it. An event knows
 where the label is: a packet is read long after it was written, in one look into slow memory."""
 LABEL = 4
-ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST = range(6)
+ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST, READY = range(7)
 
 
 @compiled
@@ -129,7 +133,7 @@ def make_state(nodes: int, messages: int) -> State:
     words = (messages + 63) // 64
     packets_max = nodes * messages
     return State(
-        np.zeros(6, np.int64),
+        np.zeros(7, np.int64),
         np.zeros((messages, words), np.uint64),
         np.zeros((messages, words), np.uint64),
         np.zeros((nodes, 6, words), np.uint64),
@@ -142,7 +146,8 @@ def make_state(nodes: int, messages: int) -> State:
         np.zeros(messages, np.int32),
         np.empty(messages * nodes, np.int32),
         np.zeros(words, np.uint64),
-        np.empty(messages + 1, np.int32),
+        np.empty(messages, np.int32),
+        np.empty(messages, np.int32),
         np.empty(messages, np.int8),
     )
 
@@ -186,12 +191,7 @@ def has(sets: Bits, node: int, which: int, m: int) -> bool:
 @part
 def lowest(word: np.uint64) -> int:
     """The position of the lowest bit of a word that has one."""
-    at = 0
-    for half in (32, 16, 8, 4, 2, 1):
-        if word & ((ONE << np.uint64(half)) - ONE) == ZERO:
-            word >>= np.uint64(half)
-            at += half
-    return at
+    return int(trailing_zeros(word))  # type: ignore[call-arg]  # one argument, once compiled
 
 
 # The next two are written without a way out of the loop: compiled, they take several words a step.

@@ -40,7 +40,7 @@ COLUMNS = {
     "seq": np.int64,
     "value": np.int64,
 }
-CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 12
 
 
 class Log:

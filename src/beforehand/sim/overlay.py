@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from typing import Literal, cast
 
 import numpy as np
@@ -31,7 +30,7 @@ from beforehand.core.packets import (
 )
 from beforehand.core.vcube import VCube
 from beforehand.errors import InputError
-from beforehand.kernels.heap import DUE_US_MAX, TICKET_BITS, TICKETS_MAX
+from beforehand.kernels.heap import DUE_US_MAX, TICKETS_MAX
 from beforehand.kernels.laws import draw_us, travel_us
 from beforehand.kernels.vcube import simulate
 from beforehand.kernels.vcube_state import (
@@ -45,6 +44,7 @@ from beforehand.kernels.vcube_state import (
     make_rows,
     make_state,
 )
+from beforehand.sim.agenda import Agenda
 from beforehand.sim.collector import no_collection
 from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
 from beforehand.sim.streams import mix, stream_key
@@ -204,12 +204,10 @@ class _World:
         self._targets, self._waits_us = array("q"), array("q")  # by packet
         self._log = Log()
         self._out: CubeOutbox = Outbox()
-        self._flying: dict[int, Packet] = {}  # by packet
-        # As in `kernels.heap`, an event is one number, and its ticket says what it is: the index of
-        # a message to broadcast, or, beyond these, of a packet that arrives.
-        times = start_times(spec, seed).tolist()
-        self._queue = [t_us << TICKET_BITS | index for index, t_us in enumerate(times)]
-        heapify(self._queue)
+        # Broadcasts, numbered by message, and arrivals of packets, numbered after these.
+        self._agenda: Agenda[Packet | None] = Agenda()
+        for index, t_us in enumerate(start_times(spec, seed).tolist()):
+            self._agenda.add((t_us, index, index // spec.messages, None))
 
     def _core(self, node: int, past: Past | None) -> VCube:
         spec = self._spec
@@ -227,23 +225,20 @@ class _World:
         return core
 
     def run(self) -> None:
-        queue, out, log, cores = self._queue, self._out, self._log, self._cores
-        targets, flying, broadcasts = self._targets, self._flying, len(queue)
-        while queue:
-            event = heappop(queue)
-            now_us, ticket = event >> TICKET_BITS, event & (TICKETS_MAX - 1)
-            if ticket < broadcasts:
-                node = ticket // self._spec.messages
+        out, log, cores = self._out, self._log, self._cores
+        broadcasts = self._spec.nodes * self._spec.messages
+        for now_us, number, node, packet in self._agenda:
+            if packet is None:
                 cores[node].on_broadcast(now_us, self._payload, out)
                 message = cast("CubeMessage", out.deliveries[0])
                 self._past[message.id] = message.past
                 log.add(now_us, node, BROADCAST, (message.id,), len(message.past))
             else:
-                row = ticket - broadcasts
-                node = targets[row]
-                cores[node].on_message(now_us, -1, flying.pop(row), out)
+                cores[node].on_message(now_us, -1, packet, out)
                 if out.receives:
-                    log.add(now_us, node, RECEIVE, [m.id for m in out.receives], row)
+                    log.add(
+                        now_us, node, RECEIVE, [m.id for m in out.receives], number - broadcasts
+                    )
             if out.sends:
                 self._send(now_us, node, broadcasts)
             if out.deliveries:
@@ -264,8 +259,7 @@ class _World:
             origin, seq = packet.messages[-1].id
             link = node * spec.nodes + target
             due_us = free_us + travel_us(self._key, origin, seq, link, law, a, b)
-            self._flying[row] = packet
-            heappush(self._queue, due_us << TICKET_BITS | broadcasts + row)
+            self._agenda.add((due_us, broadcasts + row, target, packet))
         self._free_us[node] = free_us
 
     def result(self) -> OverlayRun:
