@@ -44,9 +44,9 @@ MUTANTS = [
     (
         "put off what is due today",
         AGENDA,
-        "            insort(self._left, event, key=_backwards)",
+        "            insort(self._left, event, key=neg)",
         "            self._left.insert(0, event)",
-        "tests/sim/test_agenda.py::test_it_is_a_queue_ordered_by_time_and_number",
+        "tests/sim/test_agenda.py::test_it_is_a_queue_ordered_by_time_and_ticket",
     ),
     (
         "never hold anything back",

@@ -36,7 +36,7 @@ _BY_ARRIVAL = attrgetter("order")
 _BY_ID = attrgetter("message.id")
 
 
-class _Pending(msgspec.Struct):
+class _Pending(msgspec.Struct, gc=False):
     """Received, not delivered."""
 
     message: CubeMessage
@@ -45,7 +45,7 @@ class _Pending(msgspec.Struct):
     """Those yet to be looked at: what is delivered stays so."""
 
 
-class _Held(msgspec.Struct):
+class _Held(msgspec.Struct, gc=False):
     """What this node has to send, or has sent and may have to send again."""
 
     message: CubeMessage
@@ -386,7 +386,9 @@ class VCube:
         origins that are down: nobody above repairs what the failure cut off."""
         me, live, levels = self._self, self._live, range(1, self.dimension + 1)
         self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
-        self._takes_all = {i for i, up in enumerate(live) if not up or self._head(i) == me}
+        self._takes_all = {i for i, up in enumerate(live) if not up}
+        if self._head(me) == me:
+            self._takes_all.update(range(len(live)) if self._root == me else (me,))
         self._heights = b""
 
     def _head(self, origin: int) -> int:

@@ -2,6 +2,7 @@
 
 A heap of a hundred thousand events is read all over at every step, and no cache keeps it. Here an
 event is put at the end of a list, and touched again on its day (`kernels.calendar` does the same).
+As there, an event is one number: when, and a ticket that says what it is (`kernels.heap`).
 """
 
 from __future__ import annotations
@@ -9,43 +10,36 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from operator import neg
 
-DAY_BITS = 10
-"""A day is 1,024 µs. How long it is changes the speed, never the order."""
-
-Item = TypeVar("Item")
-Event = tuple[int, int, int, Item]
-"""When, in µs; a number that no other event has, to order those due at once; where; what."""
+from beforehand.kernels.calendar import DAY_BITS
+from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
 
 
-class Agenda(Generic[Item]):
+class Agenda:
     def __init__(self) -> None:
-        self._days: dict[int, list[Event[Item]]] = {}
+        self._days: dict[int, list[int]] = {}
         self._ahead: list[int] = []  # a heap of the days that have a list
         self._today = -1
-        self._left: list[Event[Item]] = []  # of today, the next one last
+        self._left: list[int] = []  # of today, the next one last
 
-    def add(self, event: Event[Item]) -> None:
+    def add(self, due_us: int, ticket: int) -> None:
         """It may not be due before the event that was last handed out."""
-        day = event[0] >> DAY_BITS
+        day, event = due_us >> DAY_BITS, due_us << TICKET_BITS | ticket
         if day in self._days:
             self._days[day].append(event)
         elif day > self._today:
             self._days[day] = [event]
             heappush(self._ahead, day)
         else:
-            insort(self._left, event, key=_backwards)
+            insort(self._left, event, key=neg)
 
-    def __iter__(self) -> Iterator[Event[Item]]:
-        """In order; also those that are added meanwhile."""
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """(due_us, ticket), in order; also of those that are added meanwhile."""
         while self._ahead:
             self._today = heappop(self._ahead)
             left = self._left = self._days.pop(self._today)
             left.sort(reverse=True)
             while left:
-                yield left.pop()
-
-
-def _backwards(event: Event[Item]) -> tuple[int, int]:
-    return -event[0], -event[1]
+                event = left.pop()
+                yield event >> TICKET_BITS, event & (TICKETS_MAX - 1)

@@ -151,10 +151,10 @@ class ContactWorld:
         core.on_broadcast(self.local_us(node), payload, out, broadcast.lifetime_us)
         own = next(i for i, m in enumerate(out.deliveries) if m.origin == node)
         # What an expiry made deliverable in this same step comes before the broadcast.
-        self.log.add(self.now_us, node, DELIVER, [m.id for m in out.deliveries[:own]])
+        self.log.add(self.now_us, node, DELIVER, out.deliveries[:own])
         del out.deliveries[:own]
         message = out.deliveries[0]
-        self.log.add(self.now_us, node, BROADCAST, (message.id,), len(message.past))
+        self.log.add(self.now_us, node, BROADCAST, (message,), len(message.past))
         self._drain(node)
 
     def _link(self, a: int, b: int, *, up: bool) -> None:
@@ -214,14 +214,14 @@ class ContactWorld:
         if out.sends:
             self._send(node)
         if out.receives:
-            log.add(now_us, node, RECEIVE, [message.id for message in out.receives])
+            log.add(now_us, node, RECEIVE, out.receives)
             out.receives.clear()
         if out.losses:
             for kind, message in out.losses:
-                log.add(now_us, node, _LOSS_KINDS[kind], (message.id,))
+                log.add(now_us, node, _LOSS_KINDS[kind], (message,))
             out.losses.clear()
         if out.deliveries:
-            log.add(now_us, node, DELIVER, [message.id for message in out.deliveries])
+            log.add(now_us, node, DELIVER, out.deliveries)
             out.deliveries.clear()
         if out.timers:
             for name, due_us in out.timers:

@@ -202,12 +202,13 @@ class _World:
         self._free_us = [0] * spec.nodes
         self._past: dict[Entry, tuple[Entry, ...]] = {}
         self._targets, self._waits_us = array("q"), array("q")  # by packet
+        self._packets: list[Packet | None] = []  # those that travel
         self._log = Log()
         self._out: CubeOutbox = Outbox()
-        # Broadcasts, numbered by message, and arrivals of packets, numbered after these.
-        self._agenda: Agenda[Packet | None] = Agenda()
+        # A ticket is the index of a message to broadcast or, beyond these, of a packet to arrive.
+        self._agenda = Agenda()
         for index, t_us in enumerate(start_times(spec, seed).tolist()):
-            self._agenda.add((t_us, index, index // spec.messages, None))
+            self._agenda.add(t_us, index)
 
     def _core(self, node: int, past: Past | None) -> VCube:
         spec = self._spec
@@ -226,23 +227,26 @@ class _World:
 
     def run(self) -> None:
         out, log, cores = self._out, self._log, self._cores
+        targets, packets = self._targets, self._packets
         broadcasts = self._spec.nodes * self._spec.messages
-        for now_us, number, node, packet in self._agenda:
-            if packet is None:
+        for now_us, ticket in self._agenda:
+            if ticket < broadcasts:
+                node = ticket // self._spec.messages
                 cores[node].on_broadcast(now_us, self._payload, out)
                 message = cast("CubeMessage", out.deliveries[0])
                 self._past[message.id] = message.past
-                log.add(now_us, node, BROADCAST, (message.id,), len(message.past))
+                log.add(now_us, node, BROADCAST, (message,), len(message.past))
             else:
+                row = ticket - broadcasts
+                node, packet = targets[row], cast("Packet", packets[row])
+                packets[row] = None
                 cores[node].on_message(now_us, -1, packet, out)
                 if out.receives:
-                    log.add(
-                        now_us, node, RECEIVE, [m.id for m in out.receives], number - broadcasts
-                    )
+                    log.add(now_us, node, RECEIVE, out.receives, row)
             if out.sends:
                 self._send(now_us, node, broadcasts)
             if out.deliveries:
-                log.add(now_us, node, DELIVER, [m.id for m in out.deliveries])
+                log.add(now_us, node, DELIVER, out.deliveries)
             out.clear()
 
     def _send(self, now_us: int, node: int, broadcasts: int) -> None:
@@ -252,14 +256,15 @@ class _World:
         free_us = max(ready_us, self._free_us[node])
         for target, packet in cast("list[tuple[int, Packet]]", self._out.sends):
             row = len(self._targets)
-            log.add(now_us, node, SEND, [m.id for m in packet.messages], row)
+            log.add(now_us, node, SEND, packet.messages, row)
             self._targets.append(target)
             self._waits_us.append(free_us - ready_us)
             free_us += spec.transmit_us
             origin, seq = packet.messages[-1].id
             link = node * spec.nodes + target
             due_us = free_us + travel_us(self._key, origin, seq, link, law, a, b)
-            self._agenda.add((due_us, broadcasts + row, target, packet))
+            self._packets.append(packet)
+            self._agenda.add(due_us, broadcasts + row)
         self._free_us[node] = free_us
 
     def result(self) -> OverlayRun:
@@ -269,9 +274,9 @@ class _World:
         start = np.cumsum([0] + [len(entries) for entries in causes])
         flat = np.array([entry for entries in causes for entry in entries]).reshape(-1, 2)
         past = Past(start, flat[:, 0].astype(np.int32), flat[:, 1].astype(np.int32))
-        return OverlayRun(events, self._packets(events, past), past)
+        return OverlayRun(events, self._packet_rows(events, past), past)
 
-    def _packets(self, events: Columns, past: Past) -> Columns:
+    def _packet_rows(self, events: Columns, past: Past) -> Columns:
         """One row per packet, from the rows of the messages sent in it."""
         sent = events["kind"] == SEND
         packet, count = events["value"][sent], len(self._targets)
