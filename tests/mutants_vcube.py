@@ -58,15 +58,15 @@ MUTANTS = [
     (
         "hold back from all children",
         CORE,
-        "                worst, awaited = heights[origin], entry",
-        "                worst, awaited = limit, entry",
+        "                    worst, awaited = height, entry",
+        "                    worst, awaited = limit, entry",
         f"{PAPER}::test_figure_5_node_4_does_not_wait_for_what_5_gets_from_somebody_else",
     ),
     (
         "look only at the entries that changed",
         CORE,
-        "        if (origin, seq - 1) in self._held:",
-        "        if (origin, -1) in self._held:",
+        "        if self._clock[origin] < seq - 1 and (origin, seq - 1) in self._held:",
+        "        if self._clock[origin] < -1:",
         f"{PAPER}::test_the_core_sends_and_delivers_what_algorithm_2_does",
     ),
     (
@@ -100,8 +100,8 @@ MUTANTS = [
     (
         "leave the messages of a dead origin alone",
         CORE,
-        "{i for i, up in enumerate(live) if not up or self._head(i) == me}",
-        "{i for i, _ in enumerate(live) if self._head(i) == me}",
+        "frozenset(i for i, up in enumerate(live) if is_root or not up)",
+        "frozenset(i for i, up in enumerate(live) if is_root)",
         f"{STEPS}::test_whoever_holds_a_message_of_a_dead_origin_sends_it_to_everybody",
     ),
     (

@@ -65,7 +65,7 @@ class Forgetful(VCube):
 
     def _look_around(self):
         super()._look_around()
-        self._takes_all = {i for i in range(len(self._live)) if self._head(i) == self._self}
+        self._takes_all = frozenset()
 
 
 class Repeating(VCube):

@@ -11,6 +11,7 @@ from beforehand.core.cube import (
     dimension,
     first_child,
     first_live,
+    full_heights,
     height,
     live_heights,
     members,
@@ -142,3 +143,4 @@ def test_with_all_nodes_alive_heights_are_bit_arithmetic(d):
     live = [1] * 2**d
     for i in nodes_of(d):
         assert live_heights(i, live) == [height(i, r, d) for r in nodes_of(d)]
+        assert live_heights(i, live) == [full_heights(d)[i ^ r] for r in nodes_of(d)]

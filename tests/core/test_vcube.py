@@ -119,6 +119,15 @@ def test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order():
     assert bench.delivered() == [(0, 1), (0, 2)]
 
 
+def test_a_pending_message_that_comes_again_behind_its_cause_is_delivered_once():
+    bench = Bench(4, 8)
+    bench.receive(message(0, 1, (2, 1)), height=0)
+    bench.receive(message(2, 1), message(0, 1, (2, 1)), height=0)
+    assert bench.delivered() == [(2, 1), (0, 1)]
+    assert bench.core.counters.duplicate == 1
+    assert bench.core.counters.received == bench.core.counters.delivered == 2
+
+
 def test_a_message_carries_only_the_entries_that_changed():
     bench = Bench(0, 8)
     bench.receive(message(3, 1), height=0)

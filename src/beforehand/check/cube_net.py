@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from beforehand.core.base import Counters, MessageId
+from beforehand.core.base import MessageId
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import CubeOutbox, Packet
 from beforehand.core.vcube import VCube
@@ -241,7 +241,7 @@ class CubeSystem:
         net: Net = pickle.loads(state)
         net.do(move)
         for core in net.cores:  # counts of the past would keep equal states apart
-            core.counters = Counters()
+            core.duplicates = core.refused = 0
         return _freeze(net)
 
     def problem(self, state: bytes, is_final: bool) -> str | None:

@@ -95,7 +95,9 @@ class Core(Protocol):
     """What a world, a socket runtime and the explorer drive."""
 
     node: NodeId
-    counters: Counters
+
+    @property
+    def counters(self) -> Counters: ...
 
     @property
     def needs(self) -> Needs: ...

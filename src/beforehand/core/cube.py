@@ -11,6 +11,7 @@ nor on who is alive. All that this protocol promises rests on that.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 NO_NODE = -1
 
@@ -44,6 +45,12 @@ def height(node: int, root: int, dimension: int) -> int:
     """
     apart = node ^ root
     return (apart & -apart).bit_length() - 1 if apart else dimension
+
+
+@cache
+def full_heights(dimension: int) -> bytes:
+    """The same by distance (node ^ root): nothing else matters."""
+    return bytes(height(apart, 0, dimension) for apart in range(1 << dimension))
 
 
 def children(node: int, root: int, dimension: int) -> list[int]:

@@ -24,7 +24,7 @@ from operator import attrgetter
 import msgspec
 
 from beforehand.core.base import Counters, Fate, MessageId, Needs, NodeId
-from beforehand.core.cube import NO_NODE, dimension, first_live, live_heights
+from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights, live_heights
 from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
 from beforehand.errors import LocalError, RemoteError
@@ -81,7 +81,7 @@ class VCube:
         if not 0 <= node < nodes or (root is not None and not 0 <= root < nodes):
             raise LocalError(f"node {node}, root {root}: numbers go from 0 to {nodes - 1}")
         self.node: NodeId = node
-        self.counters = Counters()
+        self.duplicates = self.refused = 0
         self.dimension = dimension(nodes)
         self._self, self._nodes, self._root = node, nodes, root
         self._aggregates, self._keep_us, self._mtu_bytes = aggregates, keep_us, mtu_bytes
@@ -92,7 +92,6 @@ class VCube:
         self._news: list[Entry] = []  # delivered since the last own broadcast
         self._pending: dict[Entry, _Pending] = {}
         self._early: set[Entry] = set()  # those of them that an earlier one of the origin precedes
-        self._ready: list[CubeMessage] = []
         self._waiting: dict[Entry, list[_Pending]] = {}  # by the delivery waited for
         self._held: dict[Entry, _Held] = {}  # what is postponed
         self._awaiting: dict[Entry, list[_Held]] = {}  # the same, by the arrival waited for
@@ -112,8 +111,6 @@ class VCube:
         message = CubeMessage((me, seq), self._take_past(), payload)
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
-        self.counters.broadcast += 1
-        self.counters.delivered += 1
         out.deliveries.append(message)
         head = self._head(me)
         if head == me:
@@ -125,17 +122,14 @@ class VCube:
 
     def on_message(self, now_us: int, source: NodeId, frame: Packet, out: CubeOutbox) -> None:
         self._refuse(source, frame)
-        if self._by_age:
+        if self._keep_us:
             self._forget(now_us)
-        height, clock, pending = frame.height, self._clock, self._pending
+        height, clock = frame.height, self._clock
         for message in frame.messages:
-            origin, seq = id = message.id
-            if seq <= clock[origin] or id in pending:
+            if message.id[1] <= clock[message.id[0]]:
                 self._again(now_us, message, height, out)
             else:
                 self._arrive(now_us, message, height, out)
-        if self._ready:
-            self._deliver(out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
         """The failure detector says that `peer` went down or came up.
@@ -154,7 +148,8 @@ class VCube:
         batches: list[list[CubeMessage]] = [[] for _ in self._child]
         for held in self._kept.values():
             served = held.height
-            if held.message.id[0] in self._takes_all:
+            origin = held.message.id[0]
+            if origin in self._takes_all or self._head(origin) == self._self:
                 held.height = self.dimension
             for level in range(held.postponed + 1, held.height + 1):
                 if level > served or self._child[level] != before[level]:
@@ -176,6 +171,18 @@ class VCube:
             missing = tuple(id for id in past if self._clock[id[0]] < id[1])
             return Fate("waiting", missing, entry.since_us)
         return Fate("delivered" if seq <= self._clock[origin] else "unknown")
+
+    @property
+    def counters(self) -> Counters:
+        """What the clock tells is not counted beside it."""
+        sent, delivered = self._clock[self._self], sum(self._clock)
+        return Counters(
+            broadcast=sent,
+            received=delivered - sent + len(self._pending),
+            delivered=delivered,
+            duplicate=self.duplicates,
+            refused=self.refused,
+        )
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {
@@ -199,20 +206,21 @@ class VCube:
             elif message.past and message.past[-1][0] >= nodes:
                 problem = f"message {message.id} depends on unknown nodes: {message.past[-1]}"
         if problem:
-            self.counters.refused += 1
+            self.refused += 1
             raise RemoteError(problem, where=f"node {self.node}, packet from {source}")
 
     def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
-        id = message.id
-        self.counters.received += 1
-        out.receives.append(message)
-        causes = iter(message.past)
+        id, causes = message.id, iter(message.past)
         awaited = self._undelivered(id, causes)
         if awaited is None:
-            self._is_next(message)
+            self._deliver(message, out)
+        elif id in self._pending:
+            self._again(now_us, message, height, out)
+            return
         else:
             entry = self._pending[id] = _Pending(message, now_us, causes)
             self._waiting.setdefault(awaited, []).append(entry)
+        out.receives.append(message)
         if id[0] in self._takes_all:
             height = self.dimension
         woken = self._advance(id)
@@ -232,7 +240,7 @@ class VCube:
         In the single tree a node's own message comes back once, with the share that is its own.
         Heights fall along every path, so this ends.
         """
-        self.counters.duplicate += 1
+        self.duplicates += 1
         held = self._kept.get(message.id) or self._keep(now_us, message, 0)
         if height > held.height:
             self._serve(message, held.height, height, out)
@@ -268,16 +276,19 @@ class VCube:
             return limit, message.id
         origin, seq = message.id
         worst, awaited = 0, message.id
-        if (origin, seq - 1) in self._held:
+        # What is delivered is not held back: its causes have all been received.
+        if self._clock[origin] < seq - 1 and (origin, seq - 1) in self._held:
             previous = self._held[origin, seq - 1]
             worst, awaited = previous.postponed, previous.awaited
-        heights, clock = self._served_heights(), self._clock
+        me, heights, clock = self._self, self._served_heights(), self._clock
         for entry in message.past:
             if worst >= limit:
                 return limit, awaited
             origin, seq = entry
-            if clock[origin] < seq and heights[origin] > worst and not self._has_passed(entry):
-                worst, awaited = heights[origin], entry
+            if clock[origin] < seq:
+                height = heights[origin ^ me]
+                if height > worst and not self._has_passed(entry):
+                    worst, awaited = height, entry
         return min(worst, limit), awaited
 
     # ---- sending --------------------------------------------------------------------------------
@@ -330,31 +341,25 @@ class VCube:
 
     # ---- deliveries -----------------------------------------------------------------------------
 
-    def _is_next(self, message: CubeMessage) -> None:
-        """It is delivered in this step, after what is in `_ready` already."""
-        origin, seq = id = message.id
-        self._clock[origin] = seq
-        self._news.append(id)
-        self._ready.append(message)
-
-    def _deliver(self, out: CubeOutbox) -> None:
-        """Deliver what is ready, and all that this makes ready (lines 29-33)."""
-        ready, waiting = self._ready, self._waiting
+    def _deliver(self, message: CubeMessage, out: CubeOutbox) -> None:
+        """A message, and all that this makes ready (lines 29-33)."""
+        waiting, ready = self._waiting, [message]
         for message in ready:  # it grows while it is walked through
-            if message.id in waiting:
+            origin, seq = id = message.id
+            self._clock[origin] = seq
+            self._news.append(id)
+            if id in waiting:
                 # Any order will do; this one does not depend on what else they waited for.
-                for entry in sorted(waiting.pop(message.id), key=_BY_ID):
+                for entry in sorted(waiting.pop(id), key=_BY_ID):
                     awaited = self._undelivered(entry.message.id, entry.causes)
                     if awaited is None:
                         del self._pending[entry.message.id]
-                        self._is_next(entry.message)
+                        ready.append(entry.message)
                     else:
                         waiting.setdefault(awaited, []).append(entry)
+        out.deliveries += ready
         if len(self._news) > NEWS_PER_NODE * self._nodes:
             self._news[:] = self._latest()
-        self.counters.delivered += len(ready)
-        out.deliveries += ready
-        ready.clear()
 
     def _undelivered(self, id: Entry, causes: Iterator[Entry]) -> Entry | None:
         """The next cause that is not delivered yet. What is delivered is closed under causes, so
@@ -386,9 +391,8 @@ class VCube:
         origins that are down: nobody above repairs what the failure cut off."""
         me, live, levels = self._self, self._live, range(1, self.dimension + 1)
         self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
-        self._takes_all = {i for i, up in enumerate(live) if not up}
-        if self._head(me) == me:
-            self._takes_all.update(range(len(live)) if self._root == me else (me,))
+        is_root = self._root == me
+        self._takes_all = frozenset(i for i, up in enumerate(live) if is_root or not up)
         self._heights = b""
 
     def _head(self, origin: int) -> int:
@@ -397,8 +401,12 @@ class VCube:
         return root if root is not None and self._live[root] else origin
 
     def _served_heights(self) -> bytes:
-        """By origin, how many clusters this node serves for its messages."""
+        """How many clusters this node serves for the messages of an origin, by distance (^) of that
+        origin. If nobody is down it is the same for all nodes, and one table in the cache."""
         if not self._heights:
-            heights = live_heights(self._self, self._live)
-            self._heights = bytes(heights[self._head(origin)] for origin in range(len(heights)))
+            if self._root is None and all(self._live):
+                self._heights = full_heights(self.dimension)
+            else:
+                me, heights = self._self, live_heights(self._self, self._live)
+                self._heights = bytes(heights[self._head(me ^ i)] for i in range(len(heights)))
         return self._heights

@@ -163,7 +163,9 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
             _serve(fixed, state, rows, now_us, node, m, height)
         else:
             _arrive(fixed, state, rows, now_us, node, m, height)
-    _deliver(fixed, state, rows, now_us, node)
+    for at in range(state.counts[READY]):
+        _row(state, rows, now_us, node, DELIVER, state.ready[at], 0)
+    state.counts[READY] = 0
 
 
 # ---- arrivals -----------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ def _arrive(
 ) -> None:
     is_ready = _is_ready(fixed, state, node, m)
     if is_ready:
-        _is_next(state, node, m)
+        _deliver(fixed, state, node, m)
     else:
         add(state.sets, node, PENDING, m)
     is_alone = not _advance(fixed, state, node, m, height)
@@ -365,22 +367,16 @@ def _close(
 
 
 @part
-def _is_next(state: State, node: int, m: int) -> None:
-    """It is delivered in this step, after what is in `ready` already."""
-    add(state.sets, node, DELIVERED, m)
-    state.ready[state.counts[READY]] = m
-    state.counts[READY] += 1
-
-
-@part
-def _deliver(fixed: Fixed, state: State, rows: Rows, now_us: int, node: int) -> None:
-    """What is ready, and all that this makes ready."""
-    sets, words = state.sets, len(state.woken)
-    at = 0
-    while at < state.counts[READY]:
-        m = state.ready[at]
+def _deliver(fixed: Fixed, state: State, node: int, m: int) -> None:
+    """A message, and all that this makes ready."""
+    counts, ready, sets, words = state.counts, state.ready, state.sets, len(state.woken)
+    at = counts[READY]
+    ready[at] = m
+    counts[READY] += 1
+    while at < counts[READY]:
+        m = ready[at]
         at += 1
-        _row(state, rows, now_us, node, DELIVER, m, 0)
+        add(sets, node, DELIVERED, m)
         for word in range(words if meets(state.needed, m, sets, node, PENDING) else 0):
             items = state.needed[m, word] & sets[node, PENDING, word]
             while items != ZERO:
@@ -388,8 +384,8 @@ def _deliver(fixed: Fixed, state: State, rows: Rows, now_us: int, node: int) -> 
                 items &= items - ONE
                 if _is_ready(fixed, state, node, item):
                     remove(sets, node, PENDING, item)
-                    _is_next(state, node, item)
-    state.counts[READY] = 0
+                    ready[counts[READY]] = item
+                    counts[READY] += 1
 
 
 @part

@@ -17,7 +17,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.cube import NO_NODE, dimension, first_live, height
+from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import (
     ENTRY_BYTES,
@@ -188,7 +188,7 @@ class _Scripted(VCube):
 
     def _take_past(self) -> tuple[Entry, ...]:
         super()._take_past()
-        past = self.script[self.counters.broadcast]
+        past = self.script[self._clock[self._self]]
         assert all(self._clock[origin] >= seq for origin, seq in past), "a cause is yet to come"
         return past
 
@@ -325,7 +325,7 @@ def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
         child=children,
         heights=heights_of(children, root),
         is_full=root == NONE and spec.nodes == 1 << levels,
-        height=np.array([height(apart, 0, levels) for apart in range(spec.nodes)], np.int8),
+        height=np.array(bytearray(full_heights(levels)), np.int8),
     )
 
 
