@@ -32,27 +32,20 @@ from beforehand.errors import LocalError, RemoteError
 NEWS_PER_NODE = 2
 """A node that does not broadcast forgets the older half of its news at so many per node."""
 
-_BY_ARRIVAL = attrgetter("order")
 _BY_ID = attrgetter("message.id")
 
 
-class _Pending(msgspec.Struct, gc=False):
-    """Received, not delivered."""
+class _Copy(msgspec.Struct, gc=False):
+    """A message at this node while anything is left to do: to deliver it, to send it on, or to send
+    it again."""
 
     message: CubeMessage
     since_us: int
     causes: Iterator[Entry]
     """Those yet to be looked at: what is delivered stays so."""
-
-
-class _Held(msgspec.Struct, gc=False):
-    """What this node has to send, or has sent and may have to send again."""
-
-    message: CubeMessage
-    since_us: int
     order: int
     height: int
-    """It answers for the clusters 1..height."""
+    """The node answers for its clusters 1..height."""
     postponed: int
     """The clusters 1..postponed are still to be served."""
     awaited: Entry
@@ -90,13 +83,12 @@ class VCube:
         self._look_around()
         self._clock = [0] * size  # vector_clock: delivered
         self._news: list[Entry] = []  # delivered since the last own broadcast
-        self._pending: dict[Entry, _Pending] = {}
+        self._pending: dict[Entry, _Copy] = {}  # received, not delivered
         self._early: set[Entry] = set()  # those of them that an earlier one of the origin precedes
-        self._waiting: dict[Entry, list[_Pending]] = {}  # by the delivery waited for
-        self._held: dict[Entry, _Held] = {}  # what is postponed
-        self._awaiting: dict[Entry, list[_Held]] = {}  # the same, by the arrival waited for
-        self._kept: dict[Entry, _Held] = {}
-        self._by_age: deque[_Held] = deque()
+        self._waiting: dict[Entry, list[_Copy]] = {}  # the same, by the delivery waited for
+        self._awaiting: dict[Entry, list[_Copy]] = {}  # those postponed, by the arrival waited for
+        self._kept: dict[Entry, _Copy] = {}
+        self._by_age: deque[_Copy] = deque()
         self._order = 0
 
     # ---- inputs ---------------------------------------------------------------------------------
@@ -114,10 +106,10 @@ class VCube:
         out.deliveries.append(message)
         head = self._head(me)
         if head == me:
-            self._keep(now_us, message, self.dimension)
+            self._keep(now_us, message, iter(()), self.dimension)
             self._serve(message, 0, self.dimension, out)
         else:
-            self._keep(now_us, message, 0)  # until it comes back down the tree
+            self._keep(now_us, message, iter(()), 0)  # until it comes back down the tree
             out.sends.append((head, Packet(self.dimension, (message,))))
 
     def on_message(self, now_us: int, source: NodeId, frame: Packet, out: CubeOutbox) -> None:
@@ -145,15 +137,15 @@ class VCube:
         before = self._child
         self._live[peer] = up
         self._look_around()
-        batches: list[list[CubeMessage]] = [[] for _ in self._child]
-        for held in self._kept.values():
-            served = held.height
-            origin = held.message.id[0]
+        batches: dict[int, list[CubeMessage]] = {}
+        for copy in self._kept.values():
+            served = copy.height
+            origin = copy.message.id[0]
             if origin in self._takes_all or self._head(origin) == self._self:
-                held.height = self.dimension
-            for level in range(held.postponed + 1, held.height + 1):
+                copy.height = self.dimension
+            for level in range(copy.postponed + 1, copy.height + 1):
                 if level > served or self._child[level] != before[level]:
-                    batches[level].append(held.message)
+                    batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
 
     def on_timer(self, now_us: int, name: str, out: CubeOutbox) -> None:
@@ -165,11 +157,11 @@ class VCube:
         origin, seq = message
         if not isinstance(origin, int) or not 0 <= origin < self._nodes:
             return Fate("unknown")
-        entry = self._pending.get((origin, seq))
-        if entry is not None:
-            past = entry.message.past if seq == 1 else ((origin, seq - 1), *entry.message.past)
+        copy = self._pending.get((origin, seq))
+        if copy is not None:
+            past = copy.message.past if seq == 1 else ((origin, seq - 1), *copy.message.past)
             missing = tuple(id for id in past if self._clock[id[0]] < id[1])
-            return Fate("waiting", missing, entry.since_us)
+            return Fate("waiting", missing, copy.since_us)
         return Fate("delivered" if seq <= self._clock[origin] else "unknown")
 
     @property
@@ -187,7 +179,7 @@ class VCube:
     def gauges(self, now_us: int) -> dict[str, int]:
         return {
             "pending": len(self._pending),
-            "postponed": len(self._held),
+            "postponed": sum(copy.postponed > 0 for copy in self._pending.values()),
             "kept": len(self._kept),
         }
 
@@ -211,28 +203,32 @@ class VCube:
 
     def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
         id, causes = message.id, iter(message.past)
-        awaited = self._undelivered(id, causes)
-        if awaited is None:
+        cause = self._undelivered(id, causes)
+        if cause is None:
             self._deliver(message, out)
         elif id in self._pending:
             self._again(now_us, message, height, out)
             return
-        else:
-            entry = self._pending[id] = _Pending(message, now_us, causes)
-            self._waiting.setdefault(awaited, []).append(entry)
         out.receives.append(message)
         if id[0] in self._takes_all:
             height = self.dimension
         woken = self._advance(id)
         # What is delivered has been received: without an undelivered cause nothing is held back.
-        if not woken and (awaited is None or not self._blocked(message, height)[0]):
+        if cause is None and not woken:
             if self._keep_us:
-                self._keep(now_us, message, height)
+                self._keep(now_us, message, causes, height)
             self._serve(message, 0, height, out)
             return
-        held = self._keep(now_us, message, height)
-        held.postponed = height
-        self._release([*woken, held], out)
+        copy = self._keep(now_us, message, causes, height)
+        copy.postponed = height
+        if cause is not None:
+            self._pending[id] = copy
+            self._waiting.setdefault(cause, []).append(copy)
+        if woken:
+            self._release([*woken, copy], out)
+        else:
+            self._hold_back(copy)
+            self._serve(message, copy.postponed, height, out)
 
     def _again(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
         """A duplicate may bring a larger share of the tree: its first receiver has failed.
@@ -241,16 +237,16 @@ class VCube:
         Heights fall along every path, so this ends.
         """
         self.duplicates += 1
-        held = self._kept.get(message.id) or self._keep(now_us, message, 0)
-        if height > held.height:
-            self._serve(message, held.height, height, out)
-            held.height = height
+        copy = self._kept.get(message.id) or self._keep(now_us, message, iter(()), 0)
+        if height > copy.height:
+            self._serve(message, copy.height, height, out)
+            copy.height = height
 
-    def _advance(self, id: Entry) -> list[_Held]:
+    def _advance(self, id: Entry) -> list[_Copy]:
         """The messages received without a gap, `vector_max` of the paper, are those delivered and
         those pending that are not early (lines 16 and 17). What waited for the ones that join."""
         origin, seq = id
-        if not self._has_passed((origin, seq - 1)):
+        if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):
             self._early.add(id)
             return []
         woken = self._awaiting.pop(id, [])
@@ -276,9 +272,8 @@ class VCube:
             return limit, message.id
         origin, seq = message.id
         worst, awaited = 0, message.id
-        # What is delivered is not held back: its causes have all been received.
-        if self._clock[origin] < seq - 1 and (origin, seq - 1) in self._held:
-            previous = self._held[origin, seq - 1]
+        if self._clock[origin] < seq - 1:
+            previous = self._pending[origin, seq - 1]
             worst, awaited = previous.postponed, previous.awaited
         me, heights, clock = self._self, self._served_heights(), self._clock
         for entry in message.past:
@@ -291,49 +286,55 @@ class VCube:
                     worst, awaited = height, entry
         return min(worst, limit), awaited
 
+    def _hold_back(self, copy: _Copy) -> None:
+        """From as many of its clusters as still must wait."""
+        copy.postponed, copy.awaited = self._blocked(copy.message, copy.postponed)
+        if copy.postponed:
+            self._awaiting.setdefault(copy.awaited, []).append(copy)
+
     # ---- sending --------------------------------------------------------------------------------
 
-    def _release(self, items: list[_Held], out: CubeOutbox) -> None:
+    def _release(self, copies: list[_Copy], out: CubeOutbox) -> None:
         """Send what is no longer held back; the rest waits for its next missing cause."""
-        batches: list[list[CubeMessage]] = [[] for _ in self._child]
-        before = {held.order: held.postponed for held in items}
-        for held in sorted(items, key=_BY_ID):  # a message after the previous one of its origin
-            held.postponed, held.awaited = self._blocked(held.message, held.postponed)
-            if held.postponed:
-                self._held[held.message.id] = held
-                self._awaiting.setdefault(held.awaited, []).append(held)
-            else:
-                self._held.pop(held.message.id, None)
+        judged: list[tuple[int, int, _Copy]] = []
+        for copy in sorted(copies, key=_BY_ID):  # a message after the previous one of its origin
+            judged.append((copy.order, copy.postponed, copy))
+            self._hold_back(copy)
+        batches: dict[int, list[CubeMessage]] = {}
         # In the order of arrival, as Algorithm 2 reads `pending`: what has just arrived is last.
-        for held in sorted(items, key=_BY_ARRIVAL):
-            for level in range(held.postponed + 1, before[held.order] + 1):
-                batches[level].append(held.message)
+        for _, before, copy in sorted(judged):
+            for level in range(copy.postponed + 1, before + 1):
+                batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
 
     def _serve(self, message: CubeMessage, served: int, height: int, out: CubeOutbox) -> None:
         """One message to the clusters served+1..height."""
+        alone = (message,)
         for level in range(served + 1, height + 1):
             child = self._child[level]
             if child != NO_NODE:
-                out.sends.append((child, Packet(level - 1, (message,))))
+                out.sends.append((child, Packet(level - 1, alone)))
 
-    def _send(self, batches: list[list[CubeMessage]], out: CubeOutbox) -> None:
-        for level, messages in enumerate(batches):
+    def _send(self, batches: dict[int, list[CubeMessage]], out: CubeOutbox) -> None:
+        """To the child in each cluster its messages, the lowest cluster first."""
+        for level, messages in sorted(batches.items()):
             child = self._child[level]
-            if messages and child != NO_NODE:
+            if child != NO_NODE:
                 alone = [[message] for message in messages]
                 packed = pack(messages, self._mtu_bytes) if self._aggregates else alone
                 out.sends += [(child, Packet(level - 1, tuple(batch))) for batch in packed]
 
     # ---- keeping, for children that fail --------------------------------------------------------
 
-    def _keep(self, now_us: int, message: CubeMessage, height: int) -> _Held:
+    def _keep(
+        self, now_us: int, message: CubeMessage, causes: Iterator[Entry], height: int
+    ) -> _Copy:
         self._order += 1
-        held = _Held(message, now_us, self._order, height, 0, message.id)
+        copy = _Copy(message, now_us, causes, self._order, height, 0, message.id)
         if self._keep_us:
-            self._kept[message.id] = held
-            self._by_age.append(held)
-        return held
+            self._kept[message.id] = copy
+            self._by_age.append(copy)
+        return copy
 
     def _forget(self, now_us: int) -> None:
         while self._by_age and self._by_age[0].since_us + self._keep_us <= now_us:
@@ -350,13 +351,13 @@ class VCube:
             self._news.append(id)
             if id in waiting:
                 # Any order will do; this one does not depend on what else they waited for.
-                for entry in sorted(waiting.pop(id), key=_BY_ID):
-                    awaited = self._undelivered(entry.message.id, entry.causes)
-                    if awaited is None:
-                        del self._pending[entry.message.id]
-                        ready.append(entry.message)
+                for copy in sorted(waiting.pop(id), key=_BY_ID):
+                    cause = self._undelivered(copy.message.id, copy.causes)
+                    if cause is None:
+                        del self._pending[copy.message.id]
+                        ready.append(copy.message)
                     else:
-                        waiting.setdefault(awaited, []).append(entry)
+                        waiting.setdefault(cause, []).append(copy)
         out.deliveries += ready
         if len(self._news) > NEWS_PER_NODE * self._nodes:
             self._news[:] = self._latest()

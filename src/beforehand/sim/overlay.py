@@ -199,6 +199,7 @@ class _World:
         self._key = np.uint64(stream_key(seed, "propagation"))
         self._cores = [self._core(node, past) for node in range(spec.nodes)]
         self._payload = bytes(spec.payload_bytes)
+        self._law = spec.propagation.numbers()
         self._free_us = [0] * spec.nodes
         self._past: dict[Entry, tuple[Entry, ...]] = {}
         self._targets, self._waits_us = array("q"), array("q")  # by packet
@@ -238,7 +239,8 @@ class _World:
                 log.add(now_us, node, BROADCAST, (message,), len(message.past))
             else:
                 row = ticket - broadcasts
-                node, packet = targets[row], cast("Packet", packets[row])
+                node, packet = targets[row], packets[row]
+                assert packet is not None, "a packet arrives once"
                 packets[row] = None
                 cores[node].on_message(now_us, -1, packet, out)
                 if out.receives:
@@ -251,7 +253,7 @@ class _World:
 
     def _send(self, now_us: int, node: int, broadcasts: int) -> None:
         """Every packet into the node's one queue, and from there to its target."""
-        spec, log, (law, a, b) = self._spec, self._log, self._spec.propagation.numbers()
+        spec, log, (law, a, b) = self._spec, self._log, self._law
         ready_us = now_us + spec.process_us
         free_us = max(ready_us, self._free_us[node])
         for target, packet in cast("list[tuple[int, Packet]]", self._out.sends):
