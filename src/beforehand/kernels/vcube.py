@@ -243,7 +243,8 @@ def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool
     found, words, is_here = ZERO, len(state.woken), True
     while is_here:
         add(sets, node, PASSED, m)
-        for word in range(words if meets(state.needed, m, sets, node, HELD) else 0):
+        # Nothing is held back for what the node sends to nobody.
+        for word in range(words if height and meets(state.needed, m, sets, node, HELD) else 0):
             items = state.needed[m, word] & sets[node, HELD, word]
             while items != ZERO:
                 item = (word << 6) + lowest(items)

@@ -52,9 +52,9 @@ class Fixed(NamedTuple):
     child: Ints
     """(node, cluster): the first live node of the cluster, or NONE."""
     heights: Bytes
-    """(node, origin): how many clusters the node serves for the origin's messages."""
+    """(node, origin): how many clusters the node serves for the origin's messages. Empty if..."""
     is_full: bool
-    """Is there a tree for each origin, and no node missing from the cube?"""
+    """...there is a tree for each origin, and no node is missing from the cube."""
     height: Bytes
     """node ^ origin: the same, if so."""
 

@@ -202,7 +202,7 @@ class _World:
         self._law = spec.propagation.numbers()
         self._free_us = [0] * spec.nodes
         self._past: dict[Entry, tuple[Entry, ...]] = {}
-        self._targets, self._waits_us = array("q"), array("q")  # by packet
+        self._targets, self._waits_us = array("i"), array("q")  # by packet
         self._packets: list[Packet | None] = []  # those that travel
         self._log = Log()
         self._out: CubeOutbox = Outbox()
@@ -308,6 +308,7 @@ def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
     ]
     root = NONE if spec.root is None else spec.root
     children = np.array(child, np.int32)
+    is_full = root == NONE and spec.nodes == 1 << levels
     return Fixed(
         nodes=spec.nodes,
         messages=spec.messages,
@@ -325,8 +326,8 @@ def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
         has_past=has_past,
         origin=np.repeat(np.arange(spec.nodes, dtype=np.int32), spec.messages),
         child=children,
-        heights=heights_of(children, root),
-        is_full=root == NONE and spec.nodes == 1 << levels,
+        heights=np.empty((0, 0), np.int8) if is_full else heights_of(children, root),
+        is_full=is_full,
         height=np.array(bytearray(full_heights(levels)), np.int8),
     )
 
