@@ -30,7 +30,7 @@ MUTANTS = [
     (
         "forward past a gap in the messages of one origin",
         CORE,
-        "        if not self._has_passed((origin, seq - 1)):",
+        "        if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):",
         "        if self._nodes < 0:",
         f"{STEPS}::test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order",
     ),
@@ -49,6 +49,13 @@ MUTANTS = [
         "tests/sim/test_agenda.py::test_it_is_a_queue_ordered_by_time_and_ticket",
     ),
     (
+        "take a pending message that comes again for a new one",
+        CORE,
+        "        elif id in self._pending:",
+        "        elif self._nodes < 0:",
+        f"{STEPS}::test_a_pending_message_that_comes_again_is_received_and_delivered_once",
+    ),
+    (
         "never hold anything back",
         CORE,
         "        if not limit or not self._aggregates:",
@@ -65,22 +72,22 @@ MUTANTS = [
     (
         "look only at the entries that changed",
         CORE,
-        "        if self._clock[origin] < seq - 1 and (origin, seq - 1) in self._held:",
-        "        if self._clock[origin] < -1:",
+        "            worst, awaited = previous.postponed, previous.awaited",
+        "            worst, awaited = 0, previous.awaited",
         f"{PAPER}::test_the_core_sends_and_delivers_what_algorithm_2_does",
     ),
     (
         "put the message that made the packet leave first",
         CORE,
-        "        for held in sorted(items, key=_BY_ARRIVAL):",
-        "        for held in sorted(items, key=_BY_ARRIVAL, reverse=True):",
+        "        for _, before, copy in sorted(judged):",
+        "        for _, before, copy in sorted(judged, reverse=True):",
         f"{OVERLAY}::test_no_delivery_is_later_with_aggregation_if_the_causes_are_the_same",
     ),
     (
         "send a released message to all its children again",
         CORE,
-        "            for level in range(held.postponed + 1, before[held.order] + 1):",
-        "            for level in range(held.postponed + 1, held.height + 1):",
+        "            for level in range(copy.postponed + 1, before + 1):",
+        "            for level in range(copy.postponed + 1, copy.height + 1):",
         f"{PAPER}::test_section_4_4_second_example_nothing_is_sent_twice",
     ),
     (
@@ -107,7 +114,7 @@ MUTANTS = [
     (
         "take a duplicate for nothing but a duplicate",
         CORE,
-        "        if height > held.height:",
+        "        if height > copy.height:",
         "        if height > self.dimension:",
         f"{STEPS}::test_a_duplicate_with_a_larger_share_is_served_beyond_what_was_done",
     ),

@@ -119,6 +119,16 @@ def test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order():
     assert bench.delivered() == [(0, 1), (0, 2)]
 
 
+def test_a_pending_message_that_comes_again_is_received_and_delivered_once():
+    bench = Bench(4, 8)
+    for _ in range(2):
+        bench.receive(message(0, 1, (2, 1)), height=0)
+    assert bench.out.receives == []
+    assert bench.core.counters.duplicate == 1
+    bench.receive(message(2, 1), height=0)
+    assert bench.delivered() == [(2, 1), (0, 1)]
+
+
 def test_a_pending_message_that_comes_again_behind_its_cause_is_delivered_once():
     bench = Bench(4, 8)
     bench.receive(message(0, 1, (2, 1)), height=0)

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from beforehand.core.cube import dimension, first_live, live_heights
-from beforehand.kernels import heap, vcube
+from beforehand.kernels import heap, vcube_send
 from beforehand.kernels.laws import travel_us
 from beforehand.kernels.vcube_state import NONE, heights_of
 from beforehand.sim import log
@@ -78,7 +78,7 @@ def test_columns_have_the_types_of_the_event_log():
 
 
 def test_kinds_of_events_have_the_codes_of_the_event_log():
-    ours = (vcube.BROADCAST, vcube.RECEIVE, vcube.DELIVER, vcube.SEND)
+    ours = (vcube_send.BROADCAST, vcube_send.RECEIVE, vcube_send.DELIVER, vcube_send.SEND)
     assert ours == (log.BROADCAST, log.RECEIVE, log.DELIVER, log.SEND)
 
 

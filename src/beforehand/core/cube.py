@@ -89,3 +89,14 @@ def live_heights(node: int, live: Sequence[int]) -> list[int]:
             child = first_live(root, level, live)
             heights[root] = level - 1 if child == node else heights[child]
     return heights
+
+
+def heights_by_distance(node: int, live: Sequence[int], root: int | None) -> bytes:
+    """How many clusters `node` serves for the messages of the origin `node ^ distance`: over the
+    tree of that origin, or over the one of `root`. While all are alive and have a tree each, this
+    is the same for all nodes: one table, which stays in the cache."""
+    if root is None and all(live):
+        return full_heights(dimension(len(live)))
+    heights = live_heights(node, live)
+    heads = [node ^ distance if root is None else root for distance in range(len(live))]
+    return bytes(heights[head] for head in heads)

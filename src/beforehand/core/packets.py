@@ -46,6 +46,21 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The receiver answers for its clusters 1..height."""
     messages: tuple[CubeMessage, ...]
 
+    def problem(self, nodes: int, dimension: int, last: Entry) -> str:
+        """What is wrong with it, for the node whose own last message is `last`; empty if nothing
+        is."""
+        me, sent = last
+        problem = "" if 0 <= self.height <= dimension else f"height {self.height}"
+        for message in self.messages:
+            origin, seq = message.id
+            if not 0 <= origin < nodes or seq < 1:
+                problem = f"no such message: {message.id}"
+            elif origin == me and seq > sent:
+                problem = f"a message of this node that it never sent: {message.id}"
+            elif message.past and message.past[-1][0] >= nodes:
+                problem = f"message {message.id} depends on unknown nodes: {message.past[-1]}"
+        return problem
+
 
 CubeOutbox = Outbox[Packet]
 

@@ -24,7 +24,7 @@ from operator import attrgetter
 import msgspec
 
 from beforehand.core.base import Counters, Fate, MessageId, Needs, NodeId
-from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights, live_heights
+from beforehand.core.cube import NO_NODE, dimension, first_live, heights_by_distance
 from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
 from beforehand.errors import LocalError, RemoteError
@@ -187,16 +187,8 @@ class VCube:
 
     def _refuse(self, source: NodeId, packet: Packet) -> None:
         """Before anything is changed: what no correct peer sends."""
-        nodes = self._nodes
-        problem = "" if 0 <= packet.height <= self.dimension else f"height {packet.height}"
-        for message in packet.messages:
-            origin, seq = message.id
-            if not 0 <= origin < nodes or seq < 1:
-                problem = f"no such message: {message.id}"
-            elif origin == self._self and seq > self._clock[origin]:
-                problem = f"a message of this node that it never sent: {message.id}"
-            elif message.past and message.past[-1][0] >= nodes:
-                problem = f"message {message.id} depends on unknown nodes: {message.past[-1]}"
+        me = self._self
+        problem = packet.problem(self._nodes, self.dimension, (me, self._clock[me]))
         if problem:
             self.refused += 1
             raise RemoteError(problem, where=f"node {self.node}, packet from {source}")
@@ -270,8 +262,7 @@ class VCube:
             return 0, message.id
         if message.id in self._early:
             return limit, message.id
-        origin, seq = message.id
-        worst, awaited = 0, message.id
+        (origin, seq), worst, awaited = message.id, 0, message.id
         if self._clock[origin] < seq - 1:
             previous = self._pending[origin, seq - 1]
             worst, awaited = previous.postponed, previous.awaited
@@ -402,12 +393,8 @@ class VCube:
         return root if root is not None and self._live[root] else origin
 
     def _served_heights(self) -> bytes:
-        """How many clusters this node serves for the messages of an origin, by distance (^) of that
-        origin. If nobody is down it is the same for all nodes, and one table in the cache."""
+        """How many clusters this node serves for the messages of an origin, by distance."""
         if not self._heights:
-            if self._root is None and all(self._live):
-                self._heights = full_heights(self.dimension)
-            else:
-                me, heights = self._self, live_heights(self._self, self._live)
-                self._heights = bytes(heights[self._head(me ^ i)] for i in range(len(heights)))
+            root = self._root if self._root is not None and self._live[self._root] else None
+            self._heights = heights_by_distance(self._self, self._live, root)
         return self._heights

@@ -14,10 +14,18 @@ import numpy as np
 from beforehand.kernels.calendar import LEFT, TODAY, insert, open_day, take
 from beforehand.kernels.compiling import kernel, part
 from beforehand.kernels.heap import due_us, event, ticket
-from beforehand.kernels.laws import travel_us
+from beforehand.kernels.vcube_send import (
+    BROADCAST,
+    DELIVER,
+    RECEIVE,
+    close,
+    load,
+    pack,
+    row,
+    serve,
+)
 from beforehand.kernels.vcube_state import (
     ARRIVALS,
-    CARGO,
     DELIVERED,
     EARLY,
     HEIGHT,
@@ -28,12 +36,10 @@ from beforehand.kernels.vcube_state import (
     NONE,
     ONE,
     PACKET,
-    PACKETS,
     PASSED,
     PAST,
     PENDING,
     READY,
-    ROWS,
     SEEN,
     TARGET,
     TOLD,
@@ -50,8 +56,6 @@ from beforehand.kernels.vcube_state import (
     remove,
 )
 
-BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5
-"""Kinds of events, as in the event log."""
 LINE = 8
 """Words that come into the cache together."""
 
@@ -94,17 +98,6 @@ def _look_ahead(state: State, broadcasts: int) -> None:
     state.counts[SEEN] = np.int64(seen)  # or the compiler would leave the reading out
 
 
-@part
-def _row(state: State, rows: Rows, now_us: int, node: int, kind: int, m: int, value: int) -> None:
-    at = state.counts[ROWS]
-    state.counts[ROWS] = at + 1
-    rows.t_us[at] = now_us
-    rows.node[at] = node
-    rows.kind[at] = kind
-    rows.message[at] = m
-    rows.value[at] = value
-
-
 # ---- inputs -------------------------------------------------------------------------------------
 
 
@@ -113,7 +106,7 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
     node = fixed.origin[m]
     if not fixed.has_past:
         _take_past(fixed, state, node, m)
-    _row(state, rows, now_us, node, BROADCAST, m, state.past_count[m])
+    row(state, rows, now_us, node, BROADCAST, m, state.past_count[m])
     for at in range(state.past_start[m], state.past_start[m] + state.past_count[m]):
         cause = state.past[at]
         state.needs[m, cause >> 6] |= ONE << np.uint64(cause & 63)
@@ -123,11 +116,11 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
     for which in (PASSED, DELIVERED, TOLD):
         add(state.sets, node, which, m)
     if fixed.root == NONE or fixed.root == node:
-        _serve(fixed, state, rows, now_us, node, m, fixed.dimension)
+        serve(fixed, state, rows, now_us, node, m, 0, fixed.dimension)
     else:
-        _load(state, m)
-        _close(fixed, state, rows, now_us, node, fixed.root, fixed.dimension, 1)
-    _row(state, rows, now_us, node, DELIVER, m, 0)
+        load(state, m)
+        close(fixed, state, rows, now_us, node, fixed.root, fixed.dimension, 1)
+    row(state, rows, now_us, node, DELIVER, m, 0)
 
 
 @part
@@ -156,15 +149,15 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
     # In the single tree a node's own message comes back, to be sent on and nothing else.
     for at in range(start, end):
         if fixed.origin[state.cargo[at]] != node:
-            _row(state, rows, now_us, node, RECEIVE, state.cargo[at], packet)
+            row(state, rows, now_us, node, RECEIVE, state.cargo[at], packet)
     for at in range(start, end):
         m = state.cargo[at]
         if fixed.origin[m] == node:
-            _serve(fixed, state, rows, now_us, node, m, height)
+            serve(fixed, state, rows, now_us, node, m, 0, height)
         else:
             _arrive(fixed, state, rows, now_us, node, m, height)
     for at in range(state.counts[READY]):
-        _row(state, rows, now_us, node, DELIVER, state.ready[at], 0)
+        row(state, rows, now_us, node, DELIVER, state.ready[at], 0)
     state.counts[READY] = 0
 
 
@@ -181,11 +174,16 @@ def _arrive(
     else:
         add(state.sets, node, PENDING, m)
     is_alone = not _advance(fixed, state, node, m, height)
-    # What is delivered has been received: without an undelivered cause nothing is held back.
-    if is_alone and (is_ready or _blocked(fixed, state, node, m, height) == 0):
-        _serve(fixed, state, rows, now_us, node, m, height)
-        return
     state.counts[ARRIVALS] += 1
+    if is_alone:
+        # What is delivered has been received: without an undelivered cause nothing is held back.
+        left = 0 if is_ready else _blocked(fixed, state, node, m, height)
+        if left:
+            state.order[node, m] = state.counts[ARRIVALS]
+            state.postponed[node, m] = left
+            add(state.sets, node, HELD, m)
+        serve(fixed, state, rows, now_us, node, m, left, height)
+        return
     state.order[node, m] = state.counts[ARRIVALS]
     state.postponed[node, m] = height
     state.woken[m >> 6] |= ONE << np.uint64(m & 63)
@@ -195,7 +193,7 @@ def _arrive(
         highest = max(highest, state.before[state.work[i]])
     for level in range(1, highest + 1):
         if fixed.child[node, level] != NONE:
-            _pack(fixed, state, rows, now_us, node, level, count)
+            pack(fixed, state, rows, now_us, node, level, count)
 
 
 @part
@@ -282,86 +280,6 @@ def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> int:
             if worst >= limit:
                 return limit
     return min(worst, limit)
-
-
-# ---- sending ------------------------------------------------------------------------------------
-
-
-@part
-def _serve(
-    fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, m: int, height: int
-) -> None:
-    for level in range(1, height + 1):
-        child = fixed.child[node, level]
-        if child != NONE:
-            _load(state, m)
-            _close(fixed, state, rows, now_us, node, child, level - 1, 1)
-
-
-@part
-def _load(state: State, m: int) -> None:
-    state.cargo[state.counts[CARGO]] = m
-    state.counts[CARGO] += 1
-
-
-@part
-def _pack(
-    fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, level: int, count: int
-) -> None:
-    """What the first `count` messages of `work` have for one cluster."""
-    child = fixed.child[node, level]
-    loaded, size = 0, fixed.header_bytes
-    for i in range(count):
-        m = state.work[i]
-        if state.postponed[node, m] < level <= state.before[m]:
-            more = fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
-            if loaded and size + more > fixed.mtu_bytes:
-                _close(fixed, state, rows, now_us, node, child, level - 1, loaded)
-                loaded, size = 0, fixed.header_bytes
-            _load(state, m)
-            loaded += 1
-            size += more
-    if loaded:
-        _close(fixed, state, rows, now_us, node, child, level - 1, loaded)
-
-
-@part
-def _close(
-    fixed: Fixed,
-    state: State,
-    rows: Rows,
-    now_us: int,
-    node: int,
-    target: int,
-    height: int,
-    loaded: int,
-) -> None:
-    """Send what was loaded last, as one packet."""
-    counts = state.counts
-    packet, end = counts[PACKETS], counts[CARGO]
-    counts[PACKETS] = packet + 1
-    size = fixed.header_bytes
-    for at in range(end - loaded, end):
-        m = state.cargo[at]
-        size += fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
-        _row(state, rows, now_us, node, SEND, m, packet)
-    ready_us = now_us + fixed.process_us
-    start_us = max(ready_us, state.free_us[node])
-    state.free_us[node] = start_us + fixed.transmit_us
-    state.cargo[end + TARGET], state.cargo[end + HEIGHT] = target, height
-    state.cargo[end + PACKET], state.cargo[end + LOADED] = packet, loaded
-    counts[CARGO] = end + LABEL
-    rows.source[packet], rows.target[packet] = node, target
-    rows.messages[packet], rows.bytes[packet] = loaded, size
-    rows.wait_us[packet] = start_us - ready_us
-    last = state.cargo[end - 1]
-    seq = last - fixed.origin[last] * fixed.messages + 1
-    link = node * fixed.nodes + target
-    code, a, b = fixed.law
-    travel = travel_us(fixed.key, fixed.origin[last], seq, link, code, a, b)
-    broadcasts = fixed.nodes * fixed.messages
-    arrival = event(state.free_us[node] + travel, broadcasts + end)
-    insert(state.calendar, arrival)
 
 
 # ---- deliveries ---------------------------------------------------------------------------------
