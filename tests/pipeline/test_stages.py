@@ -177,7 +177,7 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
     runs, judgements = make_runs(tmp_path, trace)
     rows = simulate(spark, runs).collect()
     assert {row["run"]: row["rows"] for row in rows} == {
-        run.name: len(columns[run.label]["step"]) for run in runs
+        run.name: len(columns[run.label]["t_us"]) for run in runs
     }
     # So little to a task that every run is cut into many.
     monkeypatch.setattr(verdicts, "TASK_STEPS_MAX", 300_000)

@@ -32,7 +32,6 @@ NO_MESSAGE = (Message((-1, -1), (), b""),)
 """For events of a node rather than of a message."""
 
 COLUMNS = {
-    "step": np.int64,
     "t_us": np.int64,
     "node": np.int32,
     "kind": np.int8,
@@ -40,7 +39,7 @@ COLUMNS = {
     "seq": np.int64,
     "value": np.int64,
 }
-ROW = np.dtype([(name, COLUMNS[name]) for name in COLUMNS if name != "step"])
+ROW = np.dtype(list(COLUMNS.items()))
 _write = Struct("=qibiqq").pack_into  # a ROW
 PAGE_ROWS = 1 << 12
 """A page is small enough to stay in the cache until it is full."""
@@ -69,10 +68,10 @@ class Log:
         self._end = end
 
     def columns(self) -> dict[str, NDArray[np.int64]]:
-        """The whole log as one array per column of DESIGN section 5, `run` left out."""
+        """The whole log, one array per column. A file has two more: `run`, and `step`, which is the
+        place of an event."""
         pages = [np.frombuffer(page, ROW) for page in (*self._full, bytes(self._page[: self._end]))]
-        columns = {name: np.concatenate([page[name] for page in pages]) for name in ROW.names or ()}
-        return {"step": np.arange(len(columns["t_us"]), dtype=np.int64), **columns}
+        return {name: np.concatenate([page[name] for page in pages]) for name in COLUMNS}
 
 
 def event_table(run: str, columns: dict[str, NDArray[np.int64]]) -> pa.Table:
@@ -82,8 +81,9 @@ def event_table(run: str, columns: dict[str, NDArray[np.int64]]) -> pa.Table:
     size = len(columns["t_us"])
     kinds = pa.DictionaryArray.from_arrays(columns["kind"], pa.array(KINDS))
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
-    arrays = [runs] + [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
-    return pa.table(arrays, names=["run", *COLUMNS])
+    steps = pa.array(np.arange(size, dtype=np.int64))
+    rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
+    return pa.table([runs, steps, *rest], names=["run", "step", *COLUMNS])
 
 
 def write_events(table: pa.Table, path: Path) -> None:

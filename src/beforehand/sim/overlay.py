@@ -350,5 +350,4 @@ def _read_events(spec: OverlaySpec, columns: Columns, size: int) -> Columns:
     else:
         events["origin"], index = np.divmod(message, np.int32(spec.messages))
         events["seq"] = np.add(index, 1, dtype=np.int64)
-    events["step"] = np.arange(size)
     return {name: events[name] for name in COLUMNS}
