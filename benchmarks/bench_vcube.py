@@ -46,6 +46,9 @@ def bench_growth() -> dict[str, Any]:
     for world, repeats in (("twin", 3), ("driven", 1)):
         # In turns, and the best of each: whatever else the machine does only adds to the time.
         rounds = [(_alone(world, 256, 3), _alone(world, 1024, repeats)) for _ in range(4)]
+        found[f"{world}_rounds_times"] = [
+            round(large["best_s"] / small["best_s"], 1) for small, large in rounds
+        ]
         columns = zip(*rounds, strict=True)
         small, large = (min(column, key=lambda m: m["best_s"]) for column in columns)
         for name in ("best_s", "received", "looks"):
