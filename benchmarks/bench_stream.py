@@ -16,7 +16,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,16 +57,15 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 def rows_of(run: Run, observer: int) -> pa.Table:
     at = run.arrived
     kn = run.stamps.kn[at, :2]  # what the dial asks for is what would be sent
-    lists = pa.ListArray.from_arrays(
-        pa.array(np.arange(len(at) + 1, dtype=np.int32) * 2), pa.array(kn.ravel())
-    )
+    ends: Any = pa.array(np.arange(len(at) + 1, dtype=np.int32) * 2)
+    lists = pa.ListArray.from_arrays(ends, pa.array(kn.ravel()))
     parts = [pa.array(run.stamps.r[at]), pa.array(run.stamps.c[at]), lists]
     return pa.table(
         {
             "observer": pa.array([f"observer {observer}"] * len(at)),
-            "process": run.stamps.process[at],
+            "process": pa.array(run.stamps.process[at]),
             "stamp": pa.StructArray.from_arrays(parts, names=["r", "c", "kn"]),
-            "arrived": run.arrival[at] * TICK_US,
+            "arrived": pa.array(run.arrival[at] * TICK_US),
             "payload": pa.array([f"message {number} of {observer}" for number in at]),
         }
     )
@@ -103,7 +104,7 @@ def order_rows(rows: pa.Table) -> int:
 
 def with_marks(rows: pa.Table) -> pa.Table:
     count = len(rows)
-    marks = {PROCESS: rows["process"], ARRIVED_US: rows["arrived"]}
+    marks: dict[str, Any] = {PROCESS: rows["process"], ARRIVED_US: rows["arrived"]}
     marks |= {TIE: pa.array(np.arange(count)), ENDS: pa.array(np.zeros(count, np.bool_))}
     for name, column in marks.items():
         rows = rows.append_column(name, column)
@@ -113,7 +114,7 @@ def with_marks(rows: pa.Table) -> pa.Table:
 def sort_table(spark: SparkSession, folder: Path, out: Path, settings: Settings) -> None:
     """By logical time, and no more: no wait, no marks, nothing counted."""
     events = spark.read.schema(settings.columns).parquet(str(folder))
-    keys = ["observer", F.expr("stamp.r + stamp.c"), "stamp.kn", "process"]
+    keys: list[Any] = ["observer", F.expr("stamp.r + stamp.c"), "stamp.kn", "process"]
     events.repartition("observer").sortWithinPartitions(*keys).write.parquet(str(out))
 
 
@@ -156,8 +157,8 @@ def report(bench: str, rates: list[float], unit: str, **facts: float) -> None:
 def bench_alone(runs: list[Run]) -> None:
     rows = with_marks(rows_of(runs[0], 0))
     for name, work in (
-        ("kernel", lambda: order_in_kernel(runs[0])),
-        ("worker", lambda: order_rows(rows)),
+        ("kernel", partial(order_in_kernel, runs[0])),
+        ("worker", partial(order_rows, rows)),
     ):
         work()  # compile, or load what was compiled
         rates = []

@@ -21,7 +21,7 @@ from beforehand.mobility.trace import Ints, Trace
 MINUTE_US = 60_000_000
 
 # OPP, Tables I to VI.
-VANNES = {
+VANNES: dict[str, float] = {
     "nodes": 60, "at_once_max": 56, "start_s": 19800, "end_s": 71100, "contacts": 8892,
     "activity_s_min": 1560, "activity_s_max": 50880, "activity_s_avg": 39480,
     "activity_s_stdev": 12360, "contact_s_min": 1, "contact_s_max": 249, "contact_s_avg": 84,
@@ -55,7 +55,8 @@ def flood_delays(trace: Trace, messages: Ints, lifetime_us: int) -> Ints:
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(trace.nodes_count + 1))
     columns = (target[order], np.tile(up_us, 2)[order], np.tile(down_us, 2)[order])
-    return _earliest(messages, first, *columns, lifetime_us)
+    delays: Ints = _earliest(messages, first, *columns, lifetime_us)
+    return delays
 
 
 @numba.njit(cache=True)

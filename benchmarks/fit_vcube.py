@@ -136,7 +136,7 @@ def _latency(result: OverlayRun) -> tuple[float, float, float]:
     )
 
 
-def _beside(measured: float, published: float) -> list[float]:
+def _beside(measured: float | np.floating[Any], published: float) -> list[float]:
     return [round(float(measured), 2), round(float(measured) - published, 2)]
 
 
