@@ -15,11 +15,7 @@ from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, mea
 from beforehand.sim.observer_claims import check_claims, load_claims, reading_of
 
 STAGE = "measures"
-SOURCES = (
-    *("core/observer.py", "core/timestamp.py"),
-    *("kernels/drift.py", "kernels/reorder.py", "kernels/violations.py", "kernels/draws.py"),
-    *("sim/drift.py", "sim/streams.py", "pipeline/drift_sweep.py"),
-)
+SOURCES = ("core", "kernels", "sim", "pipeline/drift_sweep.py")
 READINGS: dict[str, dict[str, Any]] = {
     "all": {"sends_to_all": True},
     "one": {"sends_to_all": False},

@@ -16,12 +16,7 @@ from beforehand.sim.overlay import SHAPES, UNIT_US, Law, OverlaySpec, System
 from beforehand.sim.overlay_measure import OverlayCase, measure_case
 
 STAGE = "overlay"
-SOURCES = (
-    *("core/cube.py", "core/packets.py", "core/vcube.py"),
-    *("kernels/vcube.py", "kernels/vcube_state.py", "kernels/laws.py", "kernels/draws.py"),
-    *("kernels/heap.py", "kernels/calendar.py", "kernels/causality.py"),
-    *("sim/overlay.py", "sim/overlay_measure.py", "sim/streams.py"),
-)
+SOURCES = ("core", "kernels", "sim")
 NUMBERS = {"uniform": 2, "triangular": 2, "normal": 2, "exponential": 1}
 LAW_HINT = 'write its name and its numbers in units of time: `["normal", 100, 25]`'
 
