@@ -30,7 +30,8 @@ from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, P
 from beforehand.errors import LocalError, RemoteError
 
 NEWS_PER_NODE = 2
-"""A node that does not broadcast forgets the older half of its news at so many per node."""
+"""With more news than this per node, a node keeps only the latest of each origin: whoever never
+broadcasts does not remember ever more."""
 
 _BY_ID = attrgetter("message.id")
 
@@ -84,7 +85,7 @@ class VCube:
         self._clock = [0] * size  # vector_clock: delivered
         self._news: list[Entry] = []  # delivered since the last own broadcast
         self._pending: dict[Entry, _Copy] = {}  # received, not delivered
-        self._early: set[Entry] = set()  # those of them that an earlier one of the origin precedes
+        self._early: set[Entry] = set()  # those of them behind a gap in their origin's messages
         self._waiting: dict[Entry, list[_Copy]] = {}  # the same, by the delivery waited for
         self._awaiting: dict[Entry, list[_Copy]] = {}  # those postponed, by the arrival waited for
         self._kept: dict[Entry, _Copy] = {}
@@ -378,23 +379,22 @@ class VCube:
     # ---- who serves whom ------------------------------------------------------------------------
 
     def _look_around(self) -> None:
-        """What follows from who is alive: the child in each cluster (cluster 0 is the node itself)
-        and the origins for whose messages this node answers to the whole cube. Among these are
-        origins that are down: nobody above repairs what the failure cut off."""
+        """What follows from who is alive: the child in each cluster (cluster 0 is the node itself),
+        the root of the one tree, and the origins whose messages this node sends to the whole cube:
+        all for that root, else those that are down. Nobody above repairs what that cut off."""
         me, live, levels = self._self, self._live, range(1, self.dimension + 1)
         self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
-        is_root = self._root == me
+        self._one_root = self._root if self._root is not None and live[self._root] else None
+        is_root = self._one_root == me
         self._takes_all = frozenset(i for i, up in enumerate(live) if is_root or not up)
         self._heights = b""
 
     def _head(self, origin: int) -> int:
         """The root of the tree that the origin's messages travel over."""
-        root = self._root
-        return root if root is not None and self._live[root] else origin
+        return origin if self._one_root is None else self._one_root
 
     def _served_heights(self) -> bytes:
         """How many clusters this node serves for the messages of an origin, by distance."""
         if not self._heights:
-            root = self._root if self._root is not None and self._live[self._root] else None
-            self._heights = heights_by_distance(self._self, self._live, root)
+            self._heights = heights_by_distance(self._self, self._live, self._one_root)
         return self._heights
