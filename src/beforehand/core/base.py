@@ -1,26 +1,47 @@
-"""What every protocol core has in common: names, messages, needs, counters, `explain`.
+"""The contract of a protocol core, as types: what it is given, what it answers.
 
 A core is a pure state machine. Inputs are `on_<noun>(now_us, ..., out)`: they change the core and
-append effects to the caller's `Outbox`, and return nothing. A core reads no clock (time is an int
-of microseconds, passed in), opens no socket and draws no randomness of its own (a generator is
-handed in). The driver gives one input, drains the outbox to empty, then gives the next.
+append effects to the caller's `Outbox`. A core reads no clock (time is an int of microseconds,
+passed in), opens no socket and draws no randomness of its own (a generator is handed in). Whoever
+drives it (`core.driver`) gives one input, drains the outbox to empty, then gives the next.
 
 *receive* is the network handing a message to a node; *deliver* is the node handing it to the
 application. The two words are never mixed.
+
+*Links.* `needs` names the kinds of links that a core works over (`core.needs`); the kind says what
+`on_link` means and what becomes of a frame that comes without a link.
+
+*Clocks.* A node's clock may be set back, and one rule holds for every core: what was decided stays
+decided (a deadline that has passed has passed), and nobody waits for a clock to catch up (an
+instant that was noted and lies ahead now counts as now).
+
+*Timers.* A core is woken with the key that it set. A key that it does not know, or no longer waits
+for, is nothing to it: a timer may outlive the reason for which it was set.
+
+*Crashes.* A core that is built as durable saves what it must not forget; `restore` is the first
+input of the next incarnation. Who restarts without what it saved is a new node, with a new name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
+    from beforehand.core.needs import Needs
     from beforehand.core.outbox import Outbox
+    from beforehand.core.tables import Rows, Table
 
 NodeId = int | str
 MessageId = tuple[NodeId, int]
 """(origin, seq). `seq` grows strictly along one origin's messages, not necessarily by one."""
+
+EVERYBODY = None
+"""As the target of a frame: one transmission that everybody in the cell may hear."""
+
+Timer = tuple[str, NodeId | None]
+"""What a timer is for, and for whom: (kind, subject)."""
 
 NEVER_US = -1
 """As the due time of a timer: cancel it."""
@@ -37,6 +58,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     past: tuple[MessageId, ...]
     """What must be delivered before: a causal barrier, or a vector clock, or nothing."""
     payload: bytes
+    proof: bytes = b""
+    """The origin's signature over all of the above, where a group asks for one."""
 
     @property
     def origin(self) -> NodeId:
@@ -47,20 +70,11 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.id[1]
 
 
-class Needs(msgspec.Struct, frozen=True):
-    """What a core must have from its network. A world that does not give it is refused."""
-
-    fifo_links: bool = False
-    reliable_links: bool = False
-    """Nothing is lost or duplicated between two neighbours while their link is up."""
-    clocks_within_us: int | None = None
-    """The clocks of any two nodes differ by no more than this."""
-
-
 class Fate(msgspec.Struct, frozen=True):
     """The answer to `explain(message)`."""
 
-    state: Literal["delivered", "waiting", "expired", "unknown"]
+    state: Literal["delivered", "waiting", "expired", "missed", "unknown"]
+    """*missed*: passed over for good, because nobody has it any more."""
     missing: tuple[MessageId, ...] = ()
     """While waiting: the predecessors that were neither delivered nor given up."""
     since_us: int | None = None
@@ -87,31 +101,61 @@ class Counters(msgspec.Struct):
     """Pushed out of a full cache."""
     dropped: int = 0
     """Pushed out of a full cache while still waiting for its delivery."""
+    missed: int = 0
+    """Passed over, because it was broadcast while this node was away and nobody has it any more."""
     refused: int = 0
-    """A peer's error: a deadline too far ahead, or a message of ours that we never sent."""
+    """A peer's error: a deadline too far ahead, a message that names itself as its cause, or one of
+    ours that we never sent."""
 
 
-class Core(Protocol):
-    """What a world, a socket runtime and the explorer drive."""
+FrameT = TypeVar("FrameT")
+
+
+class Core(Protocol[FrameT]):
+    """What every core has: it takes in frames and timers, and answers questions."""
 
     node: NodeId
 
     @property
-    def counters(self) -> Counters: ...
-
-    @property
     def needs(self) -> Needs: ...
 
-    def on_broadcast(
-        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What it saves, with the types of keys and values; nothing if it is not durable."""
+        ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+    def on_message(
+        self, now_us: int, source: NodeId, frame: FrameT, out: Outbox[FrameT]
     ) -> None: ...
 
-    def on_message(self, now_us: int, source: NodeId, frame: Any, out: Outbox[Any]) -> None: ...
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[FrameT]) -> None: ...
 
-    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Any]) -> None: ...
-
-    def on_timer(self, now_us: int, name: str, out: Outbox[Any]) -> None: ...
+    def restore(self, now_us: int, rows: Rows, out: Outbox[FrameT]) -> None:
+        """Go on from what an earlier incarnation saved: the first input, or none at all."""
+        ...
 
     def explain(self, message: MessageId) -> Fate: ...
 
-    def gauges(self, now_us: int) -> dict[str, int]: ...
+    def gauges(self, now_us: int) -> dict[str, int]:
+        """The size of each registry: what a bounded core keeps bounded."""
+        ...
+
+
+class Linked(Core[FrameT], Protocol[FrameT]):
+    """A core that is told who is there."""
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None: ...
+
+
+class Speaker(Linked[FrameT], Protocol[FrameT]):
+    """A core through which an application broadcasts."""
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[FrameT], lifetime_us: int | None = None
+    ) -> MessageId:
+        """The id of the new message. It is among the deliveries of this step, or of a later one
+        where somebody else decides on its place."""
+        ...

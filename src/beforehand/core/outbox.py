@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, Literal
 
 import msgspec
 
-from beforehand.core.base import Message, NodeId
+from beforehand.core.base import FrameT, Message, MessageId, NodeId, Timer
 
-Frame = TypeVar("Frame")
+LossKind = Literal["expire", "drop"]
 
 
-class Outbox(msgspec.Struct, Generic[Frame]):
+class Outbox(msgspec.Struct, Generic[FrameT]):
     """What one input asks of the outside. The caller owns it and drains it before the next input.
 
     Drain order: saves, sends, deliveries, timers. What must survive a crash is saved before
-    anything that depends on it leaves the node. Order within a list is binding.
+    anything that depends on it leaves the node. Order within a list is binding. The saves of one
+    step are one transaction: all of them, or none.
     """
 
     saves: list[tuple[str, object, object]] = []
     """(table, key, value); a value of None deletes the row. Empty unless the core is durable."""
-    sends: list[tuple[NodeId, Frame]] = []
-    """(peer, frame), for one neighbour each."""
+    sends: list[tuple[NodeId | None, FrameT]] = []
+    """(peer, frame) for one neighbour, (EVERYBODY, frame) for one transmission in the cell."""
     deliveries: list[Message] = []
     """To the application, in this order."""
-    timers: list[tuple[str, int]] = []
-    """(name, due_us) replaces the timer of that name; due_us < 0 cancels it."""
+    timers: list[tuple[Timer, int]] = []
+    """(timer, due_us) replaces the timer of that key; due_us < 0 cancels it."""
     receives: list[Message] = []
     """New from the network in this step: a fact to record, nothing to carry out."""
-    losses: list[tuple[str, Message]] = []
-    """("expire" | "drop", message): given up in this step. A fact to record."""
+    losses: list[tuple[LossKind, MessageId]] = []
+    """Given up in this step. A fact to record."""
 
     def clear(self) -> None:
         self.saves.clear()

@@ -1,0 +1,193 @@
+"""One way to drive a core, for worlds, sockets and checkers: an input in, its effects carried out.
+
+A driver holds what belongs to one node: the core, its timers, its store and how often it was
+started. Whoever uses it keeps time and links, and is its `Port`.
+
+Delivery to the application is *at most once*: a durable core saves that a message is delivered
+before the application gets it, so a crash in between loses that delivery. With `inbox` it is *at
+least once*: messages are saved with the step that delivers them, and come again, in the same order,
+after every restart until the application has acknowledged them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol
+
+from beforehand.core.base import Core, FrameT, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.core.outbox import LossKind, Outbox
+from beforehand.core.tables import Store, Table
+
+INBOX = Table("inbox", MessageId, Message)
+
+
+class Port(Protocol[FrameT]):
+    """What carries out the effects of a node, and hears of what happened there."""
+
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None: ...
+
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None: ...
+
+    def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        """Call `on_timer` with timer and ticket when the node's clock shows `due_us`."""
+        ...
+
+    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+        """A broadcast is made and saved, nothing of it has left yet. `deliveries` are those of the
+        same step, to come: what lies before the message itself precedes it. A port for which
+        delivering is writing down may take those out and write them down first."""
+        ...
+
+    def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
+
+    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+
+
+class Driver(Generic[FrameT]):
+    """Drives any core. Give it one input at a time; it has carried out all effects when it returns."""
+
+    def __init__(
+        self,
+        make_core: Callable[[], Core[FrameT]],
+        port: Port[FrameT],
+        *,
+        store: Store | None = None,
+        inbox: bool = False,
+    ) -> None:
+        """store: for a durable core; what is in it already is restored. inbox: see above."""
+        self.core = make_core()
+        self.node = self.core.node
+        self.is_up = True
+        self.incarnation = 1
+        self.fuse: int | None = None
+        """For those who look for trouble: how many of the effects of the next input are carried out
+        before the node crashes. The saves of a step count as one."""
+        self.cut_off: list[Message] = []
+        """Deliveries that a crash cut off after they had been saved."""
+        self._make_core = make_core
+        self._port = port
+        self._store = store
+        self._inbox = inbox
+        self._timers: dict[Timer, int] = {}  # -> the ticket of the one that counts
+        self._ticket = 0
+        self._out: Outbox[FrameT] = Outbox()
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_message(self, now_us: int, source: NodeId, frame: FrameT) -> None:
+        self.core.on_message(now_us, source, frame, self._out)
+        self._drain()
+
+    def on_timer(self, now_us: int, timer: Timer, ticket: int) -> None:
+        if self._timers.get(timer) == ticket:  # else it was replaced, cancelled or forgotten
+            del self._timers[timer]
+            self.core.on_timer(now_us, timer, self._out)
+            self._drain()
+
+    def is_awaited(self, timer: Timer, ticket: int) -> bool:
+        return self._timers.get(timer) == ticket
+
+    def acknowledge(self, messages: Sequence[MessageId]) -> None:
+        """The application is done with these: they need not come again."""
+        if self._store is not None:
+            self._store.save([(INBOX.name, message, None) for message in messages])
+
+    def crash(self) -> None:
+        """All is gone but what was saved. Timers of this life never fire."""
+        self.is_up = False
+        self.fuse = None
+        self._timers.clear()
+        self._out.clear()
+
+    def restart(self, now_us: int) -> None:
+        """The next incarnation, from what is saved."""
+        assert self._store is not None, "without a store a node comes back under a new name"
+        self.core = self._make_core()
+        self.is_up = True
+        self.incarnation += 1
+        rows = self._store.load((*self.core.tables, INBOX))
+        if self._inbox and rows[INBOX.name]:
+            self._port.deliver(self.node, list(rows[INBOX.name].values()))
+        self.core.restore(now_us, rows, self._out)
+        self._drain()
+
+    # ---- effects --------------------------------------------------------------------------------
+
+    def _drain(self, spoken: MessageId | None = None) -> None:
+        out, port = self._out, self._port
+        if self._inbox:
+            out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]
+        has_burnt = self.fuse is not None
+        if has_burnt and not self._cut():
+            self.crash()
+            return
+        if out.saves:
+            if self._store is not None:
+                self._store.save(out.saves)
+            out.saves.clear()
+        if spoken is not None:
+            port.spoke(self.node, spoken, out.deliveries)
+        if out.receives:
+            port.received(self.node, out.receives)
+            out.receives.clear()
+        if out.sends:
+            port.send(self.node, out.sends)
+            out.sends.clear()
+        if out.losses:
+            port.lost(self.node, out.losses)
+            out.losses.clear()
+        if out.deliveries:
+            port.deliver(self.node, out.deliveries)
+            out.deliveries.clear()
+        if out.timers:
+            self._set_timers()
+        if has_burnt:
+            self.crash()
+
+    def _set_timers(self) -> None:
+        for timer, due_us in self._out.timers:
+            self._ticket += 1
+            self._timers[timer] = self._ticket
+            if due_us < 0:
+                del self._timers[timer]
+            else:
+                self._port.wake(self.node, timer, due_us, self._ticket)
+        self._out.timers.clear()
+
+    def _cut(self) -> bool:
+        """Leave in the outbox what is carried out before the crash; False if it is nothing."""
+        assert self.fuse is not None
+        out, left = self._out, self.fuse
+        left -= 1  # the transaction, which is there even if it is empty
+        if left < 0:
+            return False
+        del out.sends[left:]
+        left -= len(out.sends)
+        self.cut_off += out.deliveries[left:]
+        del out.deliveries[left:]
+        return True
+
+
+class SpeakerDriver(Driver[FrameT]):
+    """Drives a core that has links, and through which an application broadcasts."""
+
+    core: Speaker[FrameT]
+
+    def __init__(
+        self,
+        make_core: Callable[[], Speaker[FrameT]],
+        port: Port[FrameT],
+        **options: Any,
+    ) -> None:
+        super().__init__(make_core, port, **options)
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, lifetime_us: int | None = None
+    ) -> MessageId:
+        message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
+        self._drain(message)
+        return message
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool) -> None:
+        self.core.on_link(now_us, peer, up, self._out)
+        self._drain()
