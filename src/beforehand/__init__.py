@@ -1,8 +1,9 @@
 """Causal broadcast for networks that come and go: use it, study it, prove it."""
 
 from beforehand.core.barrier import Barrier
-from beforehand.core.base import Core, Counters, Fate, Message, MessageId, Needs, NodeId
+from beforehand.core.base import Core, Counters, Fate, Message, MessageId, NodeId
 from beforehand.core.epidemic import Epidemic
+from beforehand.core.needs import Needs
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.unordered import Unordered

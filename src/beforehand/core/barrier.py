@@ -30,17 +30,20 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.base import Fate, Message, MessageId, NodeId
 from beforehand.core.order import (
     LONG_AGO,
     LONG_AHEAD,
     ORDER_TIMER,
+    OWN,
+    PURGE_AT_MIN,
     Lifetimes,
-    Rows,
+    Order,
     refuse_lifetime,
     screen_messages,
 )
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
 from beforehand.core.waiting import Waiting
 
 
@@ -48,8 +51,10 @@ def _seq(message: Message) -> int:
     return message.id[1]
 
 
-class Barrier:
+class Barrier(Order):
     """Causal order without lifetimes, Δ-causal order with them."""
+
+    tables = (OWN, Table("barrier", NodeId, int), Table("delivered", NodeId, int))
 
     def __init__(
         self,
@@ -58,21 +63,18 @@ class Barrier:
         *,
         literal_deadlines: bool = False,
         literal_barriers: bool = False,
-        durable: bool = False,
     ) -> None:
-        self.node = node
-        self.counters = Counters()
+        super().__init__(node)
         self.expires = lifetimes is not None
         self._lifetimes = lifetimes
         self._literal_deadlines = literal_deadlines
         self._literal_barriers = literal_barriers
-        self._durable = durable
         self._last_seq = LONG_AGO if lifetimes else 0
         self._barrier: dict[NodeId, int] = {}
         self._waiting = Waiting(expires=self.expires)
-        self._horizon_us = LONG_AGO
+        self._horizon_us = self._saved_horizon_us = LONG_AGO
         self._armed_us = LONG_AHEAD
-        self._purge_at = 64
+        self._purge_at = self._purge_barrier_at = PURGE_AT_MIN
 
     # ---- inputs ---------------------------------------------------------------------------------
 
@@ -87,14 +89,13 @@ class Barrier:
             lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
             self._expire(now_us, out)
             seq = self._next_deadline(now_us, lifetime_us)
-            self._forget_expired_barrier(now_us, out)
-        message = Message((self.node, seq), tuple(self._barrier.items()), payload)
+            self._purge_barrier(out)
+        message = self._stamped(seq, tuple(self._barrier.items()), payload)
         self._last_seq = seq
-        if self._durable:
+        if self.durable:
             out.saves.append(("own", "seq", seq))
             out.saves += [("barrier", origin, None) for origin in self._barrier]
         self._barrier.clear()
-        self.counters.broadcast += 1
         self._deliver(self._waiting.settle([message], self._horizon_us), out)
         self._arm(out)
         return message
@@ -124,10 +125,9 @@ class Barrier:
 
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
         for id in ids:
-            entry = self._waiting.pending.pop(id, None)
-            if entry is not None:
+            if self._waiting.drop(id):
                 self.counters.dropped += 1
-                out.losses.append(("drop", entry.message))
+                out.losses.append(("drop", id))
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
         self._armed_us = LONG_AHEAD
@@ -143,10 +143,15 @@ class Barrier:
         after = max(now_us, self._horizon_us)
         return screened(after=after, until=self._lifetimes.latest_us(now_us))
 
+    def has_delivered(self, message: MessageId) -> bool:
+        return self._waiting.delivered.get(message[0], LONG_AGO) >= message[1]
+
     def restore(self, rows: Rows) -> None:
-        self._last_seq = rows.get("own", {}).get("seq", self._last_seq)
-        self._barrier = dict(rows.get("barrier", {}))
-        self._waiting.delivered = dict(rows.get("delivered", {}))
+        own = rows["own"]
+        self._last_seq = own.get("seq", self._last_seq)
+        self._horizon_us = self._saved_horizon_us = own.get("horizon", LONG_AGO)
+        self._barrier = dict(rows["barrier"])
+        self._waiting.delivered = dict(rows["delivered"])
 
     # ---- questions ------------------------------------------------------------------------------
 
@@ -168,7 +173,7 @@ class Barrier:
         return {
             "barrier": len(self._barrier),
             "delivered": sum(seq > now_us for seq in live) if self.expires else len(live),
-            "pending": len(self._waiting.pending),
+            **self._waiting.gauges(),
         }
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -182,18 +187,19 @@ class Barrier:
                 for origin, seq in message.past:
                     if barrier.get(origin, LONG_AHEAD) <= seq:
                         del barrier[origin]
-                        if self._durable:
+                        if self.durable:
                             out.saves.append(("barrier", origin, None))
             origin, seq = message.id
             barrier[origin] = seq
-            if self._durable:
+            if self.durable:
                 out.saves += [("delivered", origin, seq), ("barrier", origin, seq)]
         out.deliveries += messages
         self.counters.delivered += len(messages)
         if self._waiting.late:
             self.counters.late += len(self._waiting.late)
-            out.losses += [("drop", message) for message in self._waiting.late]
+            out.losses += [("drop", message.id) for message in self._waiting.late]
             self._waiting.late.clear()
+        self._save_horizon(out)
 
     def _next_deadline(self, now_us: int, lifetime_us: int) -> int:
         deadline_us = now_us + lifetime_us
@@ -204,14 +210,17 @@ class Barrier:
             deadline_us, self._last_seq + 1, 1 + max(self._barrier.values(), default=LONG_AGO)
         )
 
-    def _forget_expired_barrier(self, now_us: int, out: Outbox[Any]) -> None:
-        """Code 10, for the barrier that is about to be sent."""
+    def _purge_barrier(self, out: Outbox[Any]) -> None:
+        """Code 10. Without what has expired on every clock, or to the letter on this one."""
         assert self._lifetimes is not None
-        passed_us = now_us if self._literal_deadlines else now_us - self._lifetimes.skew_us
+        passed_us = self._horizon_us
+        if not self._literal_deadlines:
+            passed_us -= self._lifetimes.skew_us
         for origin in [origin for origin, seq in self._barrier.items() if seq <= passed_us]:
             del self._barrier[origin]
-            if self._durable:
+            if self.durable:
                 out.saves.append(("barrier", origin, None))
+        self._purge_barrier_at = max(PURGE_AT_MIN, 2 * len(self._barrier))
 
     def _expire(self, now_us: int, out: Outbox[Any]) -> None:
         """Code 12: what has passed its deadline is neither delivered nor waited for."""
@@ -221,10 +230,12 @@ class Barrier:
         if due_us is not None and due_us <= self._horizon_us:
             expired, ready = self._waiting.expire(self._horizon_us)
             self.counters.expired += len(expired)
-            out.losses += [("expire", message) for message in expired]
+            out.losses += [("expire", message.id) for message in expired]
             self._deliver(ready, out)
         if len(self._waiting.delivered) >= self._purge_at:
             self._purge(out)
+        if len(self._barrier) >= self._purge_barrier_at:
+            self._purge_barrier(out)  # whoever only listens must forget too
 
     def _purge(self, out: Outbox[Any]) -> None:
         """The co-delivered registry shrinks. Halving at least, or waiting for twice the size,
@@ -232,9 +243,17 @@ class Barrier:
         delivered = self._waiting.delivered
         for origin in [o for o, seq in delivered.items() if seq <= self._horizon_us]:
             del delivered[origin]
-            if self._durable:
+            if self.durable:
                 out.saves.append(("delivered", origin, None))
-        self._purge_at = max(64, 2 * len(delivered))
+        self._save_horizon(out)
+        self._purge_at = max(PURGE_AT_MIN, 2 * len(delivered))
+
+    def _save_horizon(self, out: Outbox[Any]) -> None:
+        """What was given up, or forgotten as delivered, must stay so in the next life, even if the
+        clock is behind then: it would come again, after its effects or a second time."""
+        if self.durable and self._horizon_us > self._saved_horizon_us:
+            self._saved_horizon_us = self._horizon_us
+            out.saves.append(("own", "horizon", self._horizon_us))
 
     def _arm(self, out: Outbox[Any]) -> None:
         due_us = self._waiting.next_deadline_us()

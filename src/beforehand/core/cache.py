@@ -35,6 +35,11 @@ class Cache:
         self._rank = rank
         if self._places is not None:
             self._places += [message.id for message in messages]
+            if len(self._places) > 2 * len(entries):
+                self._places = list(entries)  # the rest has expired: no place of it is drawn
+
+    def gauges(self) -> dict[str, int]:
+        return {"stored": len(self.entries), "places": len(self._places or ())}
 
     def live_ids(self, horizon_us: int) -> frozenset[MessageId]:
         return frozenset([id for id in self.entries if id[1] > horizon_us])

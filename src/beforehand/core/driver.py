@@ -12,7 +12,7 @@ after every restart until the application has acknowledged them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from beforehand.core.base import Core, FrameT, Message, MessageId, NodeId, Speaker, Timer
 from beforehand.core.outbox import LossKind, Outbox
@@ -20,11 +20,13 @@ from beforehand.core.tables import Store, Table
 
 INBOX = Table("inbox", MessageId, Message)
 
+SentT = TypeVar("SentT", contravariant=True)
 
-class Port(Protocol[FrameT]):
+
+class Port(Protocol[SentT]):
     """What carries out the effects of a node, and hears of what happened there."""
 
-    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None: ...
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, SentT]]) -> None: ...
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None: ...
 
@@ -44,7 +46,7 @@ class Port(Protocol[FrameT]):
 
 
 class Driver(Generic[FrameT]):
-    """Drives any core. Give it one input at a time; it has carried out all effects when it returns."""
+    """Drives any core. It has carried out all effects of an input when it returns."""
 
     def __init__(
         self,

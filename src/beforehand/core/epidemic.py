@@ -21,15 +21,20 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, Needs, NodeId
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
 from beforehand.core.cache import Cache, Eviction
-from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches
-from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order, Rows
+from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
+from beforehand.core.needs import Link, Needs
+from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
 from beforehand.errors import RemoteError
 
-ANNOUNCE_TIMER = "announce"
-RETRY_TIMER = "retry"
+ANNOUNCE_TIMER: Timer = ("announce", None)
+RETRY_TIMER: Timer = ("retry", None)
+MESSAGES = Table("message", MessageId, Message)
+EVICTED_MAX = 1024
+"""How many evicted messages are remembered during one contact."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -46,10 +51,12 @@ class Options(msgspec.Struct, frozen=True):
     transfer: Literal["random", "oldest", "newest"] = "random"
     """Which of the messages that a neighbour asks for goes first."""
     frame_bytes_max: int = 16_384
-    """A data frame takes messages until it is this full."""
+    """A frame takes ids or messages until it is this full."""
+    frame_messages_max: int | None = None
+    """A data frame takes no more messages than this; None: as many as fit."""
 
 
-class Link(msgspec.Struct):
+class Neighbour(msgspec.Struct):
     """What is known of a neighbour during one contact."""
 
     theirs: set[MessageId]
@@ -81,31 +88,39 @@ class Epidemic:
         self.counters: Counters = order.counters
         self._options = options or Options()
         self._rng = rng
-        self._durable = durable
+        self._durable = order.durable = durable
         self._cache = Cache(self._options.capacity, self._options.eviction, rng)
-        self._links: dict[NodeId, Link] = {}
+        self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
-        self._evicted: set[MessageId] = set()
-        """Evicted since the last link came up."""
+        self._evicted: dict[MessageId, None] = {}
+        """Evicted since the last link came up, the latest last."""
+        self._evicts_much = False
+        """More than can be remembered."""
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
         self._number = 0
+        self._horizon_us = LONG_AGO
         period_us = self._options.announce_us
         self._phase_us = rng.randrange(period_us) if period_us else 0
         self._announce_armed = self._retry_armed = False
 
     @property
     def needs(self) -> Needs:
-        return Needs(reliable_links=self._options.retry_us is None)
+        return Needs({"contact": Link(reliable=self._options.retry_us is None)})
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (*self.order.tables, MESSAGES) if self._durable else ()
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
-    ) -> None:
+    ) -> MessageId:
         message = self.order.on_broadcast(now_us, payload, out, lifetime_us)
         self._store(now_us, [message], out)
         self._announce_news(now_us, out)
+        return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         link = self._links.get(source)
@@ -128,8 +143,9 @@ class Epidemic:
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         if up:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
-            self._links[peer] = Link(set(), set(), {}, progress_us=now_us)
+            self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
             self._evicted.clear()
+            self._evicts_much = False
             if self._cache.entries:
                 self._announce_news(now_us, out)
             else:
@@ -139,22 +155,19 @@ class Epidemic:
         if link is not None:
             self._ask_elsewhere(now_us, link.asked, out)
 
-    def on_timer(self, now_us: int, name: str, out: Outbox[Frame]) -> None:
-        if name == ORDER_TIMER:
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        if timer == ORDER_TIMER:
             self.order.on_timer(now_us, out)
-        elif name == ANNOUNCE_TIMER:
+        elif timer == ANNOUNCE_TIMER:
             self._announce_armed = False
             self._announce(now_us, out)
-        elif name == RETRY_TIMER:
+        elif timer == RETRY_TIMER:
             self._retry_armed = False
             self._retry(now_us, out)
-        else:
-            raise AssertionError(f"can't happen: timer {name!r} was never set")
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """Go on from what an earlier incarnation saved: first input of a node after a crash."""
         self.order.restore(rows)
-        held = list(rows.get("message", {}).values())
+        held = list(rows[MESSAGES.name].values())
         self._cache.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
         self.order.on_receive(now_us, held, out)
@@ -165,8 +178,17 @@ class Epidemic:
         return self.order.explain(message)
 
     def gauges(self, now_us: int) -> dict[str, int]:
-        live = self._cache.live_ids(self._horizon(now_us))
-        return {"cache": len(live), **self.order.gauges(now_us)}
+        links = self._links.values()
+        return {
+            "cache": len(self._cache.live_ids(self._horizon(now_us))),
+            **self._cache.gauges(),
+            **self.order.gauges(now_us),
+            "asking": len(self._asking),
+            "evicted": len(self._evicted),
+            "fresh": len(self._fresh),
+            "theirs": sum(len(link.theirs) for link in links),
+            "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
+        }
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
         """What is in the cache and alive."""
@@ -175,21 +197,26 @@ class Epidemic:
     # ---- frames ---------------------------------------------------------------------------------
 
     def _on_announce(
-        self, now_us: int, source: NodeId, link: Link, frame: Announce, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Announce, out: Outbox[Frame]
     ) -> None:
-        link.theirs.update(frame.ids)
         # The sets keep the hashes of their members: these differences cost little per id.
-        lacking = frame.ids.difference(self._cache.entries).difference(self._asking)
+        lacking = frame.ids.difference(self._cache.entries)
+        link.theirs.update(frame.ids)
         if self.order.expires:
-            lacking = frozenset([id for id in lacking if id[1] > now_us])
-        if self._evicted:
-            lacking -= self._evicted
+            horizon_us = self._horizon(now_us)
+            dead = [id for id in lacking if id[1] <= horizon_us]
+            link.theirs.difference_update(dead)  # nobody would take them out later
+            lacking = lacking.difference(dead)
+        lacking = lacking.difference(self._asking).difference(self._evicted)
+        if self._evicts_much:
+            # What was delivered and is not here was evicted. If it was not delivered, it is news.
+            lacking = frozenset([id for id in lacking if not self.order.has_delivered(id)])
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._ask(now_us, source, link, lacking, out, heard)
 
     def _on_request(
-        self, now_us: int, source: NodeId, link: Link, frame: Request, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
     ) -> None:
         link.unheard.pop(frame.heard, None)
         if not frame.ids:
@@ -203,13 +230,14 @@ class Epidemic:
         gone = NONE
         if len(messages) < len(frame.ids):
             gone = frame.ids.difference([message.id for message in messages])
-        for batch in batches(messages, self._options.frame_bytes_max):
+        bytes_max = self._options.frame_bytes_max
+        for batch in batches(messages, bytes_max, self._options.frame_messages_max):
             out.sends.append((source, Data(batch)))
-        if gone:
-            out.sends.append((source, Data((), gone)))
+        for ids in split_ids(gone, bytes_max):
+            out.sends.append((source, Data((), ids)))
 
     def _on_data(
-        self, now_us: int, source: NodeId, link: Link, frame: Data, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
         came = [message.id for message in frame.messages]
@@ -237,18 +265,21 @@ class Epidemic:
     # ---- steps ----------------------------------------------------------------------------------
 
     def _horizon(self, now_us: int) -> int:
-        return now_us if self.order.expires else LONG_AGO
+        """Up to where deadlines have passed: a clock that is set back revives nothing."""
+        if self.order.expires and now_us > self._horizon_us:
+            self._horizon_us = now_us
+        return self._horizon_us
 
     def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
         self._cache.add(messages)
         self._fresh += [message.id for message in messages]
         if self._durable:
             out.saves += [("message", message.id, message) for message in messages]
-        expired = self._cache.purge(now_us) if self.order.expires else []
+        expired = self._cache.purge(self._horizon(now_us)) if self.order.expires else []
         evicted = self._cache.evict(self._horizon(now_us))
         if evicted:
             self.counters.evicted += len(evicted)
-            self._evicted.update(evicted)
+            self._remember_evicted(evicted)
             self.order.on_evict(now_us, evicted, out)
         gone = expired + evicted
         if gone:
@@ -256,6 +287,16 @@ class Epidemic:
                 link.theirs.difference_update(gone)
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
+
+    def _remember_evicted(self, evicted: Sequence[MessageId]) -> None:
+        """As many as there is room for. Beyond that, those that were delivered are known by that;
+        of the others the latest are kept."""
+        self._evicted.update(dict.fromkeys(evicted))
+        if len(self._evicted) <= EVICTED_MAX:
+            return
+        self._evicts_much = True
+        undelivered = [id for id in self._evicted if not self.order.has_delivered(id)]
+        self._evicted = dict.fromkeys(undelivered[-EVICTED_MAX // 2 :])
 
     def _announce_news(self, now_us: int, out: Outbox[Frame]) -> None:
         period_us = self._options.announce_us
@@ -290,21 +331,23 @@ class Epidemic:
         self,
         now_us: int,
         peer: NodeId,
-        link: Link,
+        link: Neighbour,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
     ) -> None:
-        self._number += 1
-        out.sends.append((peer, Announce(self._number, ids)))
+        for batch in split_ids(ids, self._options.frame_bytes_max):
+            self._number += 1
+            out.sends.append((peer, Announce(self._number, batch)))
+            if self._options.retry_us is not None:
+                link.unheard[self._number] = batch
         if self._options.retry_us is not None:
-            link.unheard[self._number] = ids
             self._arm_retry(now_us, out)
 
     def _ask(
         self,
         now_us: int,
         peer: NodeId,
-        link: Link,
+        link: Neighbour,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
         heard: int = 0,
@@ -315,7 +358,8 @@ class Epidemic:
             link.progress_us = now_us
             if self._options.retry_us is not None:
                 self._arm_retry(now_us, out)
-        out.sends.append((peer, Request(heard, ids)))
+        for batch in split_ids(ids, self._options.frame_bytes_max) if ids else (ids,):
+            out.sends.append((peer, Request(heard, batch)))
 
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
         """One neighbour will not send these: ask another that has them, if there is one."""
@@ -348,7 +392,8 @@ class Epidemic:
                     self._tell(now_us, peer, link, ids - link.theirs, out)
             if link.asked:
                 # While data keeps coming the rest is on its way: a busy link is not a lossy one.
-                if now_us - link.progress_us >= self._options.retry_us:
+                # A clock that was set back shows nothing: then it is asked once too often.
+                if not 0 <= now_us - link.progress_us < self._options.retry_us:
                     self._ask(now_us, peer, link, frozenset(link.asked), out)
                 else:
                     self._arm_retry(now_us, out)

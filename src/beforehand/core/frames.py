@@ -54,13 +54,28 @@ def message_bytes(message: Message) -> int:
     return ID_BYTES * (1 + len(message.past)) + len(message.payload) + 4
 
 
-def batches(messages: Sequence[Message], bytes_max: int) -> Iterator[tuple[Message, ...]]:
-    """Cut into frames of at most `bytes_max`; a message larger than that goes alone."""
+def split_ids(ids: frozenset[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
+    """Cut into frames of at most `bytes_max`, of one id at least. No ids, no frame."""
+    count = max(1, (bytes_max - FRAME_BYTES) // ID_BYTES)
+    if len(ids) <= count:
+        if ids:
+            yield ids
+        return
+    ordered = sorted(ids, key=lambda id: (type(id[0]) is str, id))  # numbers before names
+    for at in range(0, len(ordered), count):
+        yield frozenset(ordered[at : at + count])
+
+
+def batches(
+    messages: Sequence[Message], bytes_max: int, messages_max: int | None = None
+) -> Iterator[tuple[Message, ...]]:
+    """Cut into frames of at most `bytes_max` and `messages_max`; a message larger than that goes
+    alone."""
     batch: list[Message] = []
     room = bytes_max
     for message in messages:
         size = message_bytes(message)
-        if batch and size > room:
+        if batch and (size > room or len(batch) == messages_max):
             yield tuple(batch)
             batch, room = [], bytes_max
         batch.append(message)

@@ -6,24 +6,29 @@ guarantees that `on_receive` is given a message only while it holds that message
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
 from beforehand.errors import LocalError
 
-ORDER_TIMER = "order"
+ORDER_TIMER: Timer = ("order", None)
 LONG_AGO = -(1 << 62)
 LONG_AHEAD = 1 << 62
 """Smaller and larger than any seq."""
 CHAIN_GRACE_US = 1_000_000
 """Each dependent broadcast may push a deadline 1 µs further; nobody sends a million at once."""
+PURGE_AT_MIN = 64
+"""A registry is searched for what has expired when it has doubled, and never below this size."""
 
-Rows = Mapping[str, Mapping[Any, Any]]
-"""Saved state: table -> key -> value, as the `saves` of an outbox left it."""
+OWN = Table("own", str, int)
+"""What a node knows of itself: `seq` of its last message; `horizon`, up to where deadlines have
+passed for it, however its clock may be set later."""
 
 
 class Lifetimes(msgspec.Struct, frozen=True):
@@ -55,39 +60,63 @@ class Lifetimes(msgspec.Struct, frozen=True):
         return now_us + self.longest_us + self.skew_us + CHAIN_GRACE_US
 
 
-class Order(Protocol):
+class Order(ABC):
     """One rule of delivery."""
 
-    counters: Counters
-    expires: bool
+    tables: tuple[Table, ...]
+    """What it saves if it is durable."""
+    expires = False
     """Is `seq` a deadline?"""
+    durable = False
+    """The layer below decides that for both: one without the other would forget its own messages
+    or deliver them twice."""
+    prove: Callable[[Message], Message] | None = None
+    """Puts the origin's proof on an own message; also the layer's to decide."""
 
+    def __init__(self, node: NodeId) -> None:
+        self.node = node
+        self.counters = Counters()
+
+    @abstractmethod
     def on_broadcast(
-        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None
+        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
     ) -> Message:
         """The next own message, stamped and already delivered here."""
-        ...
 
+    @abstractmethod
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None: ...
 
+    @abstractmethod
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
         """The cache lost these for want of room. Those that waited are dropped; they may return."""
-        ...
 
+    @abstractmethod
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None: ...
 
+    @abstractmethod
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
         """Without what has expired, and without what only a broken peer can have sent: neither is
         stored or forwarded, both are counted."""
-        ...
 
+    @abstractmethod
+    def has_delivered(self, message: MessageId) -> bool:
+        """As far as it remembers: what has expired may be forgotten."""
+
+    @abstractmethod
     def restore(self, rows: Rows) -> None:
         """Take up what an earlier incarnation saved. Held messages are then received anew."""
-        ...
 
+    @abstractmethod
     def explain(self, message: MessageId) -> Fate: ...
 
+    @abstractmethod
     def gauges(self, now_us: int) -> dict[str, int]: ...
+
+    def _stamped(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
+        """The next own message, proven if the group asks for that."""
+        self.counters.broadcast += 1
+        message = Message((self.node, seq), past, payload)
+        return message if self.prove is None else self.prove(message)
 
 
 def refuse_lifetime(node: NodeId, lifetime_us: int | None) -> None:
@@ -109,8 +138,11 @@ def screen_messages(
     after: int = LONG_AGO,
     until: int = LONG_AHEAD,
 ) -> Sequence[Message]:
-    """Those with `after < seq <= until` that do not claim to be ours while we never sent them."""
-    fine = [m for m in messages if after < m.id[1] <= until and m.id[0] != node]
+    """Those with `after < seq <= until` that do not name themselves as their cause, and do not
+    claim to be ours while we never sent them."""
+    fine = [
+        m for m in messages if after < m.id[1] <= until and m.id[0] != node and m.id not in m.past
+    ]
     if len(fine) == len(messages):
         return messages
     fine = []
@@ -118,7 +150,7 @@ def screen_messages(
         origin, seq = message.id
         if seq <= after:
             counters.stale += 1
-        elif seq > until or (origin == node and seq > last_seq):
+        elif seq > until or (origin == node and seq > last_seq) or message.id in message.past:
             counters.refused += 1
         else:
             fine.append(message)

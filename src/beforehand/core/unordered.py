@@ -6,32 +6,33 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
+from beforehand.core.base import Fate, Message, MessageId, NodeId
 from beforehand.core.order import (
     LONG_AGO,
+    OWN,
+    PURGE_AT_MIN,
     Lifetimes,
-    Rows,
+    Order,
     refuse_lifetime,
     screen_messages,
 )
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
 
 
-class Unordered:
+class Unordered(Order):
     """Each message once, in the order of arrival."""
 
-    def __init__(
-        self, node: NodeId, lifetimes: Lifetimes | None = None, *, durable: bool = False
-    ) -> None:
-        self.node = node
-        self.counters = Counters()
+    tables = (OWN, Table("delivered", MessageId, bool))
+
+    def __init__(self, node: NodeId, lifetimes: Lifetimes | None = None) -> None:
+        super().__init__(node)
         self.expires = lifetimes is not None
         self._lifetimes = lifetimes
-        self._durable = durable
         self._last_seq = LONG_AGO if lifetimes else 0
         self._delivered: dict[MessageId, None] = {}
         self._horizon_us = LONG_AGO
-        self._purge_at = 64
+        self._purge_at = PURGE_AT_MIN
 
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
@@ -42,19 +43,17 @@ class Unordered:
         else:
             lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
             seq = max(now_us + lifetime_us, self._last_seq + 1)
+            self._expire(now_us, out)
         self._last_seq = seq
-        message = Message((self.node, seq), (), payload)
-        if self._durable:
+        message = self._stamped(seq, (), payload)
+        if self.durable:
             out.saves.append(("own", "seq", seq))
-        self.counters.broadcast += 1
         self._deliver(message, out)
         return message
 
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
         if self.expires:
-            self._horizon_us = max(self._horizon_us, now_us)
-            if len(self._delivered) >= self._purge_at:
-                self._purge(out)
+            self._expire(now_us, out)
         for message in messages:
             if message.seq <= self._horizon_us:
                 self.counters.stale += 1
@@ -67,7 +66,7 @@ class Unordered:
         """Nothing waits here, so nothing is dropped."""
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
-        raise AssertionError("can't happen: no order sets no timer")
+        """What does not wait sets no timer."""
 
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
         screened = partial(
@@ -75,11 +74,17 @@ class Unordered:
         )
         if self._lifetimes is None:
             return screened()
-        return screened(after=now_us, until=self._lifetimes.latest_us(now_us))
+        after = max(now_us, self._horizon_us)
+        return screened(after=after, until=self._lifetimes.latest_us(now_us))
+
+    def has_delivered(self, message: MessageId) -> bool:
+        return message in self._delivered
 
     def restore(self, rows: Rows) -> None:
-        self._last_seq = rows.get("own", {}).get("seq", self._last_seq)
-        self._delivered = dict.fromkeys(rows.get("delivered", {}))
+        own = rows["own"]
+        self._last_seq = own.get("seq", self._last_seq)
+        self._horizon_us = own.get("horizon", LONG_AGO)
+        self._delivered = dict.fromkeys(rows["delivered"])
 
     def explain(self, message: MessageId) -> Fate:
         if message in self._delivered:
@@ -93,12 +98,20 @@ class Unordered:
         self._delivered[message.id] = None
         out.deliveries.append(message)
         self.counters.delivered += 1
-        if self._durable:
+        if self.durable:
             out.saves.append(("delivered", message.id, True))
+
+    def _expire(self, now_us: int, out: Outbox[Any]) -> None:
+        self._horizon_us = max(self._horizon_us, now_us)
+        if len(self._delivered) >= self._purge_at:
+            self._purge(out)
 
     def _purge(self, out: Outbox[Any]) -> None:
         for id in [id for id in self._delivered if id[1] <= self._horizon_us]:
             del self._delivered[id]
-            if self._durable:
+            if self.durable:
                 out.saves.append(("delivered", id, None))
-        self._purge_at = max(64, 2 * len(self._delivered))
+        if self.durable:
+            # What is forgotten must not come again, even if the clock is behind in the next life.
+            out.saves.append(("own", "horizon", self._horizon_us))
+        self._purge_at = max(PURGE_AT_MIN, 2 * len(self._delivered))

@@ -23,7 +23,8 @@ from operator import attrgetter
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, MessageId, Needs, NodeId
+from beforehand.core.base import Counters, Fate, MessageId, NodeId
+from beforehand.core.needs import Link, Needs
 from beforehand.core.cube import NO_NODE, dimension, first_live, heights_by_distance
 from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
@@ -60,7 +61,7 @@ class VCube:
     and the detection of the failures in it. 0 is the paper's model: nodes do not fail.
     """
 
-    needs = Needs(reliable_links=True)
+    needs = Needs({"detector": Link(reliable=True)})
 
     def __init__(
         self,

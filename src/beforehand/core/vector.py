@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId
-from beforehand.core.order import LONG_AGO, Rows, refuse_lifetime, screen_messages
+from beforehand.core.base import Fate, Message, MessageId, NodeId
+from beforehand.core.order import LONG_AGO, Order, refuse_lifetime, screen_messages
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
 from beforehand.core.waiting import Waiting
 
 
-class Vector:
+class Vector(Order):
     """Deliver a message when everything that its sender had delivered is delivered here."""
 
-    expires = False
+    tables = (Table("delivered", NodeId, int),)
 
-    def __init__(self, node: NodeId, *, durable: bool = False) -> None:
-        self.node = node
-        self.counters = Counters()
-        self._durable = durable
+    def __init__(self, node: NodeId) -> None:
+        super().__init__(node)
         self._waiting = Waiting(expires=False)
 
     def on_broadcast(
@@ -33,8 +32,7 @@ class Vector:
         refuse_lifetime(self.node, lifetime_us)
         clock = self._waiting.delivered
         seq = clock.get(self.node, 0) + 1
-        message = Message((self.node, seq), tuple(clock.items()), payload)
-        self.counters.broadcast += 1
+        message = self._stamped(seq, tuple(clock.items()), payload)
         self._deliver(self._waiting.settle([message], LONG_AGO), out)
         return message
 
@@ -49,36 +47,34 @@ class Vector:
 
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
         for id in ids:
-            entry = self._waiting.pending.pop(id, None)
-            if entry is not None:
+            if self._waiting.drop(id):
                 self.counters.dropped += 1
-                out.losses.append(("drop", entry.message))
+                out.losses.append(("drop", id))
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
-        raise AssertionError("can't happen: vector clocks set no timer")
+        """Vector clocks set no timer."""
 
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
         last_seq = self._waiting.delivered.get(self.node, 0)
         return screen_messages(messages, self.counters, node=self.node, last_seq=last_seq)
 
+    def has_delivered(self, message: MessageId) -> bool:
+        return self._waiting.delivered.get(message[0], 0) >= message[1]
+
     def restore(self, rows: Rows) -> None:
-        self._waiting.delivered = dict(rows.get("delivered", {}))
+        self._waiting.delivered = dict(rows["delivered"])
 
     def explain(self, message: MessageId) -> Fate:
         entry = self._waiting.pending.get(message)
         if entry is not None:
             return Fate("waiting", self._waiting.missing(entry, LONG_AGO), entry.since_us)
-        is_delivered = self._waiting.delivered.get(message[0], 0) >= message[1]
-        return Fate("delivered" if is_delivered else "unknown")
+        return Fate("delivered" if self.has_delivered(message) else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
-        return {
-            "delivered": len(self._waiting.delivered),
-            "pending": len(self._waiting.pending),
-        }
+        return {"delivered": len(self._waiting.delivered), **self._waiting.gauges()}
 
     def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
         out.deliveries += messages
         self.counters.delivered += len(messages)
-        if self._durable:
+        if self.durable:
             out.saves += [("delivered", *message.id) for message in messages]

@@ -17,7 +17,7 @@ from beforehand.core.base import Message, MessageId, NodeId
 from beforehand.core.order import LONG_AGO
 
 
-class Pending(msgspec.Struct):
+class Pending(msgspec.Struct, eq=False):
     """A received message, and how far down its `past` everything is satisfied."""
 
     message: Message
@@ -43,6 +43,8 @@ class Waiting:
         """Who waits for which message: by origin, then by seq."""
         self._deadlines: list[tuple[int, int, NodeId]] = []
         """A heap of (seq, ticket, origin): what must be looked at when it expires."""
+        self._careless: set[MessageId] = set()
+        """Pending messages that are in that heap themselves."""
         self._lapsed: list[Message] = []
         self._ticket = 0  # breaks ties in the heap, so that origins are never compared
 
@@ -86,6 +88,7 @@ class Waiting:
         ready: list[Message] = []
         while self._deadlines and self._deadlines[0][0] <= now_us:
             seq, _, origin = heappop(self._deadlines)
+            self._careless.discard((origin, seq))
             if (origin, seq) in self.pending:
                 self._lapsed.append(self.pending.pop((origin, seq)).message)
             if origin in self._waiters:
@@ -93,13 +96,38 @@ class Waiting:
         lapsed, self._lapsed = self._lapsed, []
         return lapsed, self.settle(ready, now_us)
 
+    def drop(self, id: MessageId) -> bool:
+        """Whether it was pending; it is not any more, and nothing of it is left."""
+        entry = self.pending.pop(id, None)
+        if entry is None:
+            return False
+        origin, seq = entry.message.past[entry.satisfied]
+        waiters = self._waiters[origin]
+        waiters[seq].remove(entry)
+        if not self._expires:  # else an empty list stays until its deadline, watched once only
+            self._forget(origin, seq)
+        return True
+
+    def gauges(self) -> dict[str, int]:
+        parked = (
+            len(entries) for waiters in self._waiters.values() for entries in waiters.values()
+        )
+        return {
+            "pending": len(self.pending),
+            "parked": sum(parked),
+            "deadlines": len(self._deadlines),
+        }
+
     def next_deadline_us(self) -> int | None:
         """When `expire` must be called next, if nothing else happens."""
         while self._deadlines:
             seq, _, origin = self._deadlines[0]
-            if seq in self._waiters.get(origin, ()) or (origin, seq) in self.pending:
+            waiters = self._waiters.get(origin, {})
+            if waiters.get(seq) or (origin, seq) in self.pending:
                 return seq
             heappop(self._deadlines)  # delivered or gone meanwhile: nobody needs to be woken
+            self._careless.discard((origin, seq))
+            self._forget(origin, seq)
         return None
 
     def missing(self, entry: Pending, horizon_us: int) -> tuple[MessageId, ...]:
@@ -122,7 +150,7 @@ class Waiting:
         for entry in woken:
             message = entry.message
             if self.pending.get(message.id) is not entry:
-                continue  # evicted or expired meanwhile
+                continue  # expired meanwhile
             if message.id[1] <= horizon_us:
                 del self.pending[message.id]
                 self._lapsed.append(message)
@@ -149,9 +177,19 @@ class Waiting:
             waiters[seq] = [entry]
             if self._expires:
                 self._watch(seq, origin)
-        if self._expires and seq >= entry.message.id[1]:
+        id = entry.message.id
+        if self._expires and seq >= id[1] and id not in self._careless:
             # From a careless peer: it expires before what it waits for.
-            self._watch(entry.message.id[1], entry.message.id[0])
+            self._careless.add(id)
+            self._watch(id[1], id[0])
+
+    def _forget(self, origin: NodeId, seq: int) -> None:
+        """That nobody waits for this one any more."""
+        waiters = self._waiters.get(origin, {})
+        if seq in waiters and not waiters[seq]:
+            del waiters[seq]
+            if not waiters:
+                del self._waiters[origin]
 
     def _watch(self, seq: int, origin: NodeId) -> None:
         self._ticket += 1

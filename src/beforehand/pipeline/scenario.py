@@ -38,6 +38,7 @@ NETWORK: dict[str, tuple[str, Parse]] = {
     "eviction": ("eviction", values.one_of("oldest", "random")),
     "transfer": ("transfer", values.one_of("random", "oldest", "newest")),
     "frame": ("frame_bytes_max", values.size),
+    "frame_messages": ("frame_messages_max", values.whole(1)),
 }
 KEYS: dict[str, tuple[str, ...]] = {
     "scenario": ("name", "title", "paper", "world"),

@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from beforehand.core.base import Counters
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.outbox import Outbox
+from beforehand.core.base import Counters, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.core.driver import SpeakerDriver
+from beforehand.core.needs import Needs, refuse_unmet
+from beforehand.core.outbox import LossKind
+from beforehand.core.tables import Store
 from beforehand.mobility.trace import Trace
 from beforehand.sim.clock import TRUE_CLOCK, Clock
 from beforehand.sim.links import Channel, LinkModel
@@ -39,7 +41,8 @@ from beforehand.sim.workload import Broadcast
 _DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of what happens at one instant
 _LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 
-MakeCore = Callable[[int], Epidemic]
+Wake = tuple[Timer, int]
+MakeCore = Callable[[int], Speaker[Any]]
 
 
 class ContactWorld:
@@ -64,7 +67,7 @@ class ContactWorld:
         self.log = Log()
         self.gauges: list[tuple[int, int, str, int]] = []  # t_us, node, gauge, value
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
-        self.cores: dict[int, Epidemic] = {}
+        self.drivers: dict[int, SpeakerDriver[Any]] = {}
         self._trace = trace
         self._make_core = make_core
         self._links = links or LinkModel()
@@ -78,14 +81,12 @@ class ContactWorld:
         self._queue: list[tuple[int, int, int, Any, Any]] = []
         self._ticket = 0
         self._channels: dict[tuple[int, int], Channel] = {}
-        self._timers: dict[tuple[int, str], int] = {}  # -> ticket of the one that counts
-        self._asleep: dict[int, list[str]] = {}  # node that is off -> timers that came due
+        self._asleep: dict[int, list[Wake]] = {}  # node that is off -> timers that came due
         self._present: set[int] = set()
-        self._saved: dict[int, dict[str, dict[Any, Any]]] = {}
         self._departed = Counters()
         self._last_down = {node: down_us for node, _, down_us in trace.presence.tolist()}
-        self._out: Outbox[Any] = Outbox()
         self.now_us = trace.start_us
+        self._given = Needs({"contact": self._links.given}, self._skew_us())
 
     # ---- running --------------------------------------------------------------------------------
 
@@ -99,11 +100,14 @@ class ContactWorld:
                 position += 1
                 self._change(kind, a, b, index)
             elif queue:
-                self.now_us, ticket, target, source, item = heappop(queue)
-                if type(source) is str:
-                    self._fire(target, source, ticket)
+                self.now_us, _, target, source, item = heappop(queue)
+                if type(source) is tuple:
+                    self._fire(target, source, item)
                 else:
-                    self._arrive(target, source, item)
+                    local_us = self.local_us(target) if self._clocks else self.now_us
+                    self.drivers[target].on_message(local_us, source, item)
+                    if self._gauge_us is not None:
+                        self._sample(target)
             else:
                 return
         raise RuntimeError(f"not quiet after {events_max} events, {len(queue)} queued")
@@ -111,13 +115,13 @@ class ContactWorld:
     def counters(self) -> Counters:
         """The sum over all nodes, those that have left for good included."""
         total = Counters()
-        for part in [self._departed, *(core.counters for core in self.cores.values())]:
+        for part in [self._departed, *(d.core.counters for d in self.drivers.values())]:
             _add_counters(total, part)
         return total
 
-    def core_at(self, node: int) -> Epidemic:
+    def core_at(self, node: int) -> Speaker[Any]:
         """The core of a node that is still part of the world, for questions after a run."""
-        return self.cores[node]
+        return self.drivers[node].core
 
     def local_us(self, node: int) -> int:
         """What the node's own clock shows."""
@@ -144,108 +148,55 @@ class ContactWorld:
 
     def _speak(self, broadcast: Broadcast) -> None:
         node = broadcast.node
-        if node not in self._present:
-            return
-        core, out = self.cores[node], self._out
-        payload = bytes(broadcast.payload_bytes)
-        core.on_broadcast(self.local_us(node), payload, out, broadcast.lifetime_us)
-        own = next(i for i, m in enumerate(out.deliveries) if m.origin == node)
-        # What an expiry made deliverable in this same step comes before the broadcast.
-        self.log.add(self.now_us, node, DELIVER, out.deliveries[:own])
-        del out.deliveries[:own]
-        message = out.deliveries[0]
-        self.log.add(self.now_us, node, BROADCAST, (message,), len(message.past))
-        self._drain(node)
+        if node in self._present:
+            payload = bytes(broadcast.payload_bytes)
+            driver = self.drivers[node]
+            driver.on_broadcast(self.local_us(node), payload, broadcast.lifetime_us)
+            self._sample(node)
 
     def _link(self, a: int, b: int, *, up: bool) -> None:
         for node, peer in ((a, b), (b, a)):
-            self.cores[node].on_link(self.local_us(node), peer, up, self._out)
-            self._drain(node)
+            self.drivers[node].on_link(self.local_us(node), peer, up)
+            self._sample(node)
 
     def _join(self, node: int) -> None:
         self._present.add(node)
-        if node in self.cores:
+        driver = self.drivers.get(node)
+        if driver is not None and driver.is_up:
             self.log.add(self.now_us, node, JOIN, NO_MESSAGE)
-            for name in self._asleep.pop(node, []):
-                self._set_timer(node, name, self.now_us)
-            return
-        core = self.cores[node] = self._make_core(node)
-        self._links.refuse_unless(core.needs, self._skew_us())
-        saved = self._saved.get(node)
-        self.log.add(self.now_us, node, JOIN if saved is None else RECOVER, NO_MESSAGE)
-        if saved is not None:
-            core.restore(self.local_us(node), saved, self._out)
-            self._drain(node)
+            for timer, ticket in self._asleep.pop(node, []):
+                self._queue_timer(node, timer, ticket, self.now_us)
+        elif driver is not None:
+            self.log.add(self.now_us, node, RECOVER, NO_MESSAGE)
+            driver.restart(self.local_us(node))
+            self._sample(node)
+        else:
+            self.drivers[node] = self._make_driver(node)
+            self.log.add(self.now_us, node, JOIN, NO_MESSAGE)
+
+    def _make_driver(self, node: int) -> SpeakerDriver[Any]:
+        driver = SpeakerDriver(lambda: self._make_core(node), self, store=Store())
+        refuse_unmet(driver.core.needs, self._given)
+        return driver
 
     def _leave(self, node: int) -> None:
         self._present.discard(node)
         has_crashed = (node, self.now_us) in self._crashes
         self.log.add(self.now_us, node, CRASH if has_crashed else LEAVE, NO_MESSAGE)
-        if has_crashed or self.now_us >= self._last_down[node]:
-            self._saved.setdefault(node, {})
-            _add_counters(self._departed, self.cores.pop(node).counters)
+        is_last = self.now_us >= self._last_down[node]
+        if has_crashed or is_last:
+            driver = self.drivers[node]
+            _add_counters(self._departed, driver.core.counters)
+            driver.crash()
             self._asleep.pop(node, None)
-            for name in ("order", "announce", "retry"):
-                self._timers.pop((node, name), None)
+        if is_last:
+            del self.drivers[node]
 
-    # ---- what the queue brings ------------------------------------------------------------------
+    # ---- effects: this is the port of every node ------------------------------------------------
 
-    def _arrive(self, target: int, source: int, frame: Any) -> None:
-        self.cores[target].on_message(self.local_us(target), source, frame, self._out)
-        self._drain(target)
-
-    def _fire(self, node: int, name: str, ticket: int) -> None:
-        if self._timers.get((node, name)) != ticket:
-            return  # it was replaced or cancelled
-        del self._timers[node, name]
-        if node in self._present:
-            self.cores[node].on_timer(self.local_us(node), name, self._out)
-            self._drain(node)
-        else:
-            self._asleep.setdefault(node, []).append(name)
-
-    # ---- effects --------------------------------------------------------------------------------
-
-    def _drain(self, node: int) -> None:
-        """Carry out the effects of one step, in the order that the outbox prescribes."""
-        out, log, now_us = self._out, self.log, self.now_us
-        if out.saves:
-            self._save(node)
-        if out.sends:
-            self._send(node)
-        if out.receives:
-            log.add(now_us, node, RECEIVE, out.receives)
-            out.receives.clear()
-        if out.losses:
-            for kind, message in out.losses:
-                log.add(now_us, node, _LOSS_KINDS[kind], (message,))
-            out.losses.clear()
-        if out.deliveries:
-            log.add(now_us, node, DELIVER, out.deliveries)
-            out.deliveries.clear()
-        if out.timers:
-            for name, due_us in out.timers:
-                if due_us < 0:
-                    self._timers.pop((node, name), None)
-                else:
-                    due_us = self._clocks.get(node, TRUE_CLOCK).when(due_us)
-                    self._set_timer(node, name, max(now_us, due_us))
-            out.timers.clear()
-        if self._gauge_us is not None:
-            self._sample(node)
-
-    def _save(self, node: int) -> None:
-        tables = self._saved.setdefault(node, {})
-        for table, key, value in self._out.saves:
-            if value is None:
-                tables.get(table, {}).pop(key, None)
-            else:
-                tables.setdefault(table, {})[key] = value
-        self._out.saves.clear()
-
-    def _send(self, node: int) -> None:
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, Any]]) -> None:
         model, queue = self._links, self._queue
-        for peer, frame in self._out.sends:
+        for peer, frame in sends:
             channel = self._channels.get((node, peer))  # type: ignore[arg-type]
             size_bytes = frame.size_bytes
             self.frames_sent += 1
@@ -256,20 +207,54 @@ class ContactWorld:
             for arrive_us in arrivals:
                 self._ticket += 1
                 heappush(queue, (arrive_us, self._ticket, peer, node, frame))  # type: ignore[misc]
-        self._out.sends.clear()
 
-    def _set_timer(self, node: int, name: str, due_us: int) -> None:
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self.log.add(self.now_us, node, DELIVER, messages)  # type: ignore[arg-type]
+
+    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+        own = next(at for at, delivered in enumerate(deliveries) if delivered.id == message)
+        # What an expiry made deliverable in this same step comes before the broadcast.
+        self.deliver(node, deliveries[:own])
+        del deliveries[:own]
+        spoken = deliveries[0]
+        self.log.add(self.now_us, node, BROADCAST, (spoken,), len(spoken.past))  # type: ignore[arg-type]
+
+    def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self.log.add(self.now_us, node, RECEIVE, messages)  # type: ignore[arg-type]
+
+    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
+        for kind, message in losses:
+            gone = (Message(message, (), b""),)
+            self.log.add(self.now_us, node, _LOSS_KINDS[kind], gone)  # type: ignore[arg-type]
+
+    def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        assert isinstance(node, int)
+        due_us = self._clocks.get(node, TRUE_CLOCK).when(due_us)
+        self._queue_timer(node, timer, ticket, max(self.now_us, due_us))
+
+    def _queue_timer(self, node: int, timer: Timer, ticket: int, due_us: int) -> None:
         self._ticket += 1
-        self._timers[node, name] = self._ticket
-        heappush(self._queue, (due_us, self._ticket, node, name, None))
+        heappush(self._queue, (due_us, self._ticket, node, timer, ticket))
+
+    def _fire(self, node: int, timer: Timer, ticket: int) -> None:
+        driver = self.drivers.get(node)
+        if driver is None or not driver.is_awaited(timer, ticket):
+            return
+        if node in self._present:
+            driver.on_timer(self.local_us(node), timer, ticket)
+            self._sample(node)
+        else:
+            self._asleep.setdefault(node, []).append((timer, ticket))
 
     def _sample(self, node: int) -> None:
+        """Sizes of the registries, after a step of the node."""
+        if self._gauge_us is None or not self.drivers[node].is_up:
+            return
         if self._gauge_nodes is not None and node not in self._gauge_nodes:
             return
-        assert self._gauge_us is not None
-        if node in self.cores and self.now_us >= self._gauge_due.get(node, 0):
+        if self.now_us >= self._gauge_due.get(node, 0):
             self._gauge_due[node] = self.now_us + self._gauge_us
-            for gauge, value in self.cores[node].gauges(self.local_us(node)).items():
+            for gauge, value in self.drivers[node].core.gauges(self.local_us(node)).items():
                 self.gauges.append((self.now_us, node, gauge, value))
 
     def _skew_us(self) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from beforehand.core.base import Needs
-from beforehand.errors import InputError
+from beforehand.core.needs import Link
 from beforehand.sim.streams import mix
 
 FOREVER_US = 1 << 62
@@ -30,22 +29,10 @@ class LinkModel:
     def is_noisy(self) -> bool:
         return bool(self.loss or self.duplication or self.jitter_us)
 
-    def refuse_unless(self, needs: Needs, skew_us: int) -> None:
-        """A world that does not give what a core needs is refused before it runs."""
-        problems = []
-        if needs.reliable_links and (self.loss or self.duplication):
-            problems.append("reliable links, but the model loses or duplicates frames")
-        if needs.fifo_links and self.jitter_us:
-            problems.append("FIFO links, but the model lets frames overtake each other")
-        if needs.clocks_within_us is not None and skew_us > needs.clocks_within_us:
-            problems.append(
-                f"clocks within {needs.clocks_within_us} us, but they differ by {skew_us}"
-            )
-        if problems:
-            raise InputError(
-                "the protocol needs " + "; it needs ".join(problems),
-                hint="give the layer a retry time, or choose a network that gives what is needed",
-            )
+    @property
+    def given(self) -> Link:
+        """What a core can count on."""
+        return Link(fifo=not self.jitter_us, reliable=not (self.loss or self.duplication))
 
 
 @dataclass

@@ -50,6 +50,7 @@ class Spec:
     eviction: Literal["oldest", "random"] = "oldest"
     transfer: Literal["random", "oldest", "newest"] = "random"
     frame_bytes_max: int = 16_384
+    frame_messages_max: int | None = None
     # the paper to the letter, where we do otherwise
     literal_deadlines: bool = False
     literal_barriers: bool = False
@@ -63,7 +64,14 @@ class Spec:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise InputError(f"`{name}` must be in [0, 1): {value}")
-        for name in ("lifetime_us", "period_us", "bytes_per_s", "retry_us", "capacity"):
+        for name in (
+            "lifetime_us",
+            "period_us",
+            "bytes_per_s",
+            "retry_us",
+            "capacity",
+            "frame_messages_max",
+        ):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise InputError(f"`{name}` must be positive: {value}")
@@ -81,7 +89,7 @@ class Spec:
         """In words, to stand beside every result."""
         speed = "endless" if self.bytes_per_s is None else f"{self.bytes_per_s / 1000:g} kB/s"
         frames = f"frames of at most {self.frame_bytes_max} B, one at a time"
-        if self.frame_bytes_max == 1:
+        if self.frame_messages_max == 1:
             frames = "one message per frame, one frame at a time"
         when = "at once" if not self.announce_us else f"every {self.announce_us / SECOND_US:g} s"
         return (
@@ -158,6 +166,7 @@ def _options(spec: Spec) -> Options:
         eviction=spec.eviction,
         transfer=spec.transfer,
         frame_bytes_max=spec.frame_bytes_max,
+        frame_messages_max=spec.frame_messages_max,
     )
 
 
