@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Epidemic, Options
 from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
 from beforehand.errors import RemoteError
 
@@ -142,12 +143,12 @@ def test_with_a_period_news_waits_for_the_next_tick_and_silence_sets_no_timer():
     assert net.frames == []
     first = net.give(0, "on_broadcast", b"a")
     second = net.give(0, "on_broadcast", b"b")
-    assert [name for name, _ in first.timers] == ["announce"]
+    assert [name for name, _ in first.timers] == [ANNOUNCE_TIMER]
     assert second.timers == []
     assert net.frames == []
     net.now_us = first.timers[0][1]
     assert 0 < net.now_us <= 1000
-    net.give(0, "on_timer", "announce")
+    net.give(0, "on_timer", ANNOUNCE_TIMER)
     net.settle()
     assert len(net.sent(Announce)) == 1
     assert len(net.sent(Data)) == 1
@@ -247,8 +248,8 @@ def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():
 
 
 def test_on_reliable_links_nothing_is_acknowledged_and_the_need_is_stated():
-    assert make(0).needs.reliable_links
-    assert not make(0, Options(retry_us=5)).needs.reliable_links
+    assert make(0).needs.links["contact"].reliable
+    assert not make(0, Options(retry_us=5)).needs.links["contact"].reliable
 
 
 @pytest.mark.parametrize("lost_kind", [Announce, Request, Data])
@@ -268,7 +269,7 @@ def test_what_is_lost_is_repeated(lost_kind):
         net.now_us += 1000
         for node in (0, 1):
             if net.cores[node]._retry_armed:
-                net.give(node, "on_timer", "retry")
+                net.give(node, "on_timer", RETRY_TIMER)
     assert lost == 2
     assert (1, (0, 1)) in net.delivered
     assert net.frames == []
@@ -290,7 +291,7 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
         net.now_us += 900
         source, target, frame = net.frames.pop(0)
         net.give(target, "on_message", source, frame)
-        net.give(1, "on_timer", "retry")
+        net.give(1, "on_timer", RETRY_TIMER)
         requests += sum(type(f[2]) is Request and bool(f[2].ids) for f in net.frames)
     assert requests == 0
     assert net.cores[1].counters.received == 10
@@ -299,9 +300,9 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
 def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
     alive = make(0, order=Barrier(0))
     first, second = (alive.order.on_broadcast(0, b"", Outbox(), None) for _ in range(2))
-    again = make(1, order=Barrier(1))
-    out = Outbox()
-    again.restore(0, {"message": {second.id: second}}, out)
+    again, store, out = make(1, order=Barrier(1), durable=True), Store(), Outbox()
+    store.save([("message", second.id, second)])
+    again.restore(0, store.load(again.tables), out)
     assert out.deliveries == []
     again.on_link(0, 0, True, out)
     out.clear()

@@ -32,7 +32,7 @@ def make_world(trace, workload, *, order=Unordered, options=None, lifetimes=None
     durable = bool(extra.get("crashes"))
 
     def make_core(node):
-        made = order(node, durable=durable) if lifetimes is None else order(node, lifetimes)
+        made = order(node) if lifetimes is None else order(node, lifetimes)
         return Epidemic(node, made, generator(1, "transfer", node), options, durable=durable)
 
     world = ContactWorld(trace, make_core, workload, seed=1, **extra)

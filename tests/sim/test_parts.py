@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.core.base import Message, Needs
+from beforehand.core.base import Message
+from beforehand.core.needs import Link, Needs, refuse_unmet
 from beforehand.errors import InputError
 from beforehand.mobility.trace import make_trace
 from beforehand.sim import log
@@ -76,16 +77,19 @@ def test_jitter_makes_frames_overtake_and_ends_with_the_noise():
 @pytest.mark.parametrize(
     ("model", "needs", "skew_us"),
     [
-        (LinkModel(loss=0.1), Needs(reliable_links=True), 0),
-        (LinkModel(duplication=0.1), Needs(reliable_links=True), 0),
-        (LinkModel(jitter_us=1), Needs(fifo_links=True), 0),
-        (LinkModel(), Needs(clocks_within_us=5), 6),
+        (LinkModel(loss=0.1), Needs({"contact": Link(reliable=True)}), 0),
+        (LinkModel(duplication=0.1), Needs({"contact": Link(reliable=True)}), 0),
+        (LinkModel(jitter_us=1), Needs({"contact": Link(fifo=True)}), 0),
+        (LinkModel(), Needs({}, clocks_within_us=5), 6),
     ],
 )
 def test_a_network_that_does_not_give_what_is_needed_is_refused(model, needs, skew_us):
+    given = Needs({"contact": model.given}, skew_us)
     with pytest.raises(InputError, match="needs"):
-        model.refuse_unless(needs, skew_us)
-    model.refuse_unless(Needs(), skew_us)
+        refuse_unmet(needs, given)
+    refuse_unmet(Needs({"contact": Link()}), given)
+    with pytest.raises(InputError, match="there are none"):
+        refuse_unmet(Needs({"detector": Link()}), given)
 
 
 def test_the_log_keeps_rows_in_order_across_pages(monkeypatch):

@@ -41,6 +41,9 @@ from beforehand.sim.workload import Broadcast
 _DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of what happens at one instant
 _LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 
+GAUGES = ("cache", "barrier", "delivered", "pending")
+"""What OPP shows over time (figures 6 and 11)."""
+
 Wake = tuple[Timer, int]
 MakeCore = Callable[[int], Speaker[Any]]
 
@@ -254,8 +257,9 @@ class ContactWorld:
             return
         if self.now_us >= self._gauge_due.get(node, 0):
             self._gauge_due[node] = self.now_us + self._gauge_us
-            for gauge, value in self.drivers[node].core.gauges(self.local_us(node)).items():
-                self.gauges.append((self.now_us, node, gauge, value))
+            gauges = self.drivers[node].core.gauges(self.local_us(node))
+            sampled = [(gauge, gauges[gauge]) for gauge in GAUGES if gauge in gauges]
+            self.gauges += [(self.now_us, node, *sample) for sample in sampled]
 
     def _skew_us(self) -> int:
         """How far apart any two clocks are, at either end of the trace."""
