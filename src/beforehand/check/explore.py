@@ -1,90 +1,180 @@
-"""Every interleaving of a small system: breadth first, each state once.
+"""Every interleaving of a small net: breadth first, each state once.
 
-A `System` says what can happen in a state. Its states are hashable values, so that two orders of
-events that lead to the same state are explored once. *Sometimes* conditions name what must have
-been seen at least once: a pass in which nothing ever waited proves nothing.
+A state is a whole net as bytes, so that two orders of events that lead to the same state are
+explored once. *Sometimes* conditions name what must have been seen at least once: a pass in which
+nothing ever waited proves nothing.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterable
+import io
+import pickle
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any
 
-State = TypeVar("State", bound=Hashable)
-
-
-class System(Protocol[State]):
-    """A small closed world."""
-
-    sometimes: tuple[str, ...]
-
-    def initial(self) -> State: ...
-
-    def moves(self, state: State) -> Iterable[Hashable]:
-        """All that can happen next. None: the run is over."""
-        ...
-
-    def step(self, state: State, move: Hashable) -> State: ...
-
-    def problem(self, state: State, is_final: bool) -> str | None:
-        """What is wrong in this state, if anything."""
-        ...
-
-    def sights(self, state: State) -> Iterable[str]:
-        """Which of the *sometimes* conditions this state shows."""
-        ...
+from beforehand.check.case import Case, Family
+from beforehand.check.heal import heal
+from beforehand.check.moves import all_moves
+from beforehand.check.net import Move, Net, make_net
+from beforehand.check.oracle import Oracle
+from beforehand.core.base import Core
 
 
 @dataclass
-class Exploration(Generic[State]):
+class Exploration:
     """What was found."""
 
     states: int = 0
     transitions: int = 0
-    finals: int = 0
+    quiet: int = 0
+    """States in which nothing is on its way: each was healed and judged."""
     seen: set[str] = field(default_factory=set)
     problem: str | None = None
-    path: list[Hashable] = field(default_factory=list)
+    path: list[Move] = field(default_factory=list)
     """The shortest sequence of moves that leads to the problem."""
     is_complete: bool = False
     """Was everything explored, or did the bound on states end it?"""
 
 
-def explore(system: System[State], states_max: int) -> Exploration[State]:
+def explore(
+    family: Family,
+    case: Case,
+    states_max: int,
+    make_core: Callable[[Case, int], Core[Any]] | None = None,
+) -> Exploration:
     """Walk through all reachable states, at most `states_max`; stop at the first problem."""
-    found: Exploration[State] = Exploration()
-    start = system.initial()
-    parents: dict[State, tuple[State, Hashable] | None] = {start: None}
+    found = Exploration()
+    ice = _Ice(family, case, make_core)
+    start = ice.freeze(make_net(family, case, make_core))
+    parents: dict[bytes, tuple[bytes, Move] | None] = {start: None}
     queue = deque([start])
     while queue:
         state = queue.popleft()
-        moves = list(system.moves(state))
+        net = ice.thaw(state)
         found.states += 1
-        found.finals += not moves
-        found.seen.update(system.sights(state))
-        found.problem = system.problem(state, not moves)
+        found.seen |= net.sights
+        found.problem = net.problem or _problem_at_rest(net, ice, state, found)
         if found.problem:
             found.path = _path(parents, state)
             return found
-        for move in moves:
+        for move in list(all_moves(net)):
+            after = ice.thaw(state)
+            if not after.do(move):
+                continue
             found.transitions += 1
-            after = system.step(state, move)
-            if after not in parents:
+            frozen = ice.freeze(after)
+            if frozen not in parents:
                 if len(parents) >= states_max:
                     return found
-                parents[after] = (state, move)
-                queue.append(after)
+                parents[frozen] = (state, move)
+                queue.append(frozen)
     found.is_complete = True
     return found
 
 
-def _path(parents: dict[State, tuple[State, Hashable] | None], state: State) -> list[Hashable]:
-    path: list[Hashable] = []
+def _problem_at_rest(net: Net, ice: _Ice, state: bytes, found: Exploration) -> str | None:
+    """In a state in which nothing is on its way, all must be well once the net is healed."""
+    if net.flights or net.news:
+        return None
+    found.quiet += 1
+    healed = ice.thaw(state)
+    heal(healed)
+    if not any(healed.says) and not healed.problem:
+        found.seen.add("complete")
+    return healed.problem
+
+
+def _path(parents: dict[bytes, tuple[bytes, Move] | None], state: bytes) -> list[Move]:
+    path: list[Move] = []
     link = parents[state]
     while link is not None:
         state, move = link
         path.append(move)
         link = parents[state]
     return path[::-1]
+
+
+class _Ice:
+    """Nets as bytes and back. What only tells one history from another is left out."""
+
+    def __init__(
+        self, family: Family, case: Case, make_core: Callable[[Case, int], Core[Any]] | None
+    ) -> None:
+        self._family, self._case, self._make_core = family, case, make_core
+
+    def freeze(self, net: Net) -> bytes:
+        nodes = []
+        for driver in net.drivers:
+            self._family.forget_counts(driver.core)
+            # With the pickler's memory: inside a core, one object may be in two registries.
+            core = pickle.dumps(driver.core) if driver.is_up else None
+            timers = sorted(driver._timers)
+            rows = driver._store._rows if driver._store is not None else {}
+            nodes.append((core, driver.fuse, driver.cut_off, timers, rows))
+        flights = sorted(
+            (key[:2], pickle.dumps(frame), sent_us, frame)
+            for key, (frame, sent_us) in net.flights.items()
+        )
+        oracle = net.oracle
+        state = (
+            nodes,
+            [(*pair, frame, sent_us) for pair, _, sent_us, frame in flights],
+            sorted((id, sorted(past)) for id, past in oracle.pasts.items()),
+            [
+                sorted((node, sorted(ids)) for node, ids in of.items() if ids)
+                for of in (oracle.delivered, oracle._known, oracle._overtaken)
+            ],
+            sorted((key, due_us) for key, (due_us, _) in net.timers.items()),
+            (sorted(net.contacts), sorted(net.suspected), net.news, net.offsets_us, net.now_us),
+            (net.says, sorted(net.left.items()), sorted(net.carried.items())),
+            (sorted(net.sights), sorted(net.held), net.problem),
+        )
+        return _pickled(state)
+
+    def thaw(self, state: bytes) -> Net:
+        nodes, flights, pasts, judged, timers, links, left, rest = pickle.loads(state)
+        net = make_net(self._family, self._case, self._make_core)
+        for driver, (core, fuse, cut_off, keys, rows) in zip(net.drivers, nodes, strict=True):
+            driver.is_up = core is not None
+            if core is not None:
+                driver.core = pickle.loads(core)
+            driver.fuse, driver.cut_off = fuse, cut_off
+            driver._timers = dict.fromkeys(keys, 0)
+            driver._ticket = 0
+            if driver._store is not None:
+                driver._store._rows = rows
+        net.flights.clear()
+        net.sent.clear()
+        for source, target, frame, sent_us in flights:
+            net.sent[source, target] += 1
+            net.flights[source, target, net.sent[source, target]] = (frame, sent_us)
+        net.oracle = _thaw_oracle(pasts, judged)
+        net.timers = {key: (due_us, 0) for key, due_us in timers}
+        contacts, suspected, net.news, net.offsets_us, net.now_us = links
+        net.contacts, net.suspected = set(contacts), set(suspected)
+        net.says, remaining, carried = left[0], left[1], left[2]
+        net.left, net.carried = Counter(dict(remaining)), Counter(dict(carried))
+        sights, held, net.problem = rest
+        net.sights, net.held = set(sights), set(held)
+        return net
+
+
+def _thaw_oracle(pasts: list[Any], judged: list[Any]) -> Oracle:
+    oracle = Oracle()
+    oracle.pasts = {id: frozenset(past) for id, past in pasts}
+    delivered, known, overtaken = judged
+    oracle.delivered = defaultdict(list, delivered)
+    oracle._known = defaultdict(set, {node: set(ids) for node, ids in known})
+    oracle._overtaken = defaultdict(set, {node: set(ids) for node, ids in overtaken})
+    return oracle
+
+
+def _pickled(state: object) -> bytes:
+    """Without the pickler's memory of objects, so that equal states give equal bytes."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer)
+    pickler.fast = True
+    pickler.dump(state)
+    return buffer.getvalue()

@@ -1,12 +1,14 @@
-"""The definition of causal order, written down as slowly and plainly as it can be.
+"""The definition of causal order, written down as plainly as it can be.
 
 If broadcast(m1) happened before broadcast(m2), no node delivers m1 after m2. A node may miss m1 for
 good, it may never deliver it late. Nothing is delivered twice, and nothing that was never
 broadcast. This file knows no protocol: it sees (node, event, message) rows in the order of the run.
+It is the only definition that the checkers use.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,8 @@ from typing import Any
 from beforehand.core.base import MessageId, NodeId
 
 Row = tuple[NodeId, str, MessageId]
-"""(node, "broadcast" or "deliver", message)."""
+"""(node, "broadcast", "deliver" or "learn", message). A node that learns of a message is not judged
+for it, but what it broadcasts from then on comes after it."""
 
 
 @dataclass(frozen=True)
@@ -39,52 +42,40 @@ class Violation:
 
 
 class Oracle:
-    """Fed row by row, it keeps every causal past as a plain set."""
+    """Fed row by row, it keeps every causal past as a plain set. A row costs what its past has."""
 
     def __init__(self) -> None:
         self.pasts: dict[MessageId, frozenset[MessageId]] = {}
         """Of every message: all broadcasts that happened before its own."""
-        self.delivered: dict[NodeId, list[MessageId]] = {}
+        self.delivered: defaultdict[NodeId, list[MessageId]] = defaultdict(list)
         self.violations: list[Violation] = []
-        self._spoken: dict[NodeId, list[MessageId]] = {}
+        self._known: defaultdict[NodeId, set[MessageId]] = defaultdict(set)
+        """Of every node: all broadcasts that happened before its next one."""
+        self._overtaken: defaultdict[NodeId, set[MessageId]] = defaultdict(set)
+        """The pasts of what it has delivered: none of these may come any more."""
         self._rows = 0
 
     def see(self, node: NodeId, event: str, message: MessageId) -> None:
         if event == "broadcast":
-            known = set(self._spoken.setdefault(node, []))
-            for earlier in self._spoken[node] + self.delivered.get(node, []):
-                known.add(earlier)
-                known |= self.pasts.get(earlier, frozenset())
-            self.pasts[message] = frozenset(known)
-            self._spoken[node].append(message)
+            self.pasts[message] = frozenset(self._known[node])
+            self._known[node].add(message)
         elif event == "deliver":
             self._judge(node, message)
-            self.delivered.setdefault(node, []).append(message)
+            self.delivered[node].append(message)
+            self._overtaken[node] |= self.pasts.get(message, frozenset())
+        if event in ("deliver", "learn"):
+            self._known[node] |= {message} | self.pasts.get(message, frozenset())
         self._rows += 1
 
     def _judge(self, node: NodeId, message: MessageId) -> None:
-        before = self.delivered.get(node, [])
+        before = self.delivered[node]
         if message not in self.pasts:
             self.violations.append(Violation("unknown", node, message, self._rows))
         elif message in before:
             self.violations.append(Violation("twice", node, message, self._rows))
-        else:
-            for earlier in before:
-                if message in self.pasts.get(earlier, frozenset()):
-                    late = Violation("late", node, message, self._rows, earlier)
-                    self.violations.append(late)
-                    break
-
-    def undelivered(
-        self, expected: Mapping[NodeId, Iterable[MessageId]]
-    ) -> list[tuple[NodeId, MessageId]]:
-        """For settings that promise it: what should have been delivered and was not."""
-        return [
-            (node, message)
-            for node, messages in expected.items()
-            for message in messages
-            if message not in set(self.delivered.get(node, []))
-        ]
+        elif message in self._overtaken[node]:
+            after = next(m for m in before if message in self.pasts.get(m, ()))
+            self.violations.append(Violation("late", node, message, self._rows, after))
 
 
 def judge(rows: Iterable[Row]) -> list[Violation]:

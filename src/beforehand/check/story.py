@@ -1,59 +1,79 @@
-"""The few events of a run that explain a failure, as lines that a person can follow."""
+"""A run of a net in words: who did what, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from beforehand.check.oracle import Row, Violation
-from beforehand.core.base import MessageId, NodeId
+from beforehand.check.case import Case, Family
+from beforehand.check.heal import heal
+from beforehand.check.net import Move, Net, make_net
+from beforehand.core.base import Core, MessageId
 
-
-def causal_chain(rows: Sequence[Row], cause: MessageId, effect: MessageId) -> list[int]:
-    """Row numbers that lead from the broadcast of `cause` to that of `effect`, hop by hop.
-
-    Each hop is a node that broadcast or delivered one message and then broadcast the next.
-    """
-    spoken = {message: at for at, (_, event, message) in enumerate(rows) if event == "broadcast"}
-    reached: dict[MessageId, tuple[MessageId, int] | None] = {cause: None}
-    knows: dict[NodeId, tuple[MessageId, int]] = {}  # node -> what links it to the cause, and where
-    for at, (node, event, message) in enumerate(rows):
-        if event == "broadcast" and node in knows and message not in reached:
-            reached[message] = knows[node]
-        if message in reached and node not in knows:
-            knows[node] = (message, at)
-        if event == "broadcast" and message == effect:
-            break
-    chain: list[int] = []
-    link: tuple[MessageId, int] | None = (effect, spoken[effect])
-    while link is not None:
-        message, at = link
-        chain += [at, spoken[message]]
-        link = reached.get(message)
-    return sorted(set(chain))
+WORDS: dict[str, str] = {
+    "speak": "node {0} broadcasts",
+    "lose": "a frame from {0} to {1} is lost",
+    "double": "a frame from {0} to {1} is doubled",
+    "timer": "at node {0} the timer `{1[0]}` fires",
+    "pass": "{0} us pass",
+    "set": "the clock of node {0} is set to {1} us ahead",
+    "up": "{0} and {1} come into contact",
+    "down": "the contact of {0} and {1} ends",
+    "tell": "node {0} hears of its link to {1}",
+    "suspect": "node {0} is about to suspect {1}",
+    "trust": "node {0} is about to trust {1} again",
+    "fuse": "the next step of node {0} is cut off after {1} effects",
+    "crash": "node {0} crashes",
+    "restart": "node {0} restarts",
+}
 
 
-def tell_violation(rows: Sequence[Row], violation: Violation) -> str:
-    """Why a delivery was wrong: the chain of broadcasts, then the two deliveries."""
-    chosen = {violation.row}
-    if violation.after is not None:
-        chosen.update(causal_chain(rows, violation.message, violation.after))
-        chosen.add(_find(rows, violation.node, "deliver", violation.after))
-    else:
-        chosen.update(at for at, row in enumerate(rows) if row[2] == violation.message)
-    return "\n".join([f"{violation}:", *(_line(rows, at) for at in sorted(chosen))])
+def tell(
+    family: Family,
+    case: Case,
+    moves: Sequence[Move],
+    make_core: Callable[[Case, int], Core[Any]] | None = None,
+) -> str:
+    """Play it again, a line for each move, and what is wrong at the end."""
+    net = make_net(family, case, make_core)
+    lines = [line for move in moves for line in _lines(net, move)]
+    if not net.problem:
+        before = _delivered(net)
+        heal(net)
+        lines.append(f"  the net heals{_news(before, _delivered(net))}")
+    return "\n".join([f"{net.problem}:", *lines])
 
 
-def tell_loss(rows: Sequence[Row], node: NodeId, message: MessageId) -> str:
-    """What became of a message that one node should have delivered."""
-    lines = [f"node {node} never delivered {message}:"]
-    lines += [_line(rows, at) for at, row in enumerate(rows) if row[2] == message]
-    return "\n".join(lines)
+def _lines(net: Net, move: Move) -> Iterator[str]:
+    if net.problem:
+        return
+    before, up = _delivered(net), [driver.is_up for driver in net.drivers]
+    words = _words(net, move)
+    if net.do(move):
+        fell = [node for node, driver in enumerate(net.drivers) if up[node] and not driver.is_up]
+        crash = f", and node {fell[0]} crashes" if fell and move[0] != "crash" else ""
+        yield f"  {words}{_news(before, _delivered(net))}{crash}"
 
 
-def _find(rows: Sequence[Row], node: NodeId, event: str, message: MessageId) -> int:
-    return next(at for at, row in enumerate(rows) if row == (node, event, message))
+def _words(net: Net, move: Move) -> str:
+    if move[0] != "arrive":
+        return WORDS[move[0]].format(*move[1:])
+    source, target, _ = move[1:]
+    frame = net.flights[move[1:]][0] if move[1:] in net.flights else None
+    ids = [message.id for message in getattr(frame, "messages", ())]
+    ids += getattr(frame, "ids", ())
+    what = type(frame).__name__ + (f" of {_listed(ids)}" if ids else "")
+    return f"node {target} receives {what} from {source}"
 
 
-def _line(rows: Sequence[Row], at: int) -> str:
-    node, event, message = rows[at]
-    return f"  {at:>6}  node {node} {event}s {message[0]}:{message[1]}"
+def _delivered(net: Net) -> dict[Any, list[MessageId]]:
+    return {node: list(ids) for node, ids in net.oracle.delivered.items()}
+
+
+def _news(before: dict[Any, list[MessageId]], after: dict[Any, list[MessageId]]) -> str:
+    news = [(node, ids[len(before.get(node, ())) :]) for node, ids in after.items()]
+    return "".join(f", {node} delivers {_listed(ids)}" for node, ids in news if ids)
+
+
+def _listed(ids: Iterable[MessageId]) -> str:
+    return ", ".join(f"{origin}:{seq}" for origin, seq in ids)

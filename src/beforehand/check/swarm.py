@@ -1,19 +1,17 @@
-"""Many seeds over all cores, whatever world their protocol lives in."""
+"""Many seeds over all families of cores."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
-from beforehand.check import fuzz_contacts, fuzz_vcube
-from beforehand.check.outcome import Outcome
-from beforehand.sim.protocols import PROTOCOLS
+from beforehand.check.families import FAMILIES
+from beforehand.check.fuzz import Outcome, run_seed
 
-VCUBE = "vcube"
-FUZZED = (*PROTOCOLS, VCUBE)
 BATCH_SEEDS = 25
 
 
@@ -22,9 +20,20 @@ class Tally:
     """What the runs of one protocol add up to."""
 
     runs: int = 0
+    moves: int = 0
     deliveries: int = 0
     waited: int = 0
     failures: int = 0
+    sights: Counter[str] = field(default_factory=Counter)
+    """In how many runs each kind of trouble was met."""
+
+    def count(self, outcome: Outcome) -> None:
+        self.runs += 1
+        self.moves += outcome.moves
+        self.deliveries += outcome.deliveries
+        self.waited += outcome.waited
+        self.failures += outcome.problem is not None
+        self.sights.update(outcome.sights)
 
 
 @dataclass
@@ -59,7 +68,8 @@ def run_swarm(
             outcomes, cpu_s = future.result()
             swarm.cpu_s += cpu_s
             for outcome in outcomes:
-                _count(swarm, outcome)
+                swarm.tallies[outcome.protocol].count(outcome)
+            swarm.failures += [outcome for outcome in outcomes if outcome.problem]
             if on_done is not None:
                 on_done(len(outcomes))
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
@@ -67,23 +77,7 @@ def run_swarm(
     return swarm
 
 
-def run_seed(seed: int, protocol: str) -> Outcome:
-    """Draw a world, run the protocol in it, judge."""
-    if protocol == VCUBE:
-        return fuzz_vcube.run_seed(seed)
-    return fuzz_contacts.run_seed(seed, protocol)
-
-
 def _run_batch(protocol: str, seeds: Sequence[int]) -> tuple[list[Outcome], float]:
     started = time.process_time()
-    return [run_seed(seed, protocol) for seed in seeds], time.process_time() - started
-
-
-def _count(swarm: Swarm, outcome: Outcome) -> None:
-    tally = swarm.tallies[outcome.protocol]
-    tally.runs += 1
-    tally.deliveries += outcome.deliveries
-    tally.waited += outcome.waited
-    if outcome.problems:
-        tally.failures += 1
-        swarm.failures.append(outcome)
+    outcomes = [run_seed(seed, FAMILIES[protocol]) for seed in seeds]
+    return outcomes, time.process_time() - started

@@ -1,0 +1,114 @@
+"""What a net is made of, and what the checkers need to know of a family of cores."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from beforehand.check.oracle import Violation
+from beforehand.core.base import Core, Counters, MessageId
+from beforehand.core.needs import LinkKind
+
+if TYPE_CHECKING:
+    from beforehand.check.net import Net
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a net is made of, and how much trouble there may be in it."""
+
+    nodes: int
+    says: tuple[int, ...]
+    """How many messages each node broadcasts."""
+    options: Any = None
+    """The family's own."""
+    lifetimes_us: tuple[int | None, ...] = (None,)
+    """What a broadcast may ask for."""
+    edges: tuple[tuple[int, int], ...] | None = None
+    """For contacts: who can meet whom; None: anybody."""
+    is_linked: bool = False
+    """All of these are in contact from the start."""
+    absent: tuple[int, ...] = ()
+    """Not there at the start; a restart brings them."""
+    skew_us: int = 0
+    """All clocks lie within this."""
+    ahead_us: tuple[int, ...] = ()
+    """How far each of them is ahead at the start."""
+    delay_us_max: int | None = None
+    """A frame that is not lost arrives before so much time has passed."""
+    inbox: bool = False
+    losses: int = 0
+    doubles: int = 0
+    flaps: int = 0
+    crashes: int = 0
+    suspicions: int = 0
+    settings: int = 0
+    """How often a clock may be set."""
+    is_unfair: bool = False
+    """Break what the core needs, to see it fail."""
+
+    @property
+    def is_calm(self) -> bool:
+        return not (self.losses or self.doubles or self.flaps or self.suspicions or self.is_mortal)
+
+    @property
+    def is_mortal(self) -> bool:
+        return bool(self.crashes or self.absent)
+
+
+class Family(ABC):
+    """All that the checkers need to know of a family of cores."""
+
+    name: str
+    kind: LinkKind
+    """How its nodes are linked."""
+    learns = False
+    """Whether a node that receives a message knows of it at once, delivered or not."""
+    sights: tuple[str, ...]
+    """What a swarm of seeds must have seen: one in which nothing waits proves nothing."""
+
+    @abstractmethod
+    def draw(self, rng: random.Random) -> Case:
+        """A case for the fuzzer, from small and calm to large and hostile."""
+
+    @abstractmethod
+    def make_core(self, case: Case, node: int) -> Core[Any]: ...
+
+    @abstractmethod
+    def problems(self, net: Net) -> Iterator[str]:
+        """What is wrong, now that the net is healed and quiet. Deliveries are judged already."""
+
+    def judges(self, violation: Violation) -> bool:
+        """Whether it promises that this does not happen."""
+        return True
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        """What is worth seeing at a node after one of its steps."""
+        return iter(())
+
+    def forget_counts(self, core: Any) -> None:
+        """Counts of the past would keep equal states apart."""
+        for name in Counters.__struct_fields__:
+            setattr(core.counters, name, 0)
+
+
+def never_delivered(net: Net, due: Collection[MessageId]) -> Iterator[str]:
+    """For families that promise it: what should have been delivered and was not. A delivery that a
+    crash cut off is lost, unless there is an inbox."""
+    for node, driver in enumerate(net.drivers):
+        excused = set() if net.case.inbox else {message.id for message in driver.cut_off}
+        missing = set(due) - set(net.oracle.delivered[node]) - excused
+        if missing:
+            yield f"node {node} never delivered {sorted(missing, key=str)}"
+
+
+def held_for_no_reason(net: Net) -> Iterator[str]:
+    """`explain` must be able to say what a message waits for."""
+    for node, driver in enumerate(net.drivers):
+        for id in net.oracle.pasts:
+            fate = driver.core.explain(id)
+            if fate.state == "waiting" and not fate.missing:
+                yield f"node {node} holds {id} for no reason"

@@ -1,0 +1,63 @@
+"""All that can happen next in a net, for whoever tries everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from beforehand.check.net import Flight, Move, Net
+
+FUSES = range(4)
+"""After how many effects of a step a node may crash: nothing, the saves, and two more."""
+
+
+def all_moves(net: Net) -> Iterator[Move]:
+    if net.problem:
+        return
+    for node in range(net.case.nodes):
+        if net.says[node] and net.drivers[node].is_up:
+            yield from (("speak", node, us) for us in net.case.lifetimes_us)
+    for flight in _distinct_flights(net):
+        yield ("arrive", *flight)
+        if net.left["losses"]:
+            yield ("lose", *flight)
+        if net.left["doubles"]:
+            yield ("double", *flight)
+    yield from _link_moves(net)
+    yield from _life_moves(net)
+    if not net.flights and not net.news:  # a timer is for silence: earlier it adds nothing
+        yield from (("timer", *key) for key in net.timers)
+
+
+def _distinct_flights(net: Net) -> list[Flight]:
+    """One of those between two nodes that are the same stands for all."""
+    found: list[Flight] = []
+    for flight, (frame, _) in net.flights.items():
+        if all(f[:2] != flight[:2] or net.flights[f][0] != frame for f in found):
+            found.append(flight)
+    return found
+
+
+def _link_moves(net: Net) -> Iterator[Move]:
+    yield from (("tell", *pair) for pair in dict.fromkeys(item[:2] for item in net.news))
+    pairs = list(combinations(range(net.case.nodes), 2))
+    if net.family.kind == "contact":
+        for pair in pairs if net.case.edges is None else net.case.edges:
+            if pair not in net.contacts:
+                yield ("up", *pair)
+            elif net.left["flaps"]:
+                yield ("down", *pair)
+    yield from (("trust", *pair) for pair in sorted(net.suspected))
+    if net.left["suspicions"]:
+        for a, b in pairs:
+            yield from (("suspect", a, b), ("suspect", b, a))
+
+
+def _life_moves(net: Net) -> Iterator[Move]:
+    for node, driver in enumerate(net.drivers):
+        if not driver.is_up:
+            yield ("restart", node)
+        elif net.left["crashes"] and driver.fuse is None:
+            leaving = sum(flight[0] == node for flight in net.flights)
+            yield from (("crash", node, left) for left in range(leaving + 1))
+            yield from (("fuse", node, effects) for effects in FUSES)
