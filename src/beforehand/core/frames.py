@@ -1,12 +1,17 @@
-"""What neighbours say to each other in the opportunistic layer, and how many bytes it takes."""
+"""What neighbours say to each other in the opportunistic layer, and how many bytes it takes.
+
+Sizes are those that simulations count with: an id is 12 bytes, whatever its origin is called. What
+`core.codec` makes of a frame may be smaller or larger; docs/wire.md says by how much.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from beforehand.core.base import Message, MessageId
+from beforehand.core.base import Count, Message, MessageId
+from beforehand.core.codec import in_order
 
 NONE: frozenset[MessageId] = frozenset()
 FRAME_BYTES = 8
@@ -16,7 +21,7 @@ ID_BYTES = 12
 class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
     """I hold these. `number` is what an acknowledgement names."""
 
-    number: int
+    number: Count
     ids: frozenset[MessageId]
 
     @property
@@ -27,7 +32,7 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
 class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
 
-    heard: int
+    heard: Count
     ids: frozenset[MessageId]
 
     @property
@@ -45,13 +50,37 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.gone) + sum(map(message_bytes, self.messages))
 
+    def flaw(self) -> str:
+        """What is wrong with it beyond types; empty if nothing is."""
+        if len({message.id for message in self.messages}) < len(self.messages):
+            return "a message comes twice"
+        for message in self.messages:
+            if len(set(message.past)) < len(message.past):
+                return f"message {message.id} names a cause twice"
+        return ""
+
 
 Frame = Announce | Request | Data
 
 
 def message_bytes(message: Message) -> int:
-    """What a message takes on the wire: its id, its barrier and its payload."""
-    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + 4
+    """What a message takes on the wire: its id, its barrier, its payload and its proof."""
+    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + len(message.proof) + 4
+
+
+def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
+    """Cut into sets, each for one frame of at most `bytes_max`, but of one id at least.
+
+    No ids, no sets: who has something to say without any sends that frame itself.
+    """
+    count = max(1, (bytes_max - FRAME_BYTES) // ID_BYTES)
+    if 0 < len(ids) <= count:
+        yield frozenset(ids)
+        return
+    # Sorted, so that a run does not depend on how strings happen to be hashed.
+    ordered = in_order(ids)
+    for start in range(0, len(ordered), count):
+        yield frozenset(ordered[start : start + count])
 
 
 def batches(messages: Sequence[Message], bytes_max: int) -> Iterator[tuple[Message, ...]]:
