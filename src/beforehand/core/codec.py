@@ -37,6 +37,7 @@ class Codec(Generic[FrameT]):
         bytes_max: the same for all nodes of a group, else one sends what another refuses.
         """
         self.family = family
+        self.frames = frames
         self.kinds: tuple[Any, ...] = get_args(frames) or (frames,)
         self.bytes_max = bytes_max
         assert all(kind.__struct_config__.tag is not None for kind in self.kinds), "tags are needed"

@@ -7,6 +7,8 @@ Sizes are those that simulations count with: an id is 12 bytes, whatever its ori
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 
@@ -16,13 +18,18 @@ from beforehand.core.codec import in_order
 NONE: frozenset[MessageId] = frozenset()
 FRAME_BYTES = 8
 ID_BYTES = 12
+IDS_MAX = 2048
+"""In one set of a frame. Ids can be made whose hashes all collide, and a set of n of those takes
+n² steps to build: 0.1 s for these, minutes for as many as a frame could hold."""
+
+Ids = Annotated[frozenset[MessageId], msgspec.Meta(max_length=IDS_MAX)]
 
 
 class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
     """I hold these. `number` is what an acknowledgement names."""
 
     number: Count
-    ids: frozenset[MessageId]
+    ids: Ids
 
     @property
     def size_bytes(self) -> int:
@@ -33,7 +40,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
 
     heard: Count
-    ids: frozenset[MessageId]
+    ids: Ids
 
     @property
     def size_bytes(self) -> int:
@@ -44,7 +51,7 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     """What was asked for, and what of it is here no more."""
 
     messages: tuple[Message, ...]
-    gone: frozenset[MessageId] = NONE
+    gone: Ids = NONE
 
     @property
     def size_bytes(self) -> int:
@@ -52,10 +59,10 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
 
     def flaw(self) -> str:
         """What is wrong with it beyond types; empty if nothing is."""
-        if len({message.id for message in self.messages}) < len(self.messages):
+        if _has_twins([message.id for message in self.messages]):
             return "a message comes twice"
         for message in self.messages:
-            if len(set(message.past)) < len(message.past):
+            if _has_twins(message.past):
                 return f"message {message.id} names a cause twice"
         return ""
 
@@ -69,11 +76,12 @@ def message_bytes(message: Message) -> int:
 
 
 def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
-    """Cut into sets, each for one frame of at most `bytes_max`, but of one id at least.
+    """Cut into sets, each for one frame of at most `bytes_max` and `IDS_MAX` ids, but of one at
+    least.
 
     No ids, no sets: who has something to say without any sends that frame itself.
     """
-    count = max(1, (bytes_max - FRAME_BYTES) // ID_BYTES)
+    count = min(max(1, (bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX)
     if 0 < len(ids) <= count:
         yield frozenset(ids)
         return
@@ -96,3 +104,8 @@ def batches(messages: Sequence[Message], bytes_max: int) -> Iterator[tuple[Messa
         room -= size
     if batch:
         yield tuple(batch)
+
+
+def _has_twins(ids: Sequence[MessageId]) -> bool:
+    # By order, not by hash: see IDS_MAX.
+    return len(ids) > 1 and any(one == other for one, other in pairwise(in_order(ids)))
