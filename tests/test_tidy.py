@@ -42,7 +42,7 @@ MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "comm
 MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
-STANDALONE: tuple[str, ...] = ("check.explore", "check.systems")
+STANDALONE: tuple[str, ...] = ("check.explore", "check.fuzz_codec", "check.systems")
 """Modules that only tests import, and are meant so."""
 
 MACHINE_PATH = re.compile(r"/(?:work|root|home|Users)/\w+")

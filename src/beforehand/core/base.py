@@ -24,7 +24,7 @@ input of the next incarnation. Who restarts without what it saved is a new node,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -33,8 +33,18 @@ if TYPE_CHECKING:
     from beforehand.core.outbox import Outbox
     from beforehand.core.tables import Rows, Table
 
-NodeId = int | str
-MessageId = tuple[NodeId, int]
+NAME_CHARS_MAX = 128
+PROOF_BYTES_MAX = 8192
+
+# The bounds of what a peer may send (`core.codec`); nothing checks them inside a node. The sum of
+# two such ints fits into 64 bits, and LONG_AGO and LONG_AHEAD lie outside.
+Int62 = Annotated[int, msgspec.Meta(gt=-(1 << 62), lt=1 << 62)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARS_MAX)]
+Proof = Annotated[bytes, msgspec.Meta(max_length=PROOF_BYTES_MAX)]
+
+NodeId = Int62 | Name
+MessageId = tuple[NodeId, Int62]
 """(origin, seq). `seq` grows strictly along one origin's messages, not necessarily by one."""
 
 EVERYBODY = None
@@ -58,7 +68,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     past: tuple[MessageId, ...]
     """What must be delivered before: a causal barrier, or a vector clock, or nothing."""
     payload: bytes
-    proof: bytes = b""
+    proof: Proof = b""
     """The origin's signature over all of the above, where a group asks for one."""
 
     @property

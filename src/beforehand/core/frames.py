@@ -1,23 +1,35 @@
-"""What neighbours say to each other in the opportunistic layer, and how many bytes it takes."""
+"""What neighbours say to each other in the opportunistic layer, and how many bytes it takes.
+
+Sizes are those that simulations count with: an id is 12 bytes, whatever its origin is called. What
+`core.codec` makes of a frame may be smaller or larger; docs/wire.md says by how much.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 
-from beforehand.core.base import Message, MessageId
+from beforehand.core.base import Count, Message, MessageId
+from beforehand.core.codec import in_order
 
 NONE: frozenset[MessageId] = frozenset()
 FRAME_BYTES = 8
 ID_BYTES = 12
+IDS_MAX = 2048
+"""In one set of a frame. Ids can be made whose hashes all collide, and a set of n of those takes
+n² steps to build: 0.1 s for these, minutes for as many as a frame could hold."""
+
+Ids = Annotated[frozenset[MessageId], msgspec.Meta(max_length=IDS_MAX)]
 
 
 class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
     """I hold these. `number` is what an acknowledgement names."""
 
-    number: int
-    ids: frozenset[MessageId]
+    number: Count
+    ids: Ids
 
     @property
     def size_bytes(self) -> int:
@@ -27,8 +39,8 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
 class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
 
-    heard: int
-    ids: frozenset[MessageId]
+    heard: Count
+    ids: Ids
 
     @property
     def size_bytes(self) -> int:
@@ -39,19 +51,44 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     """What was asked for, and what of it is here no more."""
 
     messages: tuple[Message, ...]
-    gone: frozenset[MessageId] = NONE
+    gone: Ids = NONE
 
     @property
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.gone) + sum(map(message_bytes, self.messages))
+
+    def flaw(self) -> str:
+        """What is wrong with it beyond types; empty if nothing is."""
+        if _has_twins([message.id for message in self.messages]):
+            return "a message comes twice"
+        for message in self.messages:
+            if _has_twins(message.past):
+                return f"message {message.id} names a cause twice"
+        return ""
 
 
 Frame = Announce | Request | Data
 
 
 def message_bytes(message: Message) -> int:
-    """What a message takes on the wire: its id, its barrier and its payload."""
-    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + 4
+    """What a message takes on the wire: its id, its barrier, its payload and its proof."""
+    return ID_BYTES * (1 + len(message.past)) + len(message.payload) + len(message.proof) + 4
+
+
+def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
+    """Cut into sets, each for one frame of at most `bytes_max` and `IDS_MAX` ids, but of one at
+    least.
+
+    No ids, no sets: who has something to say without any sends that frame itself.
+    """
+    count = min(max(1, (bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX)
+    if 0 < len(ids) <= count:
+        yield frozenset(ids)
+        return
+    # Sorted, so that a run does not depend on how strings happen to be hashed.
+    ordered = in_order(ids)
+    for start in range(0, len(ordered), count):
+        yield frozenset(ordered[start : start + count])
 
 
 def split_ids(ids: frozenset[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
@@ -82,3 +119,8 @@ def batches(
         room -= size
     if batch:
         yield tuple(batch)
+
+
+def _has_twins(ids: Sequence[MessageId]) -> bool:
+    # By order, not by hash: see IDS_MAX.
+    return len(ids) > 1 and any(one == other for one, other in pairwise(in_order(ids)))

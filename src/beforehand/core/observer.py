@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, Needs, NodeId
+from beforehand.core.base import Count, Counters, Fate, Message, MessageId, Needs, NodeId
 from beforehand.core.outbox import Outbox
 from beforehand.core.timestamp import Guarantees, Stamp, is_possible, order_key
 from beforehand.errors import LocalError, RemoteError
@@ -75,11 +75,11 @@ def wait_ticks(c: int, dial: Dial, guarantees: Guarantees) -> int:
     return -(-dial.wait_percent * (c + guarantees.delta + guarantees.epsilon) // 100)
 
 
-class Stamped(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Stamped(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="stamped"):
     """The copy of a message that the observer gets."""
 
     message: Message
-    process: int
+    process: Count
     """The sender's number among the processes: it breaks ties between timestamps."""
     stamp: Stamp
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 
-from beforehand.core.base import Message
+from beforehand.core.base import Count, Message
 from beforehand.core.outbox import Outbox
 
 HEADER_BYTES = 20
 ENTRY_BYTES = 4
 MTU_BYTES = 1500
 
-Entry = tuple[int, int]
+Seq = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+Entry = tuple[Count, Seq]
 """(origin, seq): up to here the origin's messages are in the past. Also the id of a message."""
 
 
@@ -35,14 +37,14 @@ class CubeMessage(Message, frozen=True, array_like=True, gc=False):
             raise ValueError(f"causes out of order: {self.past}")
 
 
-class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet"):
     """Messages for one child. The last of them is the one whose arrival made the packet leave.
 
     That order keeps an aggregate together: the next node holds back the first messages until it
     reads the last, and then sends all of them on at once.
     """
 
-    height: int
+    height: Count
     """The receiver answers for its clusters 1..height."""
     messages: tuple[CubeMessage, ...]
 
@@ -81,5 +83,5 @@ def pack(messages: list[CubeMessage], mtu_bytes: int) -> list[list[CubeMessage]]
 
 
 def message_bytes(message: CubeMessage) -> int:
-    """Payload and clock entries, the origin's own included (section 5.2)."""
-    return len(message.payload) + ENTRY_BYTES * (1 + len(message.past))
+    """Payload, proof and clock entries, the origin's own included (section 5.2)."""
+    return len(message.payload) + len(message.proof) + ENTRY_BYTES * (1 + len(message.past))

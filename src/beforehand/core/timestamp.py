@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from beforehand.core.base import Int62
 from beforehand.errors import LocalError, RemoteError
 
 
@@ -69,9 +70,9 @@ class Guarantees(msgspec.Struct, frozen=True):
 class Stamp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The timestamp of one event."""
 
-    r: int
-    c: int
-    kn: tuple[int, ...]
+    r: Int62
+    c: Int62
+    kn: tuple[Int62, ...]
     """kn[i]: events known at clock value r + c - i."""
 
     @property

@@ -1,0 +1,61 @@
+"""Proof that a message is its origin's: a signature over id, past and payload.
+
+It travels with the message and is the same at every hop, so whoever forwards a message can change
+nothing in it. How signatures are made and checked is not known here: a group hands in two pure
+functions, and the keys stay with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from beforehand.core.base import PROOF_BYTES_MAX, Message, NodeId
+from beforehand.errors import LocalError
+
+Sign = Callable[[bytes], bytes]
+"""The signature of this node over the bytes."""
+CheckSignature = Callable[[NodeId, bytes, bytes], bool]
+"""(origin, bytes, signature): is it the origin's? For any signature, however long, an answer and
+never an exception; False for an origin that is not known."""
+
+SIGNED_PREFIX = b"beforehand message 1\n"
+"""What is signed here is signed for nothing else; the number is that of this layout."""
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+_encode = msgspec.msgpack.encode
+
+
+def signed_bytes(group: str, message: Message) -> bytes:
+    """What the origin signs: no two messages, nor two groups, have it in common."""
+    return SIGNED_PREFIX + _encode((group, message.id, message.past, message.payload))
+
+
+class Proofs:
+    """How the members of one group prove and check who said what."""
+
+    def __init__(self, group: str, sign: Sign, check: CheckSignature) -> None:
+        """group: its name is signed too, so that nothing said in one group counts in another."""
+        self.group = group
+        self._sign = sign
+        self._check = check
+
+    def prove(self, message: MessageT) -> MessageT:
+        """The message with the proof that it is ours; everything else stays."""
+        proof = self._sign(signed_bytes(self.group, message))
+        if not 0 < len(proof) <= PROOF_BYTES_MAX:
+            raise LocalError(
+                f"a signature of {len(proof)} bytes",
+                where=f"group {self.group}, message {message.id}",
+                hint=f"a signature has 1 to {PROOF_BYTES_MAX} bytes",
+            )
+        return msgspec.structs.replace(message, proof=proof)
+
+    def is_proven(self, message: Message) -> bool:
+        """Did its origin say just this, in this group?"""
+        if not message.proof:
+            return False
+        return self._check(message.origin, signed_bytes(self.group, message), message.proof)

@@ -1,0 +1,16 @@
+"""The codec of each family. A family gets a new frame by getting it into its union."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from beforehand.core.codec import Codec
+from beforehand.core.frames import Frame
+from beforehand.core.observer import Stamped
+from beforehand.core.packets import Packet
+
+OPPORTUNISTIC: Codec[Frame] = Codec("opportunistic", Frame)
+VCUBE: Codec[Packet] = Codec("vcube", Packet)
+OBSERVER: Codec[Stamped] = Codec("observer", Stamped)
+
+CODECS: tuple[Codec[Any], ...] = (OPPORTUNISTIC, VCUBE, OBSERVER)
