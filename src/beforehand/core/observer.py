@@ -10,12 +10,12 @@ Check Before Delivery must not deliver m1 while the queue holds a smaller m2, an
 the delivery time of m2: that is the queue in order of timestamp alone, whose head goes when due.
 So both look at the head and never search the queue. At w = 100 % the two orders coincide.
 
-*The observer's time* is the highest value that its clock has shown. All that the proof asks of it is
-that no clock is more than ε away, and where the clocks keep within ε/2 of a time that never falls,
-so do the highest values that they have shown. So a clock that is set back by ε or less stops the
-observer's time until it is there again, and nothing that was decided is decided anew. A larger fall
-breaks the guarantees: the observer's time then follows the clock, and what it noted of the time
-before is mended like any other corruption.
+*The observer's time* is the highest value that it has seen on its clock. No clock is ever more than
+ε behind what any clock has shown (`Guarantees`), so the highest values too differ by no more than
+ε, and that is all that the proof asks of an observer's clock. While a clock that was set back comes
+up again, the observer's time stands still, and nothing that was decided is decided anew. A fall by
+more than ε breaks the guarantees: the observer's time then follows the clock, and what it noted of
+the time before is mended like any other corruption.
 """
 
 from __future__ import annotations
