@@ -315,8 +315,23 @@ def test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided(fall):
 def test_a_clock_set_back_by_more_than_epsilon_is_followed():
     eye = Eye().see(30, stamped(1, 1, r=30))
     eye.run(30, 40)
-    eye.see(40 - 5, stamped(2, 1, r=35))
+    eye.see(40 - 5, stamped(2, 1, r=35, kn=(5, 0, 0, 0, 0)))  # taken as sent on receipt
     assert eye.run(35, 60) == [(1, 1, 40), (2, 1, 45)]
+
+
+@pytest.mark.parametrize("fall", [5, 6, 10, 13, 14, 15, 28, 29, 60, 10**6])
+def test_what_was_held_before_any_fall_of_the_clock_is_out_in_time(fall):
+    eye = Eye()
+    for seq, now in enumerate(range(10**6, 10**6 + 20)):
+        eye.run(now, now)
+        eye.see(now, stamped(1, seq, r=now))
+    fallen = 10**6 + 19 - fall
+    eye.run(fallen, fallen + 3 * SYSTEM.horizon)
+    assert sorted(seq for _, seq, _ in eye.diary) == list(range(20))
+    eye.diary.clear()
+    now = fallen + 3 * SYSTEM.horizon
+    eye.see(now, stamped(2, 2, r=now)).see(now + 1, stamped(3, 1, r=now - 1))
+    assert eye.run(now + 1, now + 20) == [(3, 1, now + 9), (2, 2, now + 10)]
 
 
 def test_a_copy_of_what_was_delivered_is_known_after_a_clock_far_ahead_was_set_right():

@@ -19,10 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Message, MessageId, NodeId, Timer
+from beforehand.core.base import Message, NodeId, Timer
 from beforehand.core.driver import Driver
 from beforehand.core.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
-from beforehand.core.outbox import LossKind
 from beforehand.core.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 from beforehand.errors import InputError, InputErrors
 from beforehand.kernels import drift as kernel
@@ -189,13 +188,11 @@ class _Eye:
         self._alarm: tuple[int, Timer, int] | None = None
 
     def watch(self, now: int, frame: Stamped | None) -> None:
-        """A message, or the next tick of its clock."""
         self._now = now
         if frame is not None:
             self._driver.on_message(now, frame.process, frame)
         elif self._alarm is not None and self._alarm[0] <= now:
-            _, timer, ticket = self._alarm
-            self._driver.on_timer(now, timer, ticket)
+            self._driver.on_timer(now, *self._alarm[1:])
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
         self.diary += [(int.from_bytes(m.payload, "big"), self._now) for m in messages]
@@ -203,13 +200,9 @@ class _Eye:
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         self._alarm = (due_us, timer, ticket)  # an observer has one timer
 
-    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, Stamped]]) -> None: ...
+    def _ignore(self, *_: Any, **__: Any) -> None: ...
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None: ...
-
-    def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
-
-    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+    send = spoke = received = lost = _ignore
 
 
 class _SlowWorld:
