@@ -219,7 +219,7 @@ class CrashingRun(LegalRun):
         eye.now, before = now, len(eye.diary)
         for is_again in (False, True):
             if not is_again and self.crashes.random() < 0.3:
-                eye.driver.fuse = self.crashes.choice((0, 9))  # nothing, or all of the step
+                eye.driver.fuse = self.crashes.choice((0, 10**6))  # nothing of the step, or all
             if frame is not None:
                 eye.driver.on_message(now, frame.process, frame)
                 self.repeated += is_again
