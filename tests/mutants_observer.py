@@ -15,6 +15,7 @@ CLAIMS = "src/beforehand/sim/observer_claims.py"
 STAMPS = "tests/core/test_timestamp.py"
 WORLD = "tests/core/test_observer_world.py"
 EYE = "tests/core/test_observer.py"
+RESTORE = "tests/core/test_observer_restore.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
@@ -76,8 +77,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a message with a clock far ahead is waited for",
         OBSERVER,
-        "if is_possible(stamp, now, guarantees):",
-        "if stamp:",
+        "is_believed = is_possible(stamp, now, guarantees)",
+        "is_believed = True",
         f"{EYE}::test_a_message_with_a_clock_far_ahead_does_not_hold_up_the_others",
     ),
     (
@@ -100,6 +101,118 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "if frame.message.id in self._pending or frame.message.id in self._delivered:",
         "if frame.message.id in self._pending:",
         f"{EYE}::test_a_duplicate_is_counted_and_not_delivered_again",
+    ),
+    (
+        "c = ε does not fit: it takes a bit more where ε is a power of two",
+        TIMESTAMP,
+        "self._c_bits = guarantees.epsilon.bit_length()",
+        "self._c_bits = (guarantees.epsilon - 1).bit_length()",
+        f"{STAMPS}::test_c_equal_to_epsilon_is_believed_and_survives_its_encoding",
+    ),
+    (
+        "c = ε is not believed, as the paper has c < ε",
+        TIMESTAMP,
+        "0 <= stamp.c <= guarantees.epsilon",
+        "0 <= stamp.c < guarantees.epsilon",
+        f"{STAMPS}::test_c_equal_to_epsilon_is_believed_and_survives_its_encoding",
+    ),
+    (
+        "an observer forgets a copy a tick early",
+        OBSERVER,
+        "if when < before]",
+        "if when <= before]",
+        f"{EYE}::test_the_last_copy_that_can_come_is_still_known",
+    ),
+    (
+        "an observer follows a clock that is set back within ε",
+        OBSERVER,
+        "if not tick <= self._now <= tick + self.guarantees.epsilon:",
+        "if tick != self._now:",
+        f"{WORLD}::test_clocks_set_back_within_epsilon_change_neither_order_nor_completeness",
+    ),
+    (
+        "an observer follows a clock that is set back by all of ε",
+        OBSERVER,
+        "if not tick <= self._now <= tick + self.guarantees.epsilon:",
+        "if not tick <= self._now < tick + self.guarantees.epsilon:",
+        f"{EYE}::test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided",
+    ),
+    (
+        "an observer waits for a clock that was set back by far",
+        OBSERVER,
+        "if not tick <= self._now <= tick + self.guarantees.epsilon:",
+        "if tick > self._now:",
+        f"{EYE}::test_a_clock_set_back_by_more_than_epsilon_is_followed",
+    ),
+    (
+        "what was delivered at a time that lies ahead is forgotten, not kept as of now",
+        OBSERVER,
+        "if when < before]",
+        "if not before <= when <= self._now]",
+        f"{EYE}::test_a_copy_of_what_was_delivered_is_known_after_a_clock_far_ahead_was_set_right",
+    ),
+    (
+        "ids without a message in the queue are kept for ever",
+        OBSERVER,
+        "        self._pending = {e.message.id: e.received for e in self._queue}\n",
+        "",
+        f"{EYE}::test_a_message_that_it_thinks_it_holds_but_does_not_is_accepted_again",
+    ),
+    (
+        "an idle observer never wakes to forget",
+        OBSERVER,
+        "elif self._delivered:",
+        "elif False:",
+        f"{EYE}::test_an_idle_observer_wakes_to_forget_what_it_delivered",
+    ),
+    (
+        "a restored observer has forgotten its front",
+        OBSERVER,
+        "self._front = next(iter(rows.get(FRONT.name, {}).values()), ())",
+        "self._front = ()",
+        f"{RESTORE}::test_what_goes_behind_a_larger_timestamp_is_counted_across_a_restart",
+    ),
+    (
+        "a restored observer goes by its clock, which was set back",
+        OBSERVER,
+        "self._now = max([*self._pending.values(), *self._delivered.values()], default=LONG_AGO)",
+        "self._now = LONG_AGO",
+        f"{RESTORE}::test_a_restart_with_a_clock_set_back_within_epsilon_starves_nothing",
+    ),
+    (
+        "what was delivered is not saved",
+        OBSERVER,
+        "            out.saves.append((DELIVERED.name, message, self._now))\n",
+        "            pass\n",
+        f"{RESTORE}::test_a_copy_of_what_was_delivered_before_a_restart_is_a_duplicate",
+    ),
+    (
+        "what is held is not saved",
+        OBSERVER,
+        "            out.saves.append((HELD.name, frame.message.id, held))\n",
+        "            pass\n",
+        f"{RESTORE}::test_restarts_change_neither_the_order_nor_completeness",
+    ),
+    (
+        "what was delivered stays among what is held",
+        OBSERVER,
+        "            out.saves.append((HELD.name, entry.message.id, None))\n",
+        "            pass\n",
+        f"{RESTORE}::test_restarts_change_neither_the_order_nor_completeness",
+    ),
+    (
+        "rows of what was delivered are never deleted",
+        OBSERVER,
+        "            out.saves += [(DELIVERED.name, id, None) for id in old]\n",
+        "            pass\n",
+        f"{RESTORE}::test_rows_are_as_many_as_messages_are_alive",
+    ),
+    (
+        "a restored queue is in order of id, not of arrival",
+        OBSERVER,
+        "key=lambda held: held.ticket)",
+        "key=lambda held: held.frame.message.seq)",
+        f"{RESTORE}::test_equal_timestamps_go_in_order_of_arrival_across_a_restart",
     ),
     (
         "the kernel lets an arrival go before what was due at that tick",

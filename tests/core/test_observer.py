@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from beforehand.core.base import Fate, Message, Needs
+from beforehand.core.base import Core, Fate, Message
+from beforehand.core.needs import Link, Needs
 from beforehand.core.observer import (
+    FAULTS_KEPT,
     PERFECT,
     TIMER,
     Dial,
@@ -222,26 +224,143 @@ def test_explain_says_where_a_message_is():
     assert out.timers == [(TIMER, 30_000)]
     assert eye.explain((1, 1)) == Fate("waiting", since_us=20_000)
     assert eye.explain((1, 2)) == Fate("unknown")
-    assert eye.gauges(20_000) == {"pending": 1, "remembered": 0}
     eye.on_timer(30_000, TIMER, out)
     assert eye.explain((1, 1)) == Fate("delivered")
-    assert eye.needs == Needs(clocks_within_us=4000)
 
 
-def test_an_observer_does_not_remember_for_ever():
+def test_it_is_a_core_that_needs_a_feed_and_synchronised_clocks():
+    core: Core[Stamped] = Observer("eye", SYSTEM, tick_us=1000)
+    assert core.needs == Needs({"feed": Link()}, clocks_within_us=4000)
+    assert not hasattr(core, "on_link")
+    assert not hasattr(core, "on_broadcast")
+
+
+def test_a_timer_that_it_never_set_is_nothing_to_it():
+    eye = Eye().see(20, stamped(1, 1, r=20))
+    before = contents(eye.core)
+    out: Outbox[Any] = Outbox()
+    for timer in (("retry", None), ("deliver", 3)):
+        eye.core.on_timer(100, timer, out)
+    assert (contents(eye.core), out) == (before, Outbox())
+
+
+def test_every_registry_holds_what_the_last_messages_need_and_no_more():
+    """A message every 5 ticks, half of them impossible."""
     eye = Eye()
-    for now in range(0, 1000, 5):
+    for now in range(0, 10_000, 5):
         eye.run(now, now + 4)
-        eye.see(now + 4, stamped(1, now, r=now + 4))
-    assert eye.core.gauges(1000)["remembered"] <= 2 * SYSTEM.horizon // 5 + 1
+        eye.see(now + 4, stamped(1, now, r=now + 4, c=now % 2 * 9))
+        gauges = eye.core.gauges(now)
+        assert gauges["queue"] == gauges["pending"] <= SYSTEM.horizon // 5 + 1
+        assert gauges["remembered"] <= 2 * SYSTEM.horizon // 5 + 1
+    assert eye.core.gauges(10_000)["faults"] == 1000 <= FAULTS_KEPT
+    for now in range(10_000, 10_100):
+        eye.see(now, stamped(2, now, r=now, c=9))
+    assert eye.core.gauges(10_100)["faults"] == FAULTS_KEPT
 
 
-def test_misuse_is_refused():
-    with pytest.raises(LocalError, match="sends nothing"):
-        Eye().core.on_broadcast(0, b"", Outbox())
-    for dial, asked in ((cbd(100, 2), 2), (PERFECT, 5)):
-        with pytest.raises(RemoteError, match=f"1 kn elements, the dial asks for {asked}"):
-            Eye(dial).see(0, stamped(1, 1, r=0, kn=(1,)))
+def test_an_idle_observer_wakes_to_forget_what_it_delivered():
+    eye = Eye()
+    out: Outbox[Any] = Outbox()
+    eye.core.on_message(20, 1, stamped(1, 1, r=20), out)
+    while out.timers:
+        timer, due = out.timers[-1]
+        out.clear()
+        eye.core.on_timer(due, timer, out)
+    assert eye.core.gauges(due) == {"queue": 0, "pending": 0, "remembered": 0, "faults": 0}
+    assert due <= 30 + 2 * SYSTEM.horizon
+
+
+def test_the_last_copy_that_can_come_is_still_known():
+    """Received by a clock ε behind, and as its counts cannot be true, delivered at once. A copy
+    takes δ, and comes when that clock is ε ahead: at δ + 2ε, which is also the next audit."""
+    frame = stamped(1, 1, r=20, kn=(5, 0, 0, 0, 0))
+    eye = Eye(dapw(0)).see(20 - SYSTEM.epsilon, frame)
+    eye.see(20 + SYSTEM.delta + SYSTEM.epsilon, frame)
+    assert eye.diary == [(1, 1, 16)]
+    assert eye.core.counters.duplicate == 1
+
+
+def test_a_message_that_it_thinks_it_holds_but_does_not_is_accepted_again():
+    eye = Eye().see(20, stamped(1, 1, r=20))
+    eye.core._queue.clear()
+    eye.run(21, 20 + SYSTEM.horizon)
+    eye.see(40, stamped(1, 1, r=40))
+    assert eye.run(40, 60) == [(1, 1, 50)]
+
+
+# ---- its own clock is set back ------------------------------------------------------------------
+
+
+def test_a_clock_set_back_by_one_tick_gave_wrong_order_and_starved_what_was_held():
+    cause, effect = stamped(2, 1, r=18, kn=(1, 0, 0, 0, 0)), stamped(1, 1, r=19, c=1)
+    eye = Eye().see(20, effect).see(19, cause)
+    assert eye.run(19, 40) == [(2, 1, 28), (1, 1, 30)]
+    assert not eye.core.faults
+
+
+@pytest.mark.parametrize("fall", range(1, SYSTEM.epsilon + 1))
+def test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided(fall):
+    eye = Eye().see(20, stamped(1, 1, r=20))
+    eye.run(20, 30)
+    eye.see(30 - fall, stamped(1, 1, r=20))
+    assert eye.core.explain((1, 1)) == Fate("delivered")
+    # At 30 what is due by 30 goes on receipt, whatever the clock shows since.
+    eye.see(30 - fall, stamped(2, 1, r=20))
+    assert eye.run(30 - fall, 40) == [(1, 1, 30), (2, 1, 30 - fall)]
+    assert eye.core.counters.duplicate == 1
+    assert not eye.core.faults
+
+
+def test_a_clock_set_back_by_more_than_epsilon_is_followed():
+    eye = Eye().see(30, stamped(1, 1, r=30))
+    eye.run(30, 40)
+    eye.see(40 - 5, stamped(2, 1, r=35, kn=(5, 0, 0, 0, 0)))  # taken as sent on receipt
+    assert eye.run(35, 60) == [(1, 1, 40), (2, 1, 45)]
+
+
+@pytest.mark.parametrize("fall", [5, 6, 10, 13, 14, 15, 28, 29, 60, 10**6])
+def test_what_was_held_before_any_fall_of_the_clock_is_out_in_time(fall):
+    eye = Eye()
+    for seq, now in enumerate(range(10**6, 10**6 + 20)):
+        eye.run(now, now)
+        eye.see(now, stamped(1, seq, r=now))
+    fallen = 10**6 + 19 - fall
+    eye.run(fallen, fallen + 3 * SYSTEM.horizon)
+    assert sorted(seq for _, seq, _ in eye.diary) == list(range(20))
+    eye.diary.clear()
+    now = fallen + 3 * SYSTEM.horizon
+    eye.see(now, stamped(2, 2, r=now)).see(now + 1, stamped(3, 1, r=now - 1))
+    assert eye.run(now + 1, now + 20) == [(3, 1, now + 9), (2, 2, now + 10)]
+
+
+def test_a_copy_of_what_was_delivered_is_known_after_a_clock_far_ahead_was_set_right():
+    eye = Eye().see(10**6, stamped(1, 1, r=10**6))
+    eye.run(10**6, 10**6 + 10)
+    eye.see(20, stamped(1, 1, r=10**6))
+    eye.see(20 + SYSTEM.horizon, stamped(1, 1, r=10**6))
+    assert eye.core.counters.duplicate == 2
+    eye.run(20, 20 + 3 * SYSTEM.horizon)
+    assert eye.core.gauges(0)["remembered"] == 0
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def contents(eye: Observer) -> str:
+    return repr(vars(eye))
+
+
+@pytest.mark.parametrize(("dial", "asked"), [(cbd(100, 2), 2), (PERFECT, 5)], ids=str)
+def test_a_stamp_that_is_too_short_is_refused_and_changes_nothing(dial, asked):
+    eye = Eye(dial).see(0, stamped(1, 1, r=0))
+    before, out = contents(eye.core), Outbox[Any]()
+    with pytest.raises(RemoteError, match=f"1 kn elements, the dial asks for {asked}"):
+        eye.core.on_message(100, 1, stamped(1, 2, r=100, kn=(1,)), out)
+    assert (contents(eye.core), out) == (before, Outbox())
+
+
+def test_a_dial_that_does_not_exist_is_refused():
     for dial in ({"wait_percent": 101}, {"wait_percent": -1}, {"elements": -1}):
         with pytest.raises(LocalError):
             Dial(**dial)

@@ -1,13 +1,15 @@
 """Timestamps and observers in runs that go to the limits of the guarantees, and beyond them.
 
 A run picks its moves at random and takes every one that the guarantees allow: clocks ε apart,
-messages that take no time at all or all of δ, K events at one tick. The truth is kept beside it:
-for every event the set of the events that happened before, as the bits of an int.
+messages that take no time at all or all of δ, K events at one tick, and on request clocks that are
+set back by as much as ε. The truth is kept beside it: for every event the set of the events that
+happened before, as the bits of an int.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -93,7 +95,13 @@ class Copy(NamedTuple):
 
 class LegalRun:
     def __init__(
-        self, guarantees: Guarantees, seed: int, dial: Dial = PERFECT, *, ticks_min: int = 0
+        self,
+        guarantees: Guarantees,
+        seed: int,
+        dial: Dial = PERFECT,
+        *,
+        ticks_min: int = 0,
+        falls: bool = False,
     ) -> None:
         self.guarantees, self.rng, self.ticks_min = guarantees, random.Random(seed), ticks_min
         n = guarantees.processes
@@ -102,7 +110,10 @@ class LegalRun:
         self.patience = self.rng.random()  # how likely the observer's copy waits till the last
         self.clocks = [LogicalClock(p, guarantees) for p in range(n)]
         self.past = [0] * n
-        self.here = [1] * n
+        self.here = Counter((p, 0) for p in range(n))  # events of a process at a clock value
+        self.highest = 0  # what any clock has shown
+        self.falls = falls
+        self.fallen: list[tuple[int, int]] = []  # which clock, by how much
         self.events: list[Event] = []
         self.receipts: list[tuple[Stamp, int]] = []
         self.under_way: list[Copy] = []
@@ -114,6 +125,8 @@ class LegalRun:
     def play(self, moves: int) -> None:
         for _ in range(moves):
             self.rng.choices((self.tick, self.send, self.take), (5, 2, 4))[0]()
+            if self.falls and self.rng.random() < 0.1:
+                self.fall()
 
     def finish(self) -> None:
         """Hand over what the observer should still get, then let all clocks go on."""
@@ -134,12 +147,23 @@ class LegalRun:
         if self.now[p] < min(self.now) + self.guarantees.epsilon:
             self.move_clock(p)
 
+    def fall(self) -> None:
+        """Set a clock back, to no more than ε behind what any clock has shown."""
+        p = self.rng.randrange(len(self.now))
+        lowest = max(0, self.highest - self.guarantees.epsilon)
+        if lowest < self.now[p]:
+            value = self.rng.choice((lowest, self.rng.randrange(lowest, self.now[p])))
+            self.fallen.append((p, self.now[p] - value))
+            self.now[p] = value
+            if p == len(self.clocks) and self.rng.random() < 0.5:
+                self.watch(None)
+
     def move_clock(self, p: int) -> None:
         self.now[p] += 1
+        self.highest = max(self.highest, self.now[p])
         if p == len(self.clocks):
             self.watch(None)
             return
-        self.here[p] = 0
         # G2: what takes δ is there the moment the sender's clock shows it.
         for copy in [copy for copy in self.under_way if copy.process == p]:
             if self.age(copy) == self.guarantees.delta:
@@ -147,14 +171,14 @@ class LegalRun:
 
     def send(self) -> None:
         p = self.rng.randrange(len(self.clocks))
-        if self.here[p] < self.guarantees.events_per_tick:
+        if self.has_room(p):
             stamp = self.clocks[p].send(self.now[p])
             number = self.record(p, stamp, self.past[p])
             targets = [q for q in range(len(self.now)) if q != p and self.rng.random() < 0.8]
             self.under_way += [Copy(number, p, q, self.now[p], stamp) for q in targets]
 
     def take(self) -> None:
-        ready = [c for c in self.under_way if self.age(c) >= self.ticks_min]
+        ready = [c for c in self.under_way if self.is_old_enough(c)]
         if ready:
             copy = self.rng.choice(ready)
             if copy.target == len(self.clocks):
@@ -167,8 +191,11 @@ class LegalRun:
     def age(self, copy: Copy) -> int:
         return self.now[copy.process] - copy.sent
 
+    def is_old_enough(self, copy: Copy) -> bool:
+        return not self.ticks_min or self.age(copy) >= self.ticks_min
+
     def has_room(self, p: int) -> bool:
-        return self.here[p] < self.guarantees.events_per_tick
+        return self.here[p, self.now[p]] < self.guarantees.events_per_tick
 
     def hand_over(self, copy: Copy) -> None:
         """Receive, or lose the message where the receiver cannot take it: both are allowed."""
@@ -178,7 +205,7 @@ class LegalRun:
             self.received.append(copy.event)
             message = Message((copy.process, copy.event), (), b"")
             self.watch(Stamped(message, copy.process, copy.stamp))
-        elif self.has_room(copy.target) and self.age(copy) >= self.ticks_min:
+        elif self.has_room(copy.target) and self.is_old_enough(copy):
             self.receipts.append((copy.stamp, now))
             stamp = self.clocks[copy.target].receive(now, copy.stamp)
             past = self.events[copy.event].past | 1 << copy.event
@@ -188,7 +215,7 @@ class LegalRun:
         number = len(self.events)
         self.events.append(Event(p, stamp, past))
         self.past[p] = past | 1 << number
-        self.here[p] += 1
+        self.here[p, self.now[p]] += 1
         return number
 
     def watch(self, frame: Stamped | None) -> None:
@@ -224,7 +251,7 @@ class LegalRun:
             for copy in self.under_way
         ]
         eye, now = self.observer, self.now[-1]
-        eye._front, eye._audit_at = (junk(now),), junk(now)
+        eye._front, eye._audit_at, eye._now = (junk(now),), junk(now), junk(now)
         eye._queue = [
             entry._replace(order=tuple(map(junk, entry.order)), due=junk(now), received=junk(now))
             for entry in eye._queue
@@ -260,13 +287,6 @@ def test_c_is_below_epsilon_where_every_message_takes_a_tick(guarantees, seed):
     assert all(event.stamp.c < guarantees.epsilon for event in world.events)
 
 
-@given(guarantees=SYSTEMS, seed=SEEDS)
-def test_a_stamp_survives_its_encoding_wherever_it_is_received(guarantees, seed):
-    codec = StampCodec(guarantees)
-    for stamp, now in run(guarantees, seed).receipts:
-        assert codec.decode(codec.encode(stamp), now) == stamp
-
-
 @given(guarantees=SYSTEMS, seed=SEEDS, elements=st.integers(0, 3))
 def test_a_cut_stamp_is_the_start_of_the_full_one(guarantees, seed, elements):
     elements = min(elements, guarantees.elements_full)
@@ -290,9 +310,13 @@ def test_stamps_are_those_of_the_printed_program(guarantees, seed):
         assert Stamp(e.stamp.r, e.stamp.c, e.stamp.kn[: guarantees.epsilon]) == f.stamp
 
 
-@given(guarantees=SYSTEMS, seed=SEEDS)
-def test_perfect_delivery_is_causal_complete_and_in_time(guarantees, seed):
-    world = run(guarantees, seed)
+@given(guarantees=SYSTEMS, seed=SEEDS, falls=st.booleans())
+def test_perfect_delivery_is_causal_complete_and_in_time(guarantees, seed, falls):
+    check_perfect(run(guarantees, seed, falls=falls))
+
+
+def check_perfect(world: LegalRun) -> None:
+    guarantees = world.guarantees
     world.finish()
     place = {number: i for i, number in enumerate(world.delivered)}
     assert sorted(world.delivered) == sorted(world.received)
@@ -306,9 +330,28 @@ def test_perfect_delivery_is_causal_complete_and_in_time(guarantees, seed):
     assert not world.observer.faults
 
 
-@given(guarantees=SYSTEMS, seed=SEEDS, dial=DIALS)
-def test_no_dial_loses_or_repeats_a_message(guarantees, seed, dial):
-    world = run(guarantees, seed, dial=dial)
+@given(guarantees=SYSTEMS, seed=SEEDS)
+def test_clocks_set_back_within_epsilon_change_neither_order_nor_completeness(guarantees, seed):
+    """Neither those of the processes nor the observer's: nothing is late, ahead or starved."""
+    world = run(guarantees, seed, moves=200, falls=True)
+    check_perfect(world)
+    assert [(c.resets, c.refused, c.saturated) for c in world.clocks] == [(0, 0, 0)] * len(
+        world.clocks
+    )
+    for e, f in world.pairs():
+        assert less(e.stamp, e.process, f.stamp, f.process)
+
+
+@given(guarantees=SYSTEMS, seed=SEEDS, falls=st.booleans())
+def test_a_stamp_survives_its_encoding_wherever_it_is_received(guarantees, seed, falls):
+    codec = StampCodec(guarantees)
+    for stamp, now in run(guarantees, seed, falls=falls).receipts:
+        assert codec.decode(codec.encode(stamp), now) == stamp
+
+
+@given(guarantees=SYSTEMS, seed=SEEDS, dial=DIALS, falls=st.booleans())
+def test_no_dial_loses_or_repeats_a_message(guarantees, seed, dial, falls):
+    world = run(guarantees, seed, dial=dial, falls=falls)
     world.finish()
     assert sorted(world.delivered) == sorted(world.received)
     assert world.observer.counters.delivered == len(world.received)
@@ -379,3 +422,17 @@ def test_the_runs_reach_every_limit():
     ]
     assert max(waits) >= guarantees.delta + 3 * guarantees.epsilon - 1
     assert any(pair for world in worlds for pair in world.pairs(after=10))
+
+
+def test_the_runs_set_clocks_back_as_far_as_they_may():
+    guarantees = Guarantees(processes=3, epsilon=2, delta=2, events_per_tick=2)
+    worlds = [run(guarantees, seed, moves=200, falls=True) for seed in range(30)]
+    fallen = {fall for world in worlds for fall in world.fallen}
+    assert fallen == {(p, by) for p in range(4) for by in (1, 2)}
+    held_back = [
+        world
+        for world in worlds
+        if any(now < stamp.high for stamp, now in world.receipts)
+        and max(event.stamp.c for event in world.events) == guarantees.epsilon
+    ]
+    assert held_back

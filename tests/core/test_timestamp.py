@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,19 @@ def test_a_message_that_takes_no_time_makes_c_equal_to_epsilon():
     assert f.c == THREE.epsilon
     assert e.kn[: THREE.epsilon] == f.kn[: THREE.epsilon]
     assert less(e, 1, f, 0)
+
+
+@pytest.mark.parametrize("epsilon", range(1, 9))
+def test_c_equal_to_epsilon_is_believed_and_survives_its_encoding(epsilon):
+    """At a power of two, ε takes one bit more than ε - 1."""
+    guarantees = Guarantees(processes=2, epsilon=epsilon, delta=5, events_per_tick=3)
+    fast, slow = LogicalClock(0, guarantees), LogicalClock(1, guarantees)
+    stamp = slow.receive(0, fast.send(epsilon))
+    assert stamp.c == epsilon
+    codec = StampCodec(guarantees)
+    assert codec.decode(codec.encode(stamp), 0) == stamp
+    assert fast.receive(epsilon, stamp).kn[0] == stamp.kn[0] + 1
+    assert fast.refused == 0
 
 
 def test_a_chain_through_all_processes_at_one_clock_value_counts_to_n():
@@ -133,6 +148,14 @@ def test_a_value_from_the_future_is_reset_not_waited_for():
     clock.local(10**6)
     assert clock.send(10) == Stamp(10, 0, (1, 0, 0, 0))
     assert clock.resets == 1
+
+
+def test_a_clock_set_back_within_epsilon_keeps_what_it_knows():
+    clock = LogicalClock(0, THREE)
+    stamps = [clock.send(now) for now in (10, 7, 9, 10, 11)]
+    assert [(stamp.r, stamp.c) for stamp in stamps] == [(10, 0), (7, 3), (9, 1), (10, 0), (11, 0)]
+    assert all(less(e, 0, f, 0) for e, f in pairwise(stamps))
+    assert clock.resets == 0
 
 
 def test_more_events_than_promised_are_counted_and_stay_in_the_domain():

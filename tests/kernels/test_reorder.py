@@ -50,6 +50,11 @@ def slice_of(stamps: Stamps, start: int, end: int) -> Stamps:
     return Stamps(*(column[start:end] for column in stamps))
 
 
+def frame_of(i: int, stamps: Stamps) -> Stamped:
+    stamp = Stamp(int(stamps.r[i]), int(stamps.c[i]), tuple(stamps.kn[i].tolist()))
+    return Stamped(Message((0, i), (), b""), int(stamps.process[i]), stamp)
+
+
 def watch(dial: Dial, arrival: np.ndarray, stamps: Stamps) -> tuple[list[Any], Observer]:
     """The same arrivals through the core, tick by tick: (label, tick) of each delivery."""
     eye = Observer("eye", SYSTEM, dial)
@@ -61,9 +66,7 @@ def watch(dial: Dial, arrival: np.ndarray, stamps: Stamps) -> tuple[list[Any], O
         eye.on_timer(now, TIMER, out)
         while waiting and arrival[waiting[0]] == now:
             i = waiting.pop(0)
-            stamp = Stamp(int(stamps.r[i]), int(stamps.c[i]), tuple(stamps.kn[i].tolist()))
-            frame = Stamped(Message((0, i), (), b""), int(stamps.process[i]), stamp)
-            eye.on_message(now, 0, frame, out)
+            eye.on_message(now, 0, frame_of(i, stamps), out)
         diary += [(message.seq, now) for message in out.deliveries]
     return diary, eye
 
@@ -83,6 +86,29 @@ def test_the_kernel_delivers_what_the_core_delivers(dial, arrivals):
     assert doubts.is_late.sum() == disorder.late
     assert doubts.is_ahead.sum() == disorder.ahead
     assert doubts.is_impossible.sum() == disorder.impossible
+
+
+@given(
+    dial=DIALS,
+    arrivals=ARRIVALS,
+    falls=st.lists(st.integers(0, SYSTEM.epsilon), min_size=25, max_size=25),
+)
+def test_a_clock_set_back_is_to_the_core_what_its_highest_value_is_to_the_kernel(
+    dial, arrivals, falls
+):
+    arrival, stamps = columns(arrivals)
+    rule = rule_of(dial, SYSTEM)
+    label = np.arange(len(arrival))
+    _, delivered, _ = reorder(empty_queue(rule), arrival, label, stamps, rule, 10**6)
+    eye = Observer("eye", SYSTEM, dial)
+    out: Outbox[Any] = Outbox()
+    for i, now in enumerate(arrival.tolist()):
+        eye.on_timer(now, TIMER, out)
+        eye.on_message(now - falls[i], 0, frame_of(i, stamps), out)
+    last = int(arrival[-1]) if len(arrival) else 0
+    for now in range(last, last + 2 * SYSTEM.horizon):
+        eye.on_timer(now, TIMER, out)
+    assert [message.seq for message in out.deliveries] == delivered.label.tolist()
 
 
 @given(dial=DIALS, arrivals=ARRIVALS, cuts=st.lists(st.integers(0, 25), max_size=4))

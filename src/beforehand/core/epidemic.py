@@ -25,8 +25,10 @@ from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Tim
 from beforehand.core.cache import Cache, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
+from beforehand.core.neighbour import Neighbour
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order
 from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import RemoteError
 
@@ -56,21 +58,6 @@ class Options(msgspec.Struct, frozen=True):
     """A data frame takes no more messages than this; None: as many as fit."""
 
 
-class Neighbour(msgspec.Struct):
-    """What is known of a neighbour during one contact."""
-
-    theirs: set[MessageId]
-    """It has these: it announced or sent them, or was sent them."""
-    asked: set[MessageId]
-    """Asked of it, not come yet."""
-    unheard: dict[int, frozenset[MessageId]]
-    """Announcements that it has not acknowledged, by number. Empty on reliable links."""
-    greeted: bool = False
-    """Was it told all that is here?"""
-    progress_us: int = 0
-    """When it last sent data, or was asked for some."""
-
-
 class Epidemic:
     """One node of the opportunistic network."""
 
@@ -82,13 +69,18 @@ class Epidemic:
         options: Options | None = None,
         *,
         durable: bool = False,
+        proofs: Proofs | None = None,
     ) -> None:
+        """durable: save what must survive a crash. proofs: own messages are proven, and others that
+        are not are refused."""
         self.node = node
         self.order = order
         self.counters: Counters = order.counters
         self._options = options or Options()
         self._rng = rng
         self._durable = order.durable = durable
+        self._proofs = proofs
+        order.prove = None if proofs is None else proofs.prove
         self._cache = Cache(self._options.capacity, self._options.eviction, rng)
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
@@ -250,6 +242,10 @@ class Epidemic:
                 self._links[asked_of].asked.discard(id)
         fresh = [message for message in frame.messages if message.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
+        if self._proofs is not None:
+            proven = [message for message in fresh if self._proofs.is_proven(message)]
+            self.counters.refused += len(fresh) - len(proven)
+            fresh = proven
         welcome = self.order.screen(now_us, fresh)
         if welcome:
             self.counters.received += len(welcome)

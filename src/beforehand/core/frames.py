@@ -91,18 +91,6 @@ def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[
         yield frozenset(ordered[start : start + count])
 
 
-def split_ids(ids: frozenset[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
-    """Cut into frames of at most `bytes_max`, of one id at least. No ids, no frame."""
-    count = max(1, (bytes_max - FRAME_BYTES) // ID_BYTES)
-    if len(ids) <= count:
-        if ids:
-            yield ids
-        return
-    ordered = sorted(ids, key=lambda id: (type(id[0]) is str, id))  # numbers before names
-    for at in range(0, len(ordered), count):
-        yield frozenset(ordered[at : at + count])
-
-
 def batches(
     messages: Sequence[Message], bytes_max: int, messages_max: int | None = None
 ) -> Iterator[tuple[Message, ...]]:

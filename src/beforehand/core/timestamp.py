@@ -26,13 +26,16 @@ class Guarantees(msgspec.Struct, frozen=True):
 
     processes: int
     epsilon: int
-    """ε in ticks: any two clocks, the observer's included, differ by no more than this."""
+    """ε in ticks: no clock, the observer's included, is ever more than this behind what any clock
+    has shown so far. So two clocks differ by no more than this, and a clock that is set back falls
+    by no more. It holds where every clock keeps within ε/2 of a time that never falls."""
     delta: int
     """δ in ticks: a message that is not lost is there the moment the sender's clock becomes r + δ.
     Where it may come at any time while that clock shows r + δ, give δ + 1: an observer whose clock
     is ε ahead would else deliver an effect at r + δ + ε, just before the cause comes in."""
     events_per_tick: int = 1
-    """K: no process has more events than this at one value of its clock."""
+    """K: no process has more events than this at one value of its clock. A clock that was set back
+    shows a value again: both times count."""
 
     def __post_init__(self) -> None:
         if self.processes < 1 or self.epsilon < 0 or self.delta < 1 or self.events_per_tick < 1:
@@ -96,10 +99,11 @@ def less(e: Stamp, j: int, f: Stamp, k: int) -> bool:
 
 def is_possible(stamp: Stamp, now: int, guarantees: Guarantees) -> bool:
     """Whether the guarantees allow this stamp on a message received at `now`."""
+    counts_max = guarantees.kn_max
     return (
         0 <= stamp.c <= guarantees.epsilon
         and stamp.high <= now + guarantees.epsilon
-        and all(0 <= count <= guarantees.kn_max for count in stamp.kn)
+        and all(0 <= count <= counts_max for count in stamp.kn)
     )
 
 
@@ -110,6 +114,9 @@ class LogicalClock:
     domain at once, and in causal order for events at clock values above t + δ + 3ε, where t is the
     highest clock at that moment. For knowledge that is wrong but possible reaches t + ε in a
     process, t + δ + 2ε through messages under way, and is compared down to ε below the top.
+
+    A clock that is set back by ε or less changes nothing of this: the highest clock value stays
+    known, and c says how far it lies ahead.
     """
 
     def __init__(

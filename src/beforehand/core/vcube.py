@@ -24,8 +24,8 @@ from operator import attrgetter
 import msgspec
 
 from beforehand.core.base import Counters, Fate, MessageId, NodeId
-from beforehand.core.needs import Link, Needs
 from beforehand.core.cube import NO_NODE, dimension, first_live, heights_by_distance
+from beforehand.core.needs import Link, Needs
 from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import MTU_BYTES, CubeMessage, CubeOutbox, Entry, Packet, pack
 from beforehand.errors import LocalError, RemoteError

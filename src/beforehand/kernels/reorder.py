@@ -94,7 +94,8 @@ def reorder(
 ) -> tuple[Queue, Delivered, Doubts]:
     """Put one batch through the queue, then run the observer's clock on to `until`.
 
-    arrival: the observer's clock at each arrival; never falls, from batch to batch neither.
+    arrival: the observer's time at each arrival, which never falls, from batch to batch neither:
+        where a clock was set back, the highest value that it has shown (see `core.observer`).
     label: what the caller calls each message, given back in `Delivered`.
     until: the last tick whose deliveries are made; None for that of the last arrival.
     """

@@ -19,18 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Message
-from beforehand.core.observer import (
-    TIMER,
-    Dial,
-    Observer,
-    Stamped,
-    cbd,
-    dapw,
-    dpc1,
-    dpc2,
-)
-from beforehand.core.outbox import Outbox
+from beforehand.core.base import Message, NodeId, Timer
+from beforehand.core.driver import Driver
+from beforehand.core.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
 from beforehand.core.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 from beforehand.errors import InputError, InputErrors
 from beforehand.kernels import drift as kernel
@@ -184,7 +175,34 @@ def run_slowly(spec: Drift, dials: Sequence[Dial]) -> tuple[Run, list[list[tuple
         world.lost_copies,
         world.events_per_tick,
     )
-    return run, world.deliveries
+    return run, [eye.diary for eye in world.eyes]
+
+
+class _Eye:
+    """An observer, its alarm clock and its diary."""
+
+    def __init__(self, node: int, guarantees: Guarantees, dial: Dial) -> None:
+        self.diary: list[tuple[int, int]] = []
+        self._driver = Driver(lambda: Observer(node, guarantees, dial), self)
+        self._now = 0
+        self._alarm: tuple[int, Timer, int] | None = None
+
+    def watch(self, now: int, frame: Stamped | None) -> None:
+        self._now = now
+        if frame is not None:
+            self._driver.on_message(now, frame.process, frame)
+        elif self._alarm is not None and self._alarm[0] <= now:
+            self._driver.on_timer(now, *self._alarm[1:])
+
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self.diary += [(int.from_bytes(m.payload, "big"), self._now) for m in messages]
+
+    def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        self._alarm = (due_us, timer, ticket)  # an observer has one timer
+
+    def _ignore(self, *_: Any, **__: Any) -> None: ...
+
+    send = spoke = received = lost = _ignore
 
 
 class _SlowWorld:
@@ -196,11 +214,10 @@ class _SlowWorld:
         self.clocks = [LogicalClock(p, guarantees) for p in range(n)]
         self.past = [[0] * n for _ in range(n)]
         self.here = [1] * n
-        self.observers = [Observer(n, guarantees, dial) for dial in dials]
+        self.eyes = [_Eye(n, guarantees, dial) for dial in dials]
         self.under_way: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         self.messages: list[tuple[Message, Stamp, list[int]]] = []
         self.arrival: dict[int, int] = {}
-        self.deliveries: list[list[tuple[int, int]]] = [[] for _ in dials]
         self.lost_copies = self.events_per_tick = 0
 
     def run(self) -> None:
@@ -260,14 +277,8 @@ class _SlowWorld:
 
     def _watch(self, frame: Stamped | None) -> None:
         """Give all observers a message, or the next tick of their clock."""
-        now = self.now[-1]
-        for observer, deliveries in zip(self.observers, self.deliveries, strict=True):
-            out: Outbox[Any] = Outbox()
-            if frame is None:
-                observer.on_timer(now, TIMER, out)
-            else:
-                observer.on_message(now, frame.process, frame, out)
-            deliveries += [(int.from_bytes(m.payload, "big"), now) for m in out.deliveries]
+        for eye in self.eyes:
+            eye.watch(self.now[-1], frame)
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
