@@ -44,6 +44,8 @@ class Case:
     doubles: int = 0
     flaps: int = 0
     crashes: int = 0
+    mortal: tuple[int, ...] | None = None
+    """Who may crash; None: anybody."""
     suspicions: int = 0
     settings: int = 0
     """How often a clock may be set."""

@@ -141,8 +141,8 @@ class _Ice:
             if core is not None:
                 driver.core = pickle.loads(core)
             driver.fuse, driver.cut_off = fuse, cut_off
-            driver._timers = dict.fromkeys(keys, 0)
-            driver._ticket = 0
+            driver._timers = dict.fromkeys(keys, 1)
+            driver._ticket = 1
             if driver._store is not None:
                 driver._store._rows = rows
         net.flights.clear()
@@ -151,7 +151,7 @@ class _Ice:
             net.sent[source, target] += 1
             net.flights[source, target, net.sent[source, target]] = (frame, sent_us)
         net.oracle = _thaw_oracle(pasts, judged)
-        net.timers = {key: (due_us, 0) for key, due_us in timers}
+        net.timers = {key: (due_us, 1) for key, due_us in timers}
         contacts, suspected, net.news, net.offsets_us, net.now_us = links
         net.contacts, net.suspected = set(contacts), set(suspected)
         net.says, remaining, carried = left[0], left[1], left[2]

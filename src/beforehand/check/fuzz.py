@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from beforehand.check.story import tell
 from beforehand.core.base import Core
 from beforehand.sim.streams import generator
 
-LENGTHS = (20, 60, 120, 240)
+LENGTHS = (15, 40, 80, 160)
 PASSES_US = (1_000, 100_000, 1_000_000, 5_000_000, 30_000_000)
 WEIGHTS = {
     "arrive": 40,
@@ -30,11 +30,13 @@ WEIGHTS = {
     "crash": 2,
     "fuse": 3,
     "restart": 5,
-    "set": 3,
+    "set": 5,
     "suspect": 2,
     "trust": 3,
 }
+BURST = 6
 MakeCore = Callable[[Case, int], Core[Any]]
+Draw = Callable[[Net, random.Random], Iterator[Move]]
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,9 @@ def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[
     kinds, weights = _kinds(net)
     moves: list[Move] = []
     for kind in rng.choices(kinds, weights, k=rng.choice(LENGTHS)):
-        move = _DRAWS[kind](net, rng)
-        if move is not None and net.do(move):
-            moves.append(move)
+        for move in _DRAWS[kind](net, rng):
+            if net.do(move):
+                moves.append(move)
             if net.problem:
                 return net, moves
     heal(net)
@@ -125,58 +127,74 @@ def _node(net: Net, rng: random.Random) -> int:
     return rng.randrange(net.case.nodes)
 
 
-def _flight(kind: str) -> Callable[[Net, random.Random], Move | None]:
-    def draw(net: Net, rng: random.Random) -> Move | None:
-        return (kind, *rng.choice(list(net.flights))) if net.flights else None
+def _arrive(net: Net, rng: random.Random) -> Iterator[Move]:
+    """Any frame; or the next few as they were sent, so that conversations come to something."""
+    if net.flights and rng.random() < 0.7:
+        yield ("arrive", *rng.choice(list(net.flights)))
+        return
+    for _ in range(BURST):
+        if net.flights:
+            yield ("arrive", *next(iter(net.flights)))
+
+
+def _flight(kind: str) -> Draw:
+    def draw(net: Net, rng: random.Random) -> Iterator[Move]:
+        if net.flights:
+            yield (kind, *rng.choice(list(net.flights)))
 
     return draw
 
 
-def _timer(net: Net, rng: random.Random) -> Move | None:
-    return ("timer", *rng.choice(list(net.timers))) if net.timers else None
+def _timer(net: Net, rng: random.Random) -> Iterator[Move]:
+    if net.timers:
+        yield ("timer", *rng.choice(list(net.timers)))
 
 
-def _tell(net: Net, rng: random.Random) -> Move | None:
-    return ("tell", *rng.choice(net.news)[:2]) if net.news else None
+def _tell(net: Net, rng: random.Random) -> Iterator[Move]:
+    if net.news:
+        yield ("tell", *rng.choice(net.news)[:2])
 
 
-def _set(net: Net, rng: random.Random) -> Move:
-    """To an extreme as often as not: that is where agreements break."""
+def _set(net: Net, rng: random.Random) -> Iterator[Move]:
+    """To an extreme, and of a node that is down, more often than not: there agreements break."""
     skew_us = net.case.skew_us
-    return ("set", _node(net, rng), rng.choice((0, skew_us, rng.randint(0, skew_us))))
+    down = [node for node, driver in enumerate(net.drivers) if not driver.is_up]
+    node = rng.choice(down) if down and rng.random() < 0.7 else _node(net, rng)
+    yield ("set", node, rng.choice((0, skew_us, rng.randint(0, skew_us))))
 
 
-def _pass(net: Net, rng: random.Random) -> Move:
+def _pass(net: Net, rng: random.Random) -> Iterator[Move]:
     """Where messages live only so long, often just to the end of one of them."""
+    us = rng.choice(PASSES_US)
     if net.case.lifetimes_us != (None,) and net.oracle.pasts and rng.random() < 0.5:
         left_us = rng.choice(list(net.oracle.pasts))[1] - net.now_us
         if left_us > 0:
-            return ("pass", max(1, left_us - rng.choice((0, net.case.skew_us))))
-    return ("pass", rng.choice(PASSES_US))
+            us = max(1, left_us - rng.choice((0, 1, 2)) * net.case.skew_us // 2)
+    yield ("pass", us)
 
 
-def _speak(net: Net, rng: random.Random) -> Move:
-    return ("speak", _node(net, rng), rng.choice(net.case.lifetimes_us))
+def _one(kind: str, draw: Callable[[Net, random.Random], tuple[Any, ...]]) -> Draw:
+    return lambda net, rng: iter([(kind, *draw(net, rng))])
 
 
-def _ordered_pair(kind: str) -> Callable[[Net, random.Random], Move | None]:
-    return lambda net, rng: (kind, *rng.sample(range(net.case.nodes), 2))
+def _two(net: Net, rng: random.Random) -> tuple[int, ...]:
+    return tuple(rng.sample(range(net.case.nodes), 2))
 
 
-_DRAWS: dict[str, Callable[[Net, random.Random], Move | None]] = {
-    "arrive": _flight("arrive"),
+_DRAWS: dict[str, Draw] = {
+    "arrive": _arrive,
     "lose": _flight("lose"),
     "double": _flight("double"),
-    "speak": _speak,
-    "up": lambda net, rng: ("up", *_pair(net, rng)),
-    "down": lambda net, rng: ("down", *_pair(net, rng)),
+    "speak": _one("speak", lambda net, rng: (_node(net, rng), rng.choice(net.case.lifetimes_us))),
+    "up": _one("up", _pair),
+    "down": _one("down", _pair),
     "tell": _tell,
     "timer": _timer,
     "pass": _pass,
-    "crash": lambda net, rng: ("crash", _node(net, rng), rng.randrange(3)),
-    "fuse": lambda net, rng: ("fuse", _node(net, rng), rng.randrange(5)),
-    "restart": lambda net, rng: ("restart", _node(net, rng)),
+    "crash": _one("crash", lambda net, rng: (_node(net, rng), rng.randrange(3))),
+    "fuse": _one("fuse", lambda net, rng: (_node(net, rng), rng.randrange(5))),
+    "restart": _one("restart", lambda net, rng: (_node(net, rng),)),
     "set": _set,
-    "suspect": _ordered_pair("suspect"),
-    "trust": _ordered_pair("trust"),
+    "suspect": _one("suspect", _two),
+    "trust": _one("trust", _two),
 }

@@ -27,6 +27,7 @@ Move = tuple[Any, ...]
 A move that is not possible in a state does nothing, so that any part of a run is a run."""
 Flight = tuple[int, int, int]
 """A frame on its way: source, target, and which of the frames between the two it is."""
+FOREVER_US = 1 << 62
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Net:
     sights: set[str] = field(default_factory=set)
     waited: int = 0
     held: set[tuple[int, MessageId]] = field(default_factory=set)
-    """Received, not delivered."""
+    """Received and perhaps saved, not delivered."""
     fresh: set[tuple[int, MessageId]] = field(default_factory=set)
     """The same, in this step."""
     unread: list[Message] = field(default_factory=list)
@@ -70,7 +71,7 @@ class Net:
         for peer, frame in sends:
             for target in range(self.case.nodes) if peer is EVERYBODY else (peer,):
                 if target != node and self._has_link(node, target):
-                    self._launch(node, target, frame)
+                    self._launch(node, target, frame, self.now_us)
 
     def deliver(self, node: Any, messages: Sequence[Message]) -> None:
         seen = len(self.oracle.violations)
@@ -163,14 +164,15 @@ class Net:
     def _do_double(self, *flight: int) -> bool:
         if flight not in self.flights or not self._take("doubles"):
             return False
-        self._launch(flight[0], flight[1], self.flights[flight][0])
+        self._launch(flight[0], flight[1], *self.flights[flight])
         self.sights.add("doubled")
         return True
 
     def _do_timer(self, node: int, timer: Timer) -> bool:
-        if (node, timer) not in self.timers:
+        due_us, ticket = self.timers.get((node, timer), (0, 0))
+        if not ticket or due_us > self._latest_us():
             return False
-        due_us, ticket = self.timers.pop((node, timer))
+        del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)
         self.drivers[node].on_timer(self.local_us(node), timer, ticket)
         self._after(node)
@@ -178,9 +180,7 @@ class Net:
 
     def _do_pass(self, us: int) -> bool:
         """Time, as far as what is on its way allows."""
-        if self.case.delay_us_max is not None and self.flights:
-            oldest_us = min(sent_us for _, sent_us in self.flights.values())
-            us = min(us, oldest_us + self.case.delay_us_max - self.now_us)
+        us = min(us, self._latest_us() - self.now_us)
         self.now_us += us
         return us > 0
 
@@ -241,14 +241,14 @@ class Net:
 
     def _do_fuse(self, node: int, effects: int) -> bool:
         """The next step of the node is its last one, and ends in the middle."""
-        if not self.drivers[node].is_up or not self._take("crashes"):
+        if not self._is_mortal(node) or not self._take("crashes"):
             return False
         self.drivers[node].fuse = effects
         return True
 
     def _do_crash(self, node: int, left: int = 0) -> bool:
         """`left`: how many of its frames have left it, where they do not depend on a contact."""
-        if not self.drivers[node].is_up or not self._take("crashes"):
+        if not self._is_mortal(node) or not self._take("crashes"):
             return False
         self.drivers[node].crash()
         leaving = [flight for flight in self.flights if flight[0] == node]
@@ -270,20 +270,30 @@ class Net:
 
     # ---- steps ----------------------------------------------------------------------------------
 
+    def _latest_us(self) -> int:
+        """Time stops there until something has arrived."""
+        if self.case.delay_us_max is None or not self.flights:
+            return FOREVER_US
+        return min(sent_us for _, sent_us in self.flights.values()) + self.case.delay_us_max
+
     def _take(self, trouble: str) -> bool:
         if not self.left[trouble]:
             return False
         self.left[trouble] -= 1
         return True
 
+    def _is_mortal(self, node: int) -> bool:
+        chosen = self.case.mortal
+        return self.drivers[node].is_up and (chosen is None or node in chosen)
+
     def _has_link(self, node: int, target: int) -> bool:
         if self.family.kind == "contact":
             return (min(node, target), max(node, target)) in self.contacts
         return self.drivers[target].is_up
 
-    def _launch(self, source: int, target: int, frame: Any) -> None:
+    def _launch(self, source: int, target: int, frame: Any, sent_us: int) -> None:
         self.sent[source, target] += 1
-        self.flights[source, target, self.sent[source, target]] = (frame, self.now_us)
+        self.flights[source, target, self.sent[source, target]] = (frame, sent_us)
 
     def _tell(self, node: int, peer: int, up: bool) -> None:
         driver = self.drivers[node]
@@ -309,7 +319,6 @@ class Net:
         self.flights = {key: frame for key, frame in self.flights.items() if key[1] != node}
         self.news = [item for item in self.news if item[0] != node]
         self.suspected = {pair for pair in self.suspected if node not in pair}
-        self.held = {item for item in self.held if item[0] != node}
         others = [i for i, other in enumerate(self.drivers) if other.is_up]
         if self.family.kind == "contact":
             others = [peer for peer in others if self._has_link(node, peer)]

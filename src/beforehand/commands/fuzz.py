@@ -17,10 +17,10 @@ from beforehand.commands.console import (
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 
 if TYPE_CHECKING:
-    from beforehand.check.outcome import Outcome
+    from beforehand.check.fuzz import Outcome
 
 EXAMPLE = "beforehand fuzz --seeds 10000"
-DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube")
+DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube", "observer")
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,10 +37,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.check.swarm import FUZZED
+    from beforehand.check.families import FAMILIES
 
-    if args.protocol is not None and args.protocol not in FUZZED:
-        known = ", ".join(f"`{name}`" for name in FUZZED)
+    if args.protocol is not None and args.protocol not in FAMILIES:
+        known = ", ".join(f"`{name}`" for name in FAMILIES)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=f"choose one of {known}")
     if args.seeds < 1:
         raise InputError(f"nothing to do: --seeds {args.seeds}", hint="pass `--seeds 1000`")
@@ -51,17 +51,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
-    from beforehand.check.swarm import run_seed
+    from beforehand.check.families import FAMILIES
+    from beforehand.check.fuzz import run_seed
 
-    outcomes = [run_seed(seed, protocol) for protocol in protocols]
+    outcomes = [run_seed(seed, FAMILIES[protocol]) for protocol in protocols]
     if as_json:
         print_json([_as_dict(outcome) for outcome in outcomes])
     else:
         for outcome in outcomes:
-            print(f"seed {seed}, {outcome.protocol}: {'FAILED' if outcome.problems else 'passed'}")
+            print(f"seed {seed}, {outcome.protocol}: {'FAILED' if outcome.problem else 'passed'}")
             print(outcome.described)
             _print_failure(outcome)
-    return EXIT_VIOLATION if any(outcome.problems for outcome in outcomes) else EXIT_VALID
+    return EXIT_VIOLATION if any(outcome.problem for outcome in outcomes) else EXIT_VALID
 
 
 def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
@@ -88,10 +89,13 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
         )
     else:
         rows = [
-            (name, f"{t.runs:,}", f"{t.deliveries:,}", f"{t.waited:,}", str(t.failures))
+            (
+                *(name, f"{t.runs:,}", f"{t.moves:,}"),
+                *(f"{t.deliveries:,}", f"{t.waited:,}", str(t.failures)),
+            )
             for name, t in swarm.tallies.items()
         ]
-        headings = ("protocol", "runs", "deliveries", "that had to wait", "failures")
+        headings = ("protocol", "runs", "moves", "deliveries", "that had to wait", "failures")
         print_table(f"{args.seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
         for outcome in swarm.failures[:3]:
             _print_failure(outcome)
@@ -99,9 +103,8 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
 
 
 def _print_failure(outcome: Outcome) -> None:
-    for problem in outcome.problems[:5]:
-        note(f"  {problem}")
-    if outcome.problems:
+    if outcome.problem:
+        note(f"{outcome.moves} moves came down to {outcome.shrunk}:")
         print(outcome.story)
         note(f"\nreplay: {outcome.replay}")
 
@@ -110,7 +113,9 @@ def _as_dict(outcome: Outcome) -> dict[str, object]:
     return {
         "seed": outcome.seed,
         "protocol": outcome.protocol,
-        "problems": list(outcome.problems),
+        "problem": outcome.problem,
+        "moves": outcome.moves,
+        "shrunk": outcome.shrunk,
         "story": outcome.story,
         "replay": outcome.replay,
     }

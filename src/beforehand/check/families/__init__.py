@@ -2,5 +2,6 @@
 
 from beforehand.check.case import Family
 from beforehand.check.families.contacts import CONTACTS
+from beforehand.check.families.observer import ObserverFamily
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (*CONTACTS,)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (*CONTACTS, ObserverFamily())}
