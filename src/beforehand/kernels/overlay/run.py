@@ -57,7 +57,7 @@ from beforehand.kernels.overlay.state import (
 )
 
 LINE = 8
-"""Words that come into the cache together."""
+"""Words in a line of the cache."""
 
 
 @kernel
@@ -80,8 +80,8 @@ def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
 
 @part
 def _look_ahead(state: State, broadcasts: int) -> None:
-    """Read what the packets of today will need, all at once: a processor waits for ten places in
-    slow memory as long as for one."""
+    """Prefetch what the packets of today will need: cache misses that do not depend on each other
+    overlap, and ten of them take about as long as one."""
     seen, today, sets = ZERO, state.calendar.today, state.sets
     for i in range(state.calendar.counts[TODAY]):
         end = ticket(today[i]) - broadcasts

@@ -1,4 +1,4 @@
-"""What the compiled overlay world works on: what is given, what changes, what comes out; sets."""
+"""The data of the compiled overlay world: its input, its state, its output, and sets as bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PASSED, HELD, DELIVERED, PENDING, EARLY, TOLD = range(6)
 origin; those held back from some cluster; those delivered; those that wait for a delivery; those
 that came before an earlier one of their origin; those delivered when it last broadcast."""
 HOT = 4
-"""So many of them, the first, are looked at for every message."""
+"""The first so many of these sets are looked at for every message."""
 
 
 class Fixed(NamedTuple):
@@ -52,11 +52,12 @@ class Fixed(NamedTuple):
     child: Ints
     """(node, cluster): the first live node of the cluster, or NONE."""
     heights: Bytes
-    """(node, origin): how many clusters the node serves for the origin's messages. Empty if..."""
+    """(node, origin): how many clusters the node serves for the origin's messages; empty if
+    `is_full`."""
     is_full: bool
-    """...there is a tree for each origin, and no node is missing from the cube."""
+    """There is a tree for each origin, and no node is missing from the cube."""
     height: Bytes
-    """node ^ origin: the same, if so."""
+    """node ^ origin: the same as `heights`, if `is_full`."""
 
 
 class State(NamedTuple):
@@ -100,8 +101,9 @@ class Rows(NamedTuple):
 
 
 TARGET, HEIGHT, PACKET, LOADED = range(4)
-"""The label of a packet: its number and how many messages are in `cargo` before it. An event knows
-where the label is: a packet is read long after it was written, in one look into slow memory."""
+"""The label of a packet, four words of `cargo` behind its messages: to whom, the height of its tree
+there, its number, and how many messages it has. An event holds the place of the label, so that one
+cache miss brings both the label and the messages before it."""
 LABEL = 4
 ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST, READY = range(7)
 
@@ -194,7 +196,7 @@ def lowest(word: np.uint64) -> int:
     return int(trailing_zeros(word))  # type: ignore[call-arg]  # one argument, once compiled
 
 
-# The next two are written without a way out of the loop: compiled, they take several words a step.
+# The next two have no early exit from their loop, so that the compiler vectorises it.
 
 
 @part
