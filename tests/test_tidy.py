@@ -236,7 +236,7 @@ def test_what_can_be_generated_is_not_committed():
         ("core.base", "from beforehand.sim import engine"),
         ("core.base", "def f():\n    from beforehand.sim.engine import World"),
         ("core.base", "from beforehand import sim"),
-        ("sim.engine", "from beforehand.pipeline import session"),
+        ("sim.engine", "from beforehand.pipeline import jobs"),
         ("sim.engine", "from beforehand.mobility.gtfs import read_gtfs"),
         ("runtime.node", "from beforehand.sim.streams import mix"),
         ("kernels.heap", "from beforehand.sim.streams import mix"),
@@ -257,7 +257,7 @@ def test_what_can_be_generated_is_not_committed():
     ],
 )
 def test_an_import_the_wrong_way_is_caught(module, statement):
-    modules = ["sim", "sim.engine", "sim.streams", "cli", "pipeline.session"]
+    modules = ["sim", "sim.engine", "sim.streams", "cli", "pipeline.jobs"]
     assert wrong_way(module, our_imports(statement, modules))
 
 
