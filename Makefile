@@ -37,6 +37,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing packages into $(VENV)"
 	@$(PIP_INSTALL) -e '.[dev]'
-	@$(BIN)/python -c 'import sys; from beforehand.pipeline.java import system_java; sys.exit(system_java() is None)' \
+	@$(BIN)/python -c 'import sys; from beforehand.spark.java import system_java; sys.exit(system_java() is None)' \
 		|| { echo "no Java 17 or newer here: installing one into $(VENV)"; $(PIP_INSTALL) -e '.[java]'; }
 	@touch $@

@@ -28,9 +28,9 @@ from pyspark.sql import functions as F
 
 from beforehand.core.observer import cbd
 from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
-from beforehand.pipeline.observe_files import Stream, order_stream, order_table
-from beforehand.pipeline.observe_settings import Plan, Settings, settle
-from beforehand.pipeline.observe_state import (
+from beforehand.observe.files import Stream, order_stream, order_table
+from beforehand.observe.settings import Plan, Settings, settle
+from beforehand.observe.state import (
     ARRIVED_US,
     ENDS,
     PROCESS,
@@ -42,8 +42,8 @@ from beforehand.pipeline.observe_state import (
     run_out,
     take_rows,
 )
-from beforehand.pipeline.session import open_session
 from beforehand.sim.drift import Drift, Run, rule_of, simulate
+from beforehand.spark.session import open_session
 
 OBSERVERS, MESSAGES, FILES, FILES_PER_BATCH = 4, 100_000, 20, 5
 REPEATS = 3

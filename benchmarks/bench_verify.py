@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.causality import LATE, TWICE, History, find_violations, index_log
 from beforehand.mobility.walkers import generate
-from beforehand.pipeline.event_log import Log
-from beforehand.pipeline.verify import RunVerdict, verify_events
 from beforehand.sim.log import event_table, write_events
 from beforehand.sim.run import Spec, run_one
+from beforehand.verify.event_log import Log
+from beforehand.verify.verdict import RunVerdict, verify_events
 
 REPEATS = 3
 PLANTED = 1000

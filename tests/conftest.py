@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests marked `spark`, started by the first of them."""
-    from beforehand.pipeline.session import open_session
+    from beforehand.spark.session import open_session
 
     with open_session("local[2]", app="tests", small=True) as session:
         yield session

@@ -11,7 +11,7 @@ OBSERVER = "src/beforehand/core/observer.py"
 REORDER = "src/beforehand/kernels/reorder.py"
 VIOLATIONS = "src/beforehand/kernels/violations.py"
 DRIFT = "src/beforehand/kernels/drift.py"
-CLAIMS = "src/beforehand/sim/observer_claims.py"
+CLAIMS = "src/beforehand/papers/observer.py"
 STAMPS = "tests/core/test_timestamp.py"
 WORLD = "tests/core/test_observer_world.py"
 EYE = "tests/core/test_observer.py"
@@ -254,6 +254,6 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         CLAIMS,
         "is_held = min(ups) >= 0",
         "is_held = sum(ups) >= 0",
-        "tests/sim/test_observer_claims.py::test_a_trend_holds_step_by_step",
+        "tests/papers/test_observer.py::test_a_trend_holds_step_by_step",
     ),
 )

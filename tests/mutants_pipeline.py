@@ -7,13 +7,13 @@ occurs exactly once in its file.
 from __future__ import annotations
 
 CAUSALITY = "src/beforehand/kernels/causality.py"
-VERIFY = "src/beforehand/pipeline/verify.py"
-EVENT_LOG = "src/beforehand/pipeline/event_log.py"
+VERIFY = "src/beforehand/verify/verdict.py"
+EVENT_LOG = "src/beforehand/verify/event_log.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
-SOURCE = "src/beforehand/pipeline/source.py"
+SOURCE = "src/beforehand/scenario/source.py"
 SCENARIO = "src/beforehand/pipeline/scenario.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
-VERIFY_TESTS = "tests/pipeline/test_verify.py"
+VERIFY_TESTS = "tests/verify/test_verdict.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
 WORK_TESTS = "tests/pipeline/test_work.py"
 SCENARIO_TESTS = "tests/pipeline/test_scenario.py"

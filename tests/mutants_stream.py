@@ -6,11 +6,11 @@ occurs exactly once in its file.
 
 from __future__ import annotations
 
-STATE = "src/beforehand/pipeline/observe_state.py"
-PACKETS = "src/beforehand/pipeline/observe_packets.py"
-TUNE = "src/beforehand/sim/tune.py"
-EYE = "tests/pipeline/test_observe_state.py"
-TUNING = "tests/sim/test_tune.py"
+STATE = "src/beforehand/observe/state.py"
+PACKETS = "src/beforehand/observe/packets.py"
+TUNE = "src/beforehand/observe/tune.py"
+EYE = "tests/observe/test_state.py"
+TUNING = "tests/observe/test_tune.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (

@@ -5,7 +5,7 @@ CUBE = "src/beforehand/core/cube.py"
 PACKETS = "src/beforehand/core/packets.py"
 WORLD = "src/beforehand/sim/overlay.py"
 AGENDA = "src/beforehand/sim/agenda.py"
-TWIN = "src/beforehand/kernels/vcube.py"
+TWIN = "src/beforehand/kernels/overlay/run.py"
 HEAP = "src/beforehand/kernels/heap.py"
 
 STEPS = "tests/core/test_vcube.py"
@@ -158,21 +158,21 @@ MUTANTS = [
         TWIN,
         "        worst = state.postponed[node, m - 1]\n",
         "        worst = 0\n",
-        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
     ),
     (
         "a twin that does not release the next message of an origin",
         TWIN,
         "if later % fixed.messages and has(sets, node, HELD, later):",
         "if False:",
-        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
     ),
     (
         "a twin that does not look at those held back from as many clusters",
         TWIN,
         "if height >= state.postponed[node, item]:",
         "if height > state.postponed[node, item]:",
-        "tests/kernels/test_vcube_twin.py::test_the_twin_gives_the_same_packets_and_events",
+        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
     ),
     (
         "a calendar that takes tomorrow for today",
@@ -186,6 +186,6 @@ MUTANTS = [
         HEAP,
         "        for i in range(below + 1, below + 4):",
         "        for i in range(below + 1, below + 3):",
-        "tests/kernels/test_vcube_twin.py::test_the_heap_sorts_many_with_ties",
+        "tests/kernels/overlay/test_run.py::test_the_heap_sorts_many_with_ties",
     ),
 ]

@@ -9,7 +9,7 @@ import pytest
 
 from beforehand import doctor
 from beforehand.doctor import DISK_FREE_MIN, MEMORY_AVAILABLE_MIN, PACKAGES, Finding, examine
-from beforehand.pipeline.java import Java
+from beforehand.spark.java import Java
 
 DiskUsage = namedtuple("DiskUsage", ["total", "used", "free"])
 

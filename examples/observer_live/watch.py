@@ -22,8 +22,8 @@ from process import SYSTEM, TICK_US
 from pyspark.sql import Row, SparkSession
 from rich.console import Console
 
-from beforehand.pipeline.observe import STREAM_CONF, observe
-from beforehand.pipeline.session import open_session
+from beforehand.observe.stream import STREAM_CONF, observe
+from beforehand.spark.session import open_session
 
 SKEWS_MS = (-45, 0, 45)
 COLOURS = ("cyan", "magenta", "yellow")

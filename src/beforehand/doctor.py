@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.pipeline.java import JAVA_HINT, find_java
+from beforehand.spark.java import JAVA_HINT, find_java
 
 PYTHON_MIN = (3, 11)
 GIB = 2**30

@@ -4,7 +4,7 @@ import pytest
 
 from beforehand.report.page import write_report
 from tests.browser.chromium import EXECUTABLE, Chromium
-from tests.report.test_observer_page import MEASURES, measured, save
+from tests.report.observer.test_page import MEASURES, measured, save
 
 pytestmark = [
     pytest.mark.browser,

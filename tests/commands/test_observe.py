@@ -8,7 +8,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.drifting import drifting_rows
+from tests.observe.drifting import drifting_rows
 
 from beforehand.cli import main
 
@@ -133,7 +133,7 @@ def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys
     def session(*_, **__):
         yield spark
 
-    monkeypatch.setattr("beforehand.pipeline.session.open_session", session)
+    monkeypatch.setattr("beforehand.spark.session.open_session", session)
     dial = ("--order", "cbd", "--wait", "60%", "--elements", "2")
     assert observe(sample, *dial, "--out", str(tmp_path / "table"), "--json") == 0
     whole = json.loads(capsys.readouterr().out)

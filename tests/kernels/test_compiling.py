@@ -58,5 +58,18 @@ def test_only_what_is_older_than_a_source_file_goes(tmp_path):
     assert {path.name for path in kept.iterdir()} == {"b.nbi", "a.pyc"}
 
 
+def test_a_change_in_a_folder_reaches_the_folders_below_it(tmp_path):
+    below = tmp_path / "overlay"
+    kept = below / "__pycache__" / "run.nbi"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    (below / "run.py").touch()
+    (tmp_path / "heap.py").touch()
+    for age, path in enumerate((below / "run.py", kept, tmp_path / "heap.py")):
+        os.utime(path, ns=(age, age))
+    forget_stale(tmp_path)
+    assert not kept.exists()
+
+
 def test_a_folder_without_files_has_nothing_stale(tmp_path):
     forget_stale(tmp_path / "in-a-zip")

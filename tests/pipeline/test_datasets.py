@@ -10,7 +10,6 @@ import pytest
 
 from beforehand.pipeline import datasets
 from beforehand.pipeline.datasets import (
-    digest_of_input,
     digest_of_sources,
     plan_dataset,
     replaced,
@@ -74,20 +73,6 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     with pytest.raises(RuntimeError):
         fail_halfway()
     assert path.read_text() == "old"
-
-
-def test_an_input_is_its_content(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "stops.txt").write_text("1,2\n")
-    assert digest_of_input(tmp_path / "one") == digest_of_input(tmp_path / "two")
-    (tmp_path / "two" / "stops.txt").write_text("1,3\n")
-    assert digest_of_input(tmp_path / "one") != digest_of_input(tmp_path / "two")
-    (tmp_path / "one" / "stops.txt").rename(tmp_path / "one" / "shapes.txt")
-    (tmp_path / "two" / "stops.txt").write_text("1,2\n")
-    assert digest_of_input(tmp_path / "one") != digest_of_input(tmp_path / "two")
-    file = tmp_path / "one" / "shapes.txt"
-    assert digest_of_input(file) != digest_of_input(tmp_path / "one")
 
 
 def test_tables_keep_their_types_when_they_are_empty_or_hold_nothing(tmp_path):

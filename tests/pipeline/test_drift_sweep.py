@@ -12,12 +12,12 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.errors import InputErrors
+from beforehand.papers.observer import load_claims
 from beforehand.pipeline import drift_sweep, sweeps
 from beforehand.pipeline.drift_sweep import DRIFT, OPTIONS, measure_rows, run_drift
 from beforehand.pipeline.sweep_scenario import read_sweep_scenario
 from beforehand.pipeline.sweeps import run_world
 from beforehand.sim.drift import figure_dials, figure_specs, measure
-from beforehand.sim.observer_claims import load_claims
 from tests.pipeline.in_process import InProcess
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "observer-figures.toml"

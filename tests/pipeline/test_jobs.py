@@ -19,8 +19,8 @@ from beforehand.cli import main
 from beforehand.errors import InputError
 from beforehand.mobility.read import read
 from beforehand.pipeline.jobs import run_scenario
-from beforehand.pipeline.verify import verify_events
 from beforehand.pipeline.work import read_progress
+from beforehand.verify.verdict import verify_events
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,7 @@ def run(spark, monkeypatch):
         opened.append(options)
         return nullcontext(spark)
 
-    monkeypatch.setattr("beforehand.pipeline.session.open_session", open_session)
+    monkeypatch.setattr("beforehand.spark.session.open_session", open_session)
 
     def run_here(path, out, **options):
         opened.clear()

@@ -8,7 +8,6 @@ import pytest
 
 from beforehand.errors import InputError, InputErrors
 from beforehand.pipeline.scenario import read_scenario
-from beforehand.pipeline.toml_lines import key_lines, line_of
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 MINUTE_US = 60_000_000
@@ -226,15 +225,3 @@ def test_a_missing_scenario_is_no_traceback(tmp_path):
 def test_several_problems_are_one_error(tmp_path):
     with pytest.raises(InputErrors):
         read_scenario(write(tmp_path, GOOD + "[traffic]\nfirst = 1\nperiod = 2\n"))
-
-
-def test_lines_of_keys():
-    lines = key_lines(
-        'top = 1\n[a] # one\nb = """\nx\n"""\n"c" = 2\nd.e = 3\n\n[[f]]\ng = 4\n[[f]]\ng = 5\n'
-    )
-    assert lines[("top",)] == 1
-    assert (lines[("a",)], lines[("a", "b")], lines[("a", "c")]) == (2, 3, 6)
-    assert lines[("a", "d", "e")] == 7
-    assert (lines[("f", 0, "g")], lines[("f", 1)], lines[("f", 1, "g")]) == (10, 11, 12)
-    assert line_of(lines, ("a", "nowhere", "deep")) == 2
-    assert line_of(lines, ("z",)) is None

@@ -27,10 +27,10 @@ from beforehand.pipeline.positions import write_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, FACTS, POSITIONS, table_of, table_of_rows
 from beforehand.pipeline.simulate import simulate
 from beforehand.pipeline.verdicts import commit_verdict, make_blocks, verify
-from beforehand.pipeline.verify import verify_events
 from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE, event_table, write_events
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.summary import describe, summarise
+from beforehand.verify.verdict import verify_events
 
 pytestmark = pytest.mark.spark
 

@@ -5,10 +5,10 @@ import shutil
 import pytest
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.pipeline import values
 from beforehand.pipeline.sweep_scenario import Option, list_of, read_sweep_scenario, world_of
 from beforehand.pipeline.sweeps import ROWS_FILE, Task, run_sweep
 from beforehand.pipeline.work import read_progress
+from beforehand.scenario import values
 from tests.pipeline.in_process import InProcess
 
 TASKS = [Task(f"n{n}", {"n": n}, n, cost=n) for n in (2, 5, 3)]

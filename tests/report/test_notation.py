@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beforehand.papers.opportunistic import read_paper
 from beforehand.report.notation import (
     show_bytes,
     show_clock,
@@ -14,7 +15,6 @@ from beforehand.report.notation import (
     show_ratio,
     show_time,
 )
-from beforehand.report.published import read_paper
 
 S, M, H = 1_000_000, 60_000_000, 3_600_000_000
 

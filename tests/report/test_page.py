@@ -7,11 +7,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.report.charts import scatter_chart
 from beforehand.report.content import Cell, Figure, Page, Section, Table
 from beforehand.report.export import csv_text
-from beforehand.report.figures import scatter_chart
+from beforehand.report.opportunistic.page import build_opportunistic_page
 from beforehand.report.page import write_page, write_report
-from beforehand.report.sections import build_page
 from beforehand.report.shell import render_page
 from tests.report.made_up import TRANSFER, write_datasets
 
@@ -19,7 +19,7 @@ DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace")
 
 
 def build(folder, **options):
-    return build_page(write_datasets(folder, **options))
+    return build_opportunistic_page(write_datasets(folder, **options))
 
 
 def texts(page):
@@ -104,7 +104,7 @@ def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
     runs.loc[runs["protocol"] == "none", ["verdict", "violations"]] = ["invalid", 31]
     runs["lifetime_us"] = runs["lifetime_us"].astype("Int64")
     runs.to_parquet(folder / "runs.parquet")
-    page = build_page(folder)
+    page = build_opportunistic_page(folder)
     assert page.verdict == "valid"
     assert "up to 31 would have come out of order" in page.summary
 
@@ -153,7 +153,9 @@ def test_the_pedestrians_have_their_own_tables_and_window(tmp_path):
 def test_what_was_not_recorded_is_left_out(missing, tmp_path):
     folder = write_datasets(tmp_path)
     (folder / f"{missing}.parquet").unlink()
-    figures = {f.slug for section in build_page(folder).sections for f in section.figures}
+    figures = {
+        f.slug for section in build_opportunistic_page(folder).sections for f in section.figures
+    }
     gone = {
         "quantiles": {"cdf-delay", "cdf-latency"},
         "scatter": {"scatter-causal-none", "scatter-delta-20m"},
@@ -173,7 +175,7 @@ def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):
     many = many.sort_values("t_us").reset_index(drop=True)
     many.loc[many[many["gauge"] == "pending"].index[777], "value"] = 99
     many.to_parquet(folder / "gauges.parquet")
-    (figure,) = build_page(folder).sections[-2].figures
+    (figure,) = build_opportunistic_page(folder).sections[-2].figures
     pending = figure.data[figure.data["registry"] == "pending"]
     assert len(pending) <= 1002
     assert pending["value"].max() == 99

@@ -24,9 +24,9 @@ from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from beforehand.pipeline.observe_files import Counts, Until
-    from beforehand.pipeline.observe_settings import Plan
-    from beforehand.sim.tune import Point, Tuning
+    from beforehand.observe.files import Counts, Until
+    from beforehand.observe.settings import Plan
+    from beforehand.observe.tune import Point, Tuning
 
 EXAMPLE = (
     "beforehand observe events --epsilon 5ms --delta 10ms --order cbd --wait 60% \\\n"
@@ -97,7 +97,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def read_plan(args: argparse.Namespace) -> Plan:
-    from beforehand.pipeline.observe_settings import Plan
+    from beforehand.observe.settings import Plan
 
     wait = parse_percent(args.wait, "--wait")
     if not wait.is_integer() or wait > 100:
@@ -127,9 +127,9 @@ def run_ordering(args: argparse.Namespace) -> int:
     idle_us = None if args.idle is None else _duration(args.idle, "--idle")
     every_us = _duration(args.every or "1s", "--every")
 
-    from beforehand.pipeline.observe_files import Stream, order_stream, order_table
-    from beforehand.pipeline.observe_input import find_format
-    from beforehand.pipeline.session import open_session
+    from beforehand.observe.files import Stream, order_stream, order_table
+    from beforehand.observe.input import find_format
+    from beforehand.spark.session import open_session
 
     find_format(args.input)  # before Spark is started
     with open_session(args.master, app="beforehand observe") as spark:
@@ -181,8 +181,8 @@ def _note_counts(totals: Counts) -> None:
 
 
 def run_tuning(args: argparse.Namespace) -> int:
-    from beforehand.pipeline.observe_input import guarantees_of, read_sample
-    from beforehand.sim.tune import tune
+    from beforehand.observe.input import guarantees_of, read_sample
+    from beforehand.observe.tune import tune
 
     budget = parse_percent(args.budget, "--budget")
     plan = read_plan(args)

@@ -23,7 +23,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.pipeline.verify import verify_events
+    from beforehand.verify.verdict import verify_events
 
     verdict = verify_events(args.events)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []

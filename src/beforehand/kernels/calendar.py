@@ -1,8 +1,11 @@
-"""What happens next, for compiled worlds with many events ahead: today's in a heap, a list per day.
+"""A calendar queue for compiled worlds: the events of the present day in a heap, a list per day.
 
-A heap of a hundred thousand events is read all over at every step, and no cache keeps it. Here only
-the heap of one day is, some hundred events; the others wait in lists, which are written and read
-from front to back. Time must not run backwards: no event may be due before one already taken.
+One heap of a hundred thousand events would be touched all over at every step and fits in no cache.
+Here only the events of the present day, some hundred, are in a heap; those of later days wait in
+unsorted lists, one for each day of a ring of `DAYS`, and go into the heap when their day comes.
+Time must not run backwards: no event may be due before one already taken.
+
+A list is a chain of pages from one pool, so that no list needs a size in advance.
 """
 
 from __future__ import annotations
@@ -18,14 +21,15 @@ from beforehand.kernels.heap import due_us, pop, push
 DAY_BITS = 10
 """A day is 1,024 µs. How long it is changes the speed, never the order."""
 DAYS = 4096
-"""Lists. What is due later than that is in one of them too, and put off when its day comes."""
+"""Lists in the ring. An event due more than one turn ahead is in one of them too: when that day
+comes, it is filed again, for the next turn."""
 PAGE = 31
-"""Events on one page of a list. The last word of a page leads to the next: 256 bytes."""
+"""Events on one page. Its last word is the number of the next page of the list: 256 bytes."""
 
 
 class Calendar(NamedTuple):
     counts: NDArray[np.int64]  # LEFT, ...
-    today: NDArray[np.int64]  # a heap
+    today: NDArray[np.int64]  # a 4-ary heap
     first: NDArray[np.int32]  # day: the first page of its list
     last: NDArray[np.int32]  # day: the last one
     size: NDArray[np.int32]  # day: the events in its list
@@ -33,7 +37,8 @@ class Calendar(NamedTuple):
 
 
 LEFT, TODAY, DAY, FREE = range(4)
-"""Events in all; events in the heap of today; the number of today; the first free page."""
+"""Places in `counts`: events in all, events in the heap, the number of the present day, and the
+first free page."""
 
 
 def make_calendar(events_max: int) -> Calendar:
@@ -91,7 +96,8 @@ def _file(calendar: Calendar, event: int) -> None:
     day = due % DAYS
     at = calendar.size[day] % PAGE
     if at == 0:
-        # A free page has the way to the next free one, less one: so that of zeros every page is.
+        # Free pages are a linked list. The link holds (next - own number - 1), so that in the pool
+        # as it is allocated, all zeros, every page is free and links to the one after it.
         page = counts[FREE]
         counts[FREE] = page + 1 + pages[page, PAGE]
         if calendar.size[day]:

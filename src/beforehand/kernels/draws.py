@@ -12,10 +12,9 @@ import math
 import numpy as np
 
 from beforehand.kernels.compiling import compiled
-from beforehand.sim.streams import GOLDEN
 
 # As uint64 constants: a plain int literal beside a uint64 turns the sum into a float.
-_GOLDEN = np.uint64(GOLDEN)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _30 = np.uint64(30)

@@ -1,8 +1,9 @@
 """The compiled twin of `sim.drift.run_slowly`: processes with drifting clocks (OBS section 5).
 
-Rows 0 to n - 1 are the ordinary processes, row n is the observer. A copy of a message is kept in a
-list per (clock, slot): the clock is the one its delay is measured on, the slot the value of that
-clock, modulo δ + 1, at which it arrives. A list is emptied each time its clock reaches its value.
+Rows 0 to n - 1 are the ordinary processes, row n is the observer. Copies under way are in timing
+wheels, one for each clock that delays are measured on: a ring of δ + 1 linked lists. A copy is in
+the list of the clock value, modulo δ + 1, at which it arrives. No delay is longer than δ, so all of
+a list is due when its clock gets there. The places of copies that have arrived are used again.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ class World(NamedTuple):
     here: Ints
     """Events of each process at its present clock value."""
     first: Ints
+    """(clock, slot): the first copy in the list of the timing wheel, or -1."""
     last: Ints
     following: Ints
+    """Of each copy the next one in its list, or -1."""
     copy_message: Ints
     copy_target: Ints
     tally: Ints

@@ -1,4 +1,4 @@
-"""A heap of four below each for compiled worlds: what happens next, ties broken by a ticket.
+"""A 4-ary heap of events for compiled worlds: the earliest first, ties broken by a ticket.
 
 An event is one int64: the time in the high 34 bits (4.7 hours in microseconds), the ticket in the
 low 29 (537 million). The ticket says what the event is; comparing two events is comparing two
@@ -56,8 +56,9 @@ def pop(heap: Heap, size: int) -> int:
     last = heap[size]
     hole = 0
     below = 1
-    # The hole goes all the way down, and the last event, which mostly belongs there, comes up from
-    # it. Written so that choosing one of four needs no branch: no processor guesses the outcome.
+    # The hole sinks to the bottom along the smallest children, then the last event rises from
+    # there, mostly not far. The smallest of four is chosen without a branch: the outcome is as good
+    # as random, and a mispredicted branch costs more than the comparison.
     while below + 4 <= size:
         best, smallest = below, heap[below]
         for i in range(below + 1, below + 4):

@@ -94,17 +94,6 @@ def digest_of_sources(*paths: str) -> str:
     return digest.hexdigest()[:HASH_DIGITS]
 
 
-def digest_of_input(path: Path) -> str:
-    """Of the content of a file or a folder, wherever it lies."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(path)}\n".encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()
-
-
 def write_table(path: Path, table: pa.Table) -> None:
     """Parquet, whole or not at all."""
     with replaced(path) as partial:

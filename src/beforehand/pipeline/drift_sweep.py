@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from beforehand.pipeline import values
+from beforehand.papers.observer import check_claims, load_claims, reading_of
 from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of
 from beforehand.pipeline.sweeps import Conclusion, Row, Task, World, run_world
+from beforehand.scenario import values
 from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, measure
-from beforehand.sim.observer_claims import check_claims, load_claims, reading_of
 
 STAGE = "measures"
 SOURCES = ("core", "kernels", "sim", "pipeline/drift_sweep.py")

@@ -86,7 +86,7 @@ def _load(scenario: Scenario, work: Work, tell: Tell) -> None:
 def _compute(
     scenario: Scenario, work: Work, master: str | None, remote: str | None, tell: Tell
 ) -> None:
-    from beforehand.pipeline.session import open_session
+    from beforehand.spark.session import open_session
 
     app = f"beforehand {scenario.name}"
     with open_session(master, remote, app=app, small=_is_small(work)) as spark:
@@ -110,7 +110,7 @@ def _is_small(work: Work) -> bool:
 
 def _find_contacts(spark: SparkSession, scenario: Scenario, work: Work, tell: Tell) -> None:
     from beforehand.pipeline.contacts import make_contacts
-    from beforehand.pipeline.progress import progress_bar
+    from beforehand.spark.progress import progress_bar
 
     for seed, trace in work.traces.items():
         if not trace.exists:
@@ -121,8 +121,8 @@ def _find_contacts(spark: SparkSession, scenario: Scenario, work: Work, tell: Te
 
 
 def _simulate(spark: SparkSession, work: Work, tell: Tell) -> None:
-    from beforehand.pipeline.progress import progress_bar
     from beforehand.pipeline.simulate import simulate, watched_node
+    from beforehand.spark.progress import progress_bar
 
     missing = [run for run in work.runs if not run.events.exists]
     if not missing:
@@ -135,8 +135,8 @@ def _simulate(spark: SparkSession, work: Work, tell: Tell) -> None:
 
 
 def _verify(spark: SparkSession, work: Work, tell: Tell) -> None:
-    from beforehand.pipeline.progress import progress_bar
     from beforehand.pipeline.verdicts import commit_verdict, make_blocks, verify
+    from beforehand.spark.progress import progress_bar
 
     pairs = zip(work.runs, work.verdicts, strict=True)
     missing = [(run, verdict) for run, verdict in pairs if not verdict.exists]
@@ -152,7 +152,7 @@ def _verify(spark: SparkSession, work: Work, tell: Tell) -> None:
 
 def _measure(spark: SparkSession, work: Work, tell: Tell) -> None:
     from beforehand.pipeline.metrics import make_metrics
-    from beforehand.pipeline.progress import progress_bar
+    from beforehand.spark.progress import progress_bar
 
     if not work.metrics.exists:
         tell(f"metrics: {len(work.runs)} runs")

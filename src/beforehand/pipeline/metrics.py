@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from beforehand.pipeline.datasets import Dataset, write_table
-from beforehand.pipeline.event_log import EVENTS_FILE
 from beforehand.pipeline.plan import Run
 from beforehand.pipeline.schemas import (
     EVENTS,
@@ -28,6 +27,7 @@ from beforehand.pipeline.schemas import (
     names_of,
     table_of_rows,
 )
+from beforehand.verify.event_log import EVENTS_FILE
 
 PERMILLE = (*range(0, 1000, 5), 999, 1000)
 SCATTER_MAX, SCATTER_TOP, SCATTER_SAMPLE = 3000, 1000, 1800

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from beforehand.errors import InputError
-from beforehand.pipeline import values
 from beforehand.pipeline.sweep_scenario import Option, SweepScenario, list_of
 from beforehand.pipeline.sweeps import Conclusion, Row, Task, World, run_world
+from beforehand.scenario import values
 from beforehand.sim.overlay import SHAPES, UNIT_US, Law, OverlaySpec, System
 from beforehand.sim.overlay_measure import OverlayCase, measure_case
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from beforehand.mobility.trace import Ints, Trace
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, PRESENCE, names_of, table_of
-from beforehand.pipeline.source import Source
+from beforehand.scenario.source import Source
 
 POSITIONS_FILE, CONTACTS_FILE = "positions.parquet", "contacts.parquet"
 PRESENCE_FILE = "presence.parquet"

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from beforehand.errors import InputError
-from beforehand.pipeline import values
-from beforehand.pipeline.document import Document, Table
-from beforehand.pipeline.source import GENERATORS, Source
-from beforehand.pipeline.toml_lines import KeyPath
-from beforehand.pipeline.values import Parse
+from beforehand.scenario import values
+from beforehand.scenario.document import Document, Table
+from beforehand.scenario.lines import KeyPath
+from beforehand.scenario.source import GENERATORS, Source
+from beforehand.scenario.values import Parse
 from beforehand.sim.protocols import PROTOCOLS
 from beforehand.sim.run import Spec
 

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.datasets import replaced, write_table
-from beforehand.pipeline.event_log import EVENTS_FILE
 from beforehand.pipeline.plan import Run
 from beforehand.pipeline.positions import read_trace
 from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, SIMULATED, table_of_rows
 from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
 from beforehand.sim.run import Result, run_one
+from beforehand.verify.event_log import EVENTS_FILE
 
 
 def simulate(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from beforehand.errors import InputError
-from beforehand.pipeline import values
-from beforehand.pipeline.document import Document
-from beforehand.pipeline.values import Parse
+from beforehand.scenario import values
+from beforehand.scenario.document import Document
+from beforehand.scenario.values import Parse
 
 DEFAULT_SEEDS = 3
 

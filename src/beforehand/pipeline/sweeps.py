@@ -176,7 +176,7 @@ def spark_opener(master: str | None = None, remote: str | None = None) -> OpenSp
     """For `run_sweep`. The session is a small one: Java hands out the tasks and does no more."""
 
     def opened() -> AbstractContextManager[SparkSession]:
-        from beforehand.pipeline.session import open_session
+        from beforehand.spark.session import open_session
 
         return open_session(master, remote, small=True)
 
@@ -186,7 +186,7 @@ def spark_opener(master: str | None = None, remote: str | None = None) -> OpenSp
 def _compute(
     spark: SparkSession, stage: str, missing: Sequence[tuple[Task, Dataset]], function: Function
 ) -> None:
-    from beforehand.pipeline.progress import progress_bar
+    from beforehand.spark.progress import progress_bar
 
     work = tuple((task.spec, dataset) for task, dataset in missing)
     # `range` gives one row to each partition; `repartition` leaves some empty.

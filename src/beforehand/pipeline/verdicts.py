@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from beforehand.kernels.causality import KINDS, Violations, find_violations
 from beforehand.pipeline.datasets import Dataset, write_table
-from beforehand.pipeline.event_log import EVENTS_FILE, Log, read_logs
 from beforehand.pipeline.plan import Run
 from beforehand.pipeline.schemas import JUDGED, VIOLATIONS, table_of, table_of_rows
-from beforehand.pipeline.verify import count_kinds, state_of
+from beforehand.verify.event_log import EVENTS_FILE, Log, read_logs
+from beforehand.verify.verdict import count_kinds, state_of
 
 TASK_STEPS_MAX = 4_000_000_000
 """Deliveries times senders of one task: a few seconds."""

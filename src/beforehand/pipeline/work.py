@@ -11,7 +11,7 @@ from beforehand.errors import InputError
 from beforehand.pipeline.datasets import MANIFEST, Dataset, plan_dataset, write_text
 from beforehand.pipeline.plan import Run, plan_runs
 from beforehand.pipeline.scenario import Scenario
-from beforehand.pipeline.source import Source
+from beforehand.scenario.source import Source
 
 STAGES: dict[str, tuple[str, ...]] = {
     "positions": (),
@@ -28,7 +28,7 @@ CONTACT_SOURCES = ("mobility/trace.py", "kernels/contacts.py", "pipeline/contact
 PLAN_SOURCES = ("pipeline/plan.py",)
 VERDICT_SOURCES = (
     "kernels/causality.py",
-    *("pipeline/event_log.py", "pipeline/verify.py", "pipeline/verdicts.py"),
+    *("verify/event_log.py", "verify/verdict.py", "pipeline/verdicts.py"),
 )
 METRIC_SOURCES = ("pipeline/metrics.py", "pipeline/schemas.py")
 INDEX = "plan.json"

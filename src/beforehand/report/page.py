@@ -8,12 +8,16 @@ from beforehand.errors import InputError
 from beforehand.report.content import Page
 from beforehand.report.datasets import read_scenario
 from beforehand.report.export import csv_text, png_bytes, svg_text
-from beforehand.report.observer_page import build_observer_page
-from beforehand.report.sections import build_page
+from beforehand.report.observer.page import build_observer_page
+from beforehand.report.opportunistic.page import build_opportunistic_page
 from beforehand.report.shell import render_page
-from beforehand.report.vcube_page import build_vcube_page
+from beforehand.report.vcube.page import build_vcube_page
 
-BUILDERS = {"contacts": build_page, "drift": build_observer_page, "overlay": build_vcube_page}
+BUILDERS = {
+    "contacts": build_opportunistic_page,
+    "drift": build_observer_page,
+    "overlay": build_vcube_page,
+}
 """The page of each world."""
 
 

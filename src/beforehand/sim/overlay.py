@@ -32,8 +32,8 @@ from beforehand.core.vcube import VCube
 from beforehand.errors import InputError
 from beforehand.kernels.heap import DUE_US_MAX, TICKETS_MAX
 from beforehand.kernels.laws import draw_us, travel_us
-from beforehand.kernels.vcube import simulate
-from beforehand.kernels.vcube_state import (
+from beforehand.kernels.overlay.run import simulate
+from beforehand.kernels.overlay.state import (
     LABEL,
     NONE,
     PACKETS,

@@ -1,0 +1,114 @@
+"""What is in a folder of events: the kind of its files, or a sample with ground truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from beforehand.core.timestamp import Guarantees
+from beforehand.errors import InputError
+from beforehand.kernels.reorder import Ints, Stamps
+from beforehand.observe.state import first_elements, integers
+from beforehand.observe.tune import Sample
+
+Format = Literal["json", "parquet"]
+FORMATS: dict[str, Format] = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+PAST_HINT = "the vector clock of each sending: one integer for each process, itself counted"
+
+
+def find_format(folder: Path) -> Format:
+    """What kind of files are in it, by their names."""
+    files = list_files(folder)
+    formats = {FORMATS.get(file.suffix) for file in files}
+    format = formats.pop() if len(formats) == 1 else None
+    if format is None:
+        suffixes = ", ".join(sorted({f"`{file.suffix}`" for file in files}))
+        known = ", ".join(f"`{suffix}`" for suffix in FORMATS)
+        raise InputError(
+            f"cannot tell what to read: files named {suffixes}" if files else "no file in it yet",
+            where=str(folder),
+            hint=f"put files of one kind into it: {known}",
+        )
+    return format
+
+
+def list_files(folder: Path) -> list[Path]:
+    """In order of their names."""
+    if not folder.is_dir():
+        raise InputError(f"no such folder: {folder}", hint="give the folder that the files are in")
+    # Spark passes over such names too: they are of files that are still being written.
+    return sorted(f for f in folder.rglob("*") if f.is_file() and f.name[0] not in "._")
+
+
+def read_sample(folder: Path, tick_us: int) -> Sample:
+    """The messages in order of `arrived`; without that column, of the files and their lines."""
+    format: Any = find_format(folder)  # the stubs do not know JSON yet
+    table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
+    where = str(folder)
+    names = set(table.column_names)
+    missing = [n for n in ("process", "past") if n not in names]
+    missing += ["stamp` or `time"] if not names & {"stamp", "time"} else []
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise InputError(f"a sample needs the column {listed}", where=where, hint=PAST_HINT)
+    if "observer" in names and len(pc.unique(table["observer"])) > 1:
+        raise InputError("more than one observer", where=where, hint="give a sample of one")
+    process = _whole(table["process"], "process", where)
+    past = _past(table["past"], process, where)
+    r, c, kn = _stamp(table, tick_us, where)
+    if "arrived" in names:
+        arrived_us = _whole(table["arrived"], "arrived", where)
+        at = np.argsort(arrived_us, kind="stable")
+        arrival = arrived_us[at] // tick_us
+    else:
+        at = np.arange(len(table))
+        arrival = np.maximum.accumulate(r + c)
+    stamps = Stamps(process[at], r[at], c[at], kn[at])
+    return Sample(arrival, stamps, past[at, process[at]], past[at])
+
+
+def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:
+    """With as many processes, and as many events at one tick, as the sample shows."""
+    processes = sample.past.shape[1]
+    counts = int(sample.stamps.kn.max(initial=1))
+    return Guarantees(processes, epsilon, delta, max(-(-counts // processes), 1))
+
+
+def _stamp(table: pa.Table, tick_us: int, where: str) -> tuple[Ints, Ints, Ints]:
+    if "stamp" not in table.column_names:
+        r = _whole(table["time"], "time", where) // tick_us
+        return r, np.zeros_like(r), np.zeros((len(r), 0), np.int64)
+    stamp: Any = table["stamp"].combine_chunks()
+    if not pa.types.is_struct(stamp.type) or not {"r", "c", "kn"} <= {f.name for f in stamp.type}:
+        raise InputError("`stamp` is not a struct of r, c and kn", where=where)
+    r, c = (_whole(pc.struct_field(stamp, name), f"stamp.{name}", where) for name in ("r", "c"))
+    lists = pc.struct_field(stamp, "kn")
+    return r, c, first_elements(lists, int(pc.max(pc.list_value_length(lists)).as_py() or 0))
+
+
+def _past(column: Any, process: Ints, where: str) -> Ints:
+    lists = column.combine_chunks()
+    lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
+    if (
+        len(lengths) != 1
+        or lengths[0] is None
+        or not np.all((process >= 0) & (process < lengths[0]))
+    ):
+        raise InputError("`past` has not one integer for each process", where=where, hint=PAST_HINT)
+    return first_elements(lists, lengths[0])
+
+
+def _whole(column: Any, name: str, where: str) -> Ints:
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise InputError(f"`{name}` is not an integer in every row of the sample", where=where)
+    return integers(column)

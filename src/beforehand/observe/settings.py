@@ -1,0 +1,128 @@
+"""What the observers of a folder are started with, and keep for as long as their checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from beforehand.core.observer import Dial
+from beforehand.core.timestamp import Guarantees
+from beforehand.errors import InputError
+from beforehand.observe.columns import check_columns
+from beforehand.observe.input import find_format, list_files
+from beforehand.observe.state import Clock
+from beforehand.pipeline.datasets import write_text
+
+FILES_LOOKED_AT = 16
+COUNTS_MAX = 2**60
+"""How many events a process may have at one tick is not known here: its counts are believed."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How to order, as a user says it."""
+
+    epsilon_us: int
+    delta_us: int
+    wait_percent: int = 100
+    checks_queue: bool = True
+    elements: int | None = None
+    """None: as many as the first stamp has."""
+    tick_us: int | None = None
+    """None: a millisecond for stamps, a microsecond for the column `time`."""
+    clock: Clock | None = None
+    """None: the column `arrived` if there is one, else what the events show."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The same, once the files were looked at."""
+
+    format: str
+    schema: str
+    epsilon_us: int
+    delta_us: int
+    wait_percent: int
+    checks_queue: bool
+    elements: int
+    tick_us: int
+    clock: Clock
+
+    @property
+    def columns(self) -> StructType:
+        return StructType.fromJson(msgspec.json.decode(self.schema))
+
+    @property
+    def dial(self) -> Dial:
+        return Dial(self.wait_percent, self.checks_queue, self.elements)
+
+    @property
+    def guarantees(self) -> Guarantees:
+        # Rounded up: a guarantee that is too wide costs time, one too narrow costs order.
+        epsilon = -(-self.epsilon_us // self.tick_us)
+        delta = -(-self.delta_us // self.tick_us)
+        return Guarantees(1, epsilon, max(delta, 1), COUNTS_MAX)
+
+    @property
+    def horizon_us(self) -> int:
+        """δ + 2ε: no message is held longer."""
+        return self.guarantees.horizon * self.tick_us
+
+
+def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
+    """Look at what is in the folder, and decide what the plan leaves open."""
+    format = find_format(folder)
+    # To learn the columns of JSON lines, Spark reads them: a few files say enough.
+    files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
+    table = spark.read.format(format).option("basePath", str(folder)).load(files)
+    has_stamp = "stamp" in table.columns
+    clock: Clock = plan.clock or ("arrival" if "arrived" in table.columns else "event")
+    check_columns(table.schema, clock, ())
+    elements = plan.elements
+    if elements is None:
+        elements = _elements_sent(table) if has_stamp else 0
+    return Settings(
+        format=format,
+        schema=table.schema.json(),
+        epsilon_us=plan.epsilon_us,
+        delta_us=plan.delta_us,
+        wait_percent=plan.wait_percent,
+        checks_queue=plan.checks_queue,
+        elements=elements,
+        tick_us=plan.tick_us or (1000 if has_stamp else 1),
+        clock=clock,
+    )
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    folder: str
+    out: str
+    settings: Settings
+
+
+def keep_settings(
+    spark: SparkSession, plan: Plan, file: Path, *, folder: Path, out: Path
+) -> Settings:
+    """The settings in the file, which must agree with what is asked; new ones the first time."""
+    places = {"folder": str(folder.resolve()), "out": str(out.resolve())}
+    if not file.exists():
+        kept = _Kept(settings=settle(spark, folder, plan), **places)
+        write_text(file, msgspec.json.format(msgspec.json.encode(kept)).decode() + "\n")
+        return kept.settings
+    kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
+    for name, asked in (places | msgspec.structs.asdict(plan)).items():
+        if asked not in (None, before[name]):
+            raise InputError(
+                f"`{name}` was {before[name]} when this stream was started, and is {asked} now",
+                where=str(file),
+                hint="a stream keeps its settings; others need a checkpoint of their own",
+            )
+    return kept.settings
+
+
+def _elements_sent(table: DataFrame) -> int:
+    first = table.where("stamp.kn is not null").select(F.size("stamp.kn")).first()
+    return 0 if first is None else int(first[0])

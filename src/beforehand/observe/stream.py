@@ -1,0 +1,174 @@
+"""Events of many machines in causal order, or nearly so, on a stream or a table (OBS 3.2, 4).
+
+    ordered = observe(events, Guarantees(10, epsilon=5, delta=10), cbd(60), tick_us=1000)
+
+Columns in: `observer` (who orders; without it one orders all), `process` (who sent, a number or a
+name), `stamp` (a struct of r, c and kn, in ticks) or else `time` (the physical clock of the
+process), perhaps `arrived` (the clock of the observer on arrival), perhaps `ends` (true on a row
+that is no message: all that its observer still holds goes out), and any others, which are carried
+along. `time` and `arrived` are timestamps, text, or integers of microseconds.
+
+Columns out: those, and `RESULTS`. A sink keeps no order between its files, so the order of delivery
+is a column: `delivered_seq` counts 0, 1, ... for every observer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState
+from pyspark.sql.types import StructField, StructType
+
+from beforehand.core.observer import PERFECT, Dial
+from beforehand.core.timestamp import Guarantees
+from beforehand.errors import LocalError
+from beforehand.observe.columns import check_columns, mark
+from beforehand.observe.packets import (
+    KEY,
+    PACKETS_IN,
+    PACKETS_OUT,
+    ROWS,
+    close_packets,
+    open_packets,
+    pack,
+    unpack,
+)
+from beforehand.observe.state import (
+    OUTPUTS,
+    Clock,
+    Order,
+    decode_state,
+    encode_state,
+    new_state,
+    run_out,
+    take_rows,
+    wake,
+    wake_us,
+)
+from beforehand.sim.drift import rule_of
+
+RESULTS = ("delivered_seq", "delivered_at", "waited_us", "moved", "late", "suspect", "reset")
+COUNTED = ("moved", "late", "suspect", "reset")
+METRICS = "beforehand"
+"""The name of the counts among the observed metrics of a query."""
+
+STREAM_CONF = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A batch then saves what it changed, not the whole store.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""For the session, before a query is started."""
+
+STATE = "waiting bigint, seen_us bigint, blob binary"
+"""Of one observer: how many rows it holds, when it last got any, and an encoded `State`."""
+
+US_PER_MS = 1000
+
+
+def observe(
+    events: DataFrame,
+    guarantees: Guarantees,
+    dial: Dial = PERFECT,
+    *,
+    tick_us: int,
+    clock: Clock | None = None,
+    idle_us: int | None = None,
+) -> DataFrame:
+    """The events as every observer delivers them.
+
+    tick_us: the unit of the stamps, of ε and of δ.
+    clock: what an observer goes by. `arrival` is the column `arrived`, and the default where there
+        is one; `event` the largest stamp so far; `wall` the time when Spark took up the batch.
+    idle_us: after so long without a row an observer of a stream lets out all it holds. Without it
+        only rows move its clock, so that a batch job on the same rows gives the same.
+    """
+    chosen: Clock = clock or ("arrival" if "arrived" in events.columns else "event")
+    check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
+    if not events.isStreaming and (chosen == "wall" or idle_us is not None):
+        raise LocalError("a table does not wait", hint="`wall` and `idle_us` are for streams")
+    if idle_us is not None and idle_us < guarantees.horizon * tick_us:
+        raise LocalError(
+            f"idle after {idle_us} us, where a message may wait {guarantees.horizon * tick_us} us",
+            hint="choose at least δ + 2ε",
+        )
+    if "stamp" not in events.columns:
+        dial = Dial(dial.wait_percent, dial.checks_queue, elements=0, uses_c=False)
+    order = Order(rule_of(dial, guarantees), tick_us, chosen)
+    carried = [name for name in events.columns if name != "ends"]
+    rows, schema = mark(events, carried, chosen), _schema(events.schema, carried)
+    packets = rows.mapInArrow(pack, PACKETS_IN)
+    if events.isStreaming:
+        ordered = _order_stream(packets, order, idle_us)
+    else:
+        ordered = _order_table(packets, order)
+    delivered = ordered.mapInArrow(unpack, schema)
+    delivered = delivered.withColumn("delivered_at", F.timestamp_micros("delivered_us"))
+    return delivered.select(*carried, *RESULTS).observe(METRICS, *counts())
+
+
+def counts() -> list[Column]:
+    """How many were delivered, and how many of these were moved, late, suspect, reset."""
+    kinds = [F.count_if(F.col(name)).alias(name) for name in COUNTED]
+    return [F.count(F.lit(1)).alias("delivered"), *kinds]
+
+
+def _schema(schema: StructType, carried: Iterable[str]) -> StructType:
+    result = StructType([StructField(name, schema[name].dataType) for name in carried])
+    for name, kind in OUTPUTS.items():
+        result.add(name, kind)
+    return result
+
+
+def _order_table(packets: DataFrame, order: Order) -> DataFrame:
+    def work(group: pa.Table) -> pa.Table:
+        state, out = take_rows(new_state(order), open_packets(group[ROWS].to_pylist()), order)
+        _, rest = run_out(state, order)
+        return pa.table({ROWS: [*close_packets(out), *close_packets(rest)]})
+
+    return packets.groupBy(KEY).applyInArrow(work, PACKETS_OUT)
+
+
+def _order_stream(packets: DataFrame, order: Order, idle_us: int | None) -> DataFrame:
+    # Spark's event time could wake the clocks `event` and `arrival` too. But then Spark drops what
+    # is behind its watermark before an observer sees it, and late messages are to be delivered.
+    has_timers = order.clock == "wall" or idle_us is not None
+    return packets.groupBy(KEY).applyInPandasWithState(
+        _stream_worker(order, idle_us),
+        PACKETS_OUT,
+        STATE,
+        "append",
+        "ProcessingTimeTimeout" if has_timers else "NoTimeout",
+    )
+
+
+def _stream_worker(
+    order: Order, idle_us: int | None
+) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+    def work(_: Any, packets: Iterable[pd.DataFrame], memory: GroupState) -> Iterator[pd.DataFrame]:
+        now_us = memory.getCurrentProcessingTimeMs() * US_PER_MS
+        state, seen_us = new_state(order), now_us
+        if memory.exists:
+            _waiting, seen_us, blob = memory.get
+            state = decode_state(blob, order)
+        out = None
+        if not memory.hasTimedOut:
+            rows = open_packets(packet for part in packets for packet in part[ROWS])
+            state, out = take_rows(state, rows, order, now_us)
+            seen_us = now_us
+        elif (due_us := wake_us(state, order, seen_us, idle_us)) is not None and due_us <= now_us:
+            state, out = wake(state, order, now_us)
+        memory.update((state.held, seen_us, encode_state(state, order)))
+        due_us = wake_us(state, order, seen_us, idle_us)
+        if due_us is not None:
+            memory.setTimeoutDuration(max(-(-(due_us - now_us) // US_PER_MS), 1))
+        if out is not None and len(out):
+            yield pd.DataFrame({ROWS: close_packets(out)})
+
+    return work

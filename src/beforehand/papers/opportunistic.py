@@ -1,0 +1,131 @@
+"""The published figures of the opportunistic paper (OPP), as data in `reference/`."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from beforehand.errors import InputError
+from beforehand.units import parse_duration
+
+REFERENCE = files("beforehand.papers") / "reference"
+PROCESSING = ("broadcasts", "receptions", "deliveries", "delivery_ratio", "expired", "expiry_ratio")
+COUNTS_OF_A_TRACE = ("nodes", "max_at_once", "contacts")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a figure of ours may be from the published one."""
+
+    share: float | None = None
+    points: float | None = None
+
+    def allows(self, ours: float, published: float) -> bool:
+        if self.share is not None:
+            return abs(ours - published) <= self.share * published
+        return self.points is None or abs(ours - published) * 100 <= self.points
+
+    def __str__(self) -> str:
+        return f"±{100 * self.share:g} %" if self.share is not None else f"±{self.points:g} points"
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A published sentence: with this lifetime, such a share is below the limit."""
+
+    lifetime_us: int | None
+    metric: str
+    limit_us: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One experiment of a paper: its figures, and what we ask of ours."""
+
+    source: str
+    tables: Mapping[str, str]
+    figures: Mapping[str, str]
+    spotlight_us: tuple[int | None, ...]
+    latency_cut_us: int
+    presence_window_us: int | None
+    tolerance: Mapping[str, Tolerance]
+    reasons: Mapping[str, str]
+    trace: Mapping[str, float]
+    runs: Mapping[int | None, Mapping[str, float]]
+    """By lifetime, then by the column of the `runs` dataset."""
+    quantiles: tuple[Quantile, ...]
+
+    def reason(self, claim: str) -> str:
+        """Why we differ there: the reason of `receptions/20'`, or else that of `receptions`."""
+        return self.reasons.get(claim) or self.reasons.get(claim.rpartition("/")[0], "")
+
+
+def read_paper(key: str) -> Paper:
+    """The published side of a scenario, by the key that its scenario.json names."""
+    document = tomllib.loads((REFERENCE / "opportunistic.toml").read_text())
+    about = document.get(key)
+    if not isinstance(about, dict):
+        known = ", ".join(f"`{name}`" for name, entry in document.items() if type(entry) is dict)
+        raise InputError(f"no published figures for `{key}`", hint=f"known are {known}")
+    window = about.get("presence_window")
+    return Paper(
+        source=document["source"],
+        tables=about["tables"],
+        figures=about["figures"],
+        spotlight_us=tuple(_lifetime(text) for text in about["spotlight"]),
+        latency_cut_us=parse_duration(about["latency_cut"]),
+        presence_window_us=None if window is None else parse_duration(window),
+        tolerance={name: Tolerance(**limits) for name, limits in about["tolerance"].items()},
+        reasons=about["reasons"],
+        trace=_read_trace(key),
+        runs=_read_published_runs(key),
+        quantiles=_read_quantiles(key),
+    )
+
+
+def _rows(name: str, key: str) -> list[dict[str, Any]]:
+    with (REFERENCE / name).open() as lines:
+        return [row for row in csv.DictReader(lines) if row["scenario"] == key]
+
+
+def _lifetime(text: str) -> int | None:
+    return None if text == "none" else parse_duration(text)
+
+
+def _read_trace(key: str) -> dict[str, float]:
+    rows = {row["quantity"]: row["value"] for row in _rows("opportunistic_traces.csv", key)}
+    return {
+        name: int(text) if name in COUNTS_OF_A_TRACE else parse_duration(text)
+        for name, text in rows.items()
+    }
+
+
+def _read_published_runs(key: str) -> dict[int | None, dict[str, float]]:
+    runs: dict[int | None, dict[str, float]] = {}
+    for row in _rows("opportunistic_processing.csv", key):
+        counted = {name: float(row[name]) for name in PROCESSING if row[name]}
+        runs[_lifetime(row["lifetime"])] = counted
+    for row in _rows("opportunistic_delays.csv", key):
+        timed = {
+            f"{row['metric']}_us_{kind}": parse_duration(row[kind])
+            for kind in ("min", "max", "avg", "stdev")
+        }
+        runs[_lifetime(row["lifetime"])].update(timed)
+    return runs
+
+
+def _read_quantiles(key: str) -> tuple[Quantile, ...]:
+    return tuple(
+        Quantile(
+            lifetime_us=_lifetime(row["lifetime"]),
+            metric=row["metric"],
+            limit_us=parse_duration(row["limit"]),
+            share=float(row["share"]),
+        )
+        for row in _rows("opportunistic_quantiles.csv", key)
+    )

@@ -1,0 +1,149 @@
+"""Figures 2 to 7 of OBS: violations over the share of the wait, a line for each parameter value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from beforehand.report.charts import PALETTE
+from beforehand.report.content import Chart, Figure
+
+READINGS = {
+    "all/sender": "to all others",
+    "one/sender": "to one other",
+    "all/steps": "to all, in steps",
+}
+LAWS = {"half": "N(δ/2, δ/4)", "quarter": "N(δ/4, δ/8)"}
+USUAL: Mapping[str, Any] = {"processes": 10, "epsilon": 10, "delta": 10, "rate": 0.1}
+PARTS = {
+    "dpc1": "DPC1",
+    "dpc2": "DPC2",
+    **{f"cbd-{k}": f"{k} of kn" for k in (1, 2, 3, 4, 6, 8)},
+    "cbd": "all of kn",
+}
+# Nine lines: the palette for the parts of kn, and what has none of kn in grey tones.
+PART_COLOURS = ["#8a8f98", "#b59a7a", *PALETTE[:7]]
+SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A figure of the paper: which runs it shows, and what tells its lines apart."""
+
+    number: int
+    title: str
+    along: str
+    """A column; each of its values is a line."""
+    sign: str = ""
+    """How the paper writes that column."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the usual parameters."""
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """One panel for each of them and each law; a partial timestamp is a line, not a panel."""
+        return ("cbd",) if self.along == "observer" else ("dapw", "cbd")
+
+
+GRAPHS = (
+    Graph(2, "Clocks that differ by at most ε", "epsilon", "ε"),
+    Graph(3, "Messages that take at most δ", "delta", "δ"),
+    Graph(4, "Message rate", "rate", "rate"),
+    Graph(5, "Number of processes", "processes", "n"),
+    Graph(6, "Partial timestamps, 10 processes", "observer"),
+    Graph(7, "Partial timestamps, 50 processes", "observer", fixed={"processes": 50}),
+)
+
+
+def observer_panels(graph: Graph, measures: pd.DataFrame) -> tuple[Figure, ...]:
+    """The panels of a figure in the order of the paper: (a) and (b) one law, (c) and (d) other."""
+    panels = [(law, observer) for law in LAWS for observer in graph.observers]
+    figures = []
+    for letter, (law, observer) in zip("abcd", panels, strict=False):
+        table = panel_table(graph, measures, law, observer)
+        if table.empty:
+            continue
+        title = f"Figure {graph.number}{letter}: {observer.upper()}, delay {LAWS[law]}"
+        slug = f"figure-{graph.number}{letter}"
+        figures.append(Figure(slug, title, _caption(table), violations_chart(table), table))
+    return tuple(figures)
+
+
+def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -> pd.DataFrame:
+    """A row per reading, line and wait: the mean over the seeds, the least and the most."""
+    fixed = {key: value for key, value in {**USUAL, **graph.fixed}.items() if key != graph.along}
+    rows = measures[measures["law"] == law]
+    for name, value in fixed.items():
+        rows = rows[rows[name] == value]
+    if graph.along == "observer":
+        rows = rows[rows["observer"].isin(list(PARTS))]
+        order = {name: place for place, name in enumerate(PARTS)}
+        rows = rows.assign(place=rows["observer"].map(order), line=rows["observer"].map(PARTS))
+    else:
+        rows = rows[rows["observer"] == observer]
+        named = [f"{graph.sign} = {value:g}" for value in rows[graph.along]]
+        rows = rows.assign(place=rows[graph.along], line=named)
+    keys = ["reading", "place", "line", "wait_percent"]
+    spread = rows.groupby(keys, sort=True)["violations_percent"].agg(["mean", "min", "max"])
+    table = spread.reset_index().rename(columns={"wait_percent": "c"}).drop(columns="place")
+    # The reading that stands first in the data is the first to be shown.
+    rank = {reading: place for place, reading in enumerate(measures["reading"].unique())}
+    table = table.sort_values("reading", key=lambda column: column.map(rank), kind="stable")
+    return table.assign(reading=table["reading"].map(name_reading)).reset_index(drop=True)
+
+
+def name_reading(reading: str) -> str:
+    return READINGS.get(reading, reading)
+
+
+def violations_chart(table: pd.DataFrame) -> Chart:
+    """Violations over c (reading, line, c, mean, min, max); one reading at a time is shown."""
+    lines = list(dict.fromkeys(table["line"]))
+    readings = list(dict.fromkeys(table["reading"]))
+    colours = PART_COLOURS if len(lines) > len(PALETTE) else PALETTE[: 2 * len(lines) : 2]
+    shapes = (SHAPES * 2)[: len(lines)]
+    chosen = alt.selection_point(fields=["line"], bind="legend")
+    choice = alt.binding_radio(options=readings, name="Messages go ")
+    bind = choice if len(readings) > 1 else alt.Undefined
+    reading = alt.param(name="reading", value=readings[0], bind=bind)
+    shown = alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12))
+    base = (
+        alt.Chart(table)
+        .transform_filter("datum.reading == reading")
+        .encode(
+            x=alt.X("c:Q", title="Share of the full wait, c (%)").axis(
+                values=[0, 20, 40, 60, 80, 100]
+            ),
+            # Room for the widest numbers: another reading must not push the title out.
+            y=alt.Y("mean:Q", title="Messages in violation (%)", scale=alt.Scale(zero=True)).axis(
+                minExtent=34
+            ),
+            color=alt.Color("line:N", title=None, sort=lines).scale(domain=lines, range=colours),
+            opacity=shown,
+            tooltip=[
+                alt.Tooltip("line:N", title="Line"),
+                alt.Tooltip("c:Q", title="c (%)"),
+                alt.Tooltip("mean:Q", title="Mean (%)", format=".3~f"),
+                alt.Tooltip("min:Q", title="Least (%)", format=".3~f"),
+                alt.Tooltip("max:Q", title="Most (%)", format=".3~f"),
+            ],
+        )
+    )
+    line = base.mark_line(strokeWidth=2).add_params(chosen)
+    # A shape too: some lines lie close together, and not everybody sees all colours.
+    point = base.mark_point(size=55, filled=True).encode(
+        shape=alt.Shape("line:N", title=None, sort=lines).scale(domain=lines, range=shapes)
+    )
+    touch = base.mark_circle(size=300).encode(opacity=alt.value(0))
+    chart = alt.LayerChart(layer=[line, point, touch])
+    return chart.add_params(reading)
+
+
+def _caption(table: pd.DataFrame) -> str:
+    largest = table.groupby("reading", sort=False)["mean"].max()
+    shown = ", ".join(f"{value:.3g} % {reading}" for reading, value in largest.items())
+    return f"Largest value: {shown}."

@@ -1,0 +1,203 @@
+"""The figures of an opportunistic page: which rows each chart gets, and what is said below it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from beforehand.report.charts import (
+    PALETTE,
+    STEPS_US,
+    cdf_chart,
+    presence_chart,
+    registry_chart,
+    scatter_chart,
+)
+from beforehand.report.content import Figure
+from beforehand.report.datasets import read_frame
+from beforehand.report.notation import SECOND_US, show_count, show_lifetime, show_ratio, show_time
+from beforehand.report.opportunistic.compare import share_below
+from beforehand.report.opportunistic.material import Material
+from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.tables import METRICS, name_group
+
+# A phone draws every mark of the page. These are what its eye can tell apart.
+PRESENCE_NODES_MAX = 150
+SCATTER_ROWS_MAX = 3000
+LINE_ROWS_MAX = 1000
+CDF_ROWS_MAX = 250
+
+REGISTRIES = {"barrier": "causal barrier", "delivered": "delivered", "pending": "pending"}
+
+
+def presence_figure(material: Material) -> Figure | None:
+    """Running intervals of the nodes (OPP, Figures 3 and 8)."""
+    table = material.presence
+    if table.empty:
+        return None
+    came_us = table.groupby("node")["up_us"].min().sort_values(kind="stable")
+    window_us = material.paper.presence_window_us if material.paper else None
+    shown = came_us
+    if window_us is not None:
+        shown = came_us[came_us <= came_us.min() + window_us]
+    elif material.paper is None:
+        shown = came_us[:PRESENCE_NODES_MAX]
+    row_of = {node: row for row, node in enumerate(shown.index)}
+    table = table[table["node"].isin(shown.index)]
+    table = table.assign(row=table["node"].map(row_of)).sort_values(["row", "up_us"])
+    caption = "Each line is a node while it is there, from the first to come down to the last. "
+    caption += (
+        "All of them are shown."
+        if len(shown) == len(came_us)
+        else f"The first {show_count(len(shown))} of {show_count(len(came_us))} are shown."
+    )
+    title = _title(material, "presence", "", "Who is there when")
+    return Figure("presence", title, caption, presence_chart(table), table)
+
+
+def scatter_figures(material: Material) -> tuple[Figure, ...]:
+    """What order costs each message on top of its journey (OPP, Figures 4 and 9)."""
+    figures = []
+    for letter, group in zip("ab", material.spotlight, strict=False):
+        table = read_frame(material.directory, "scatter", run=[group.first_run])
+        if table.empty:
+            continue
+        table = table[["delay_us", "latency_us"]].iloc[:: -(-len(table) // SCATTER_ROWS_MAX)]
+        caption = "A sample of the deliveries; the two axes have different units."
+        # Of all deliveries: a sample may well hold more of the long ones.
+        swift = share_below(material.quantiles, group.first_run, "latency", SECOND_US)
+        if swift is not None:
+            caption += f" {show_ratio(swift)} of all waited less than a second for their causes."
+        title = _title(material, "scatter", letter, f"Delay and latency, {_lifetime_of(group)}")
+        slug = f"scatter-{_slug(group)}"
+        figures.append(Figure(slug, title, caption, scatter_chart(table), table))
+    return tuple(figures)
+
+
+def cdf_figures(material: Material) -> tuple[Figure, ...]:
+    """How long messages travel, and how long they wait (OPP, Figures 5 and 10)."""
+    figures = []
+    for letter, metric in zip("ab", ("delay", "latency"), strict=True):
+        table = _cdf_table(material, metric)
+        if table.empty:
+            continue
+        longest_us, cut_us = int(table["value_us"].max()), _axis_end(material, metric, table)
+        caption = "Diamonds are what the paper says in words. " if material.paper else ""
+        if cut_us < longest_us:
+            longest = f"the longest {metric} is {show_time(longest_us)}"
+            caption += f"The axis ends at {show_time(cut_us)}; {longest}. "
+        caption += "Choose lifetimes in the legend."
+        chart = cdf_chart(table, title=METRICS[metric], cut_us=cut_us)
+        title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
+        figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
+    return tuple(figures)
+
+
+def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
+    quantiles = material.quantiles
+    parts = []
+    groups = material.groups
+    if len(groups) > len(PALETTE):
+        groups = tuple(material.by_lifetime.values()) or groups[: len(PALETTE)]
+    for group in groups:
+        chosen = quantiles[
+            (quantiles["run"] == group.first_run) & (quantiles["metric"] == metric)
+        ].sort_values("share")
+        if len(chosen):
+            chosen = chosen.iloc[_spread_out(len(chosen), CDF_ROWS_MAX)]
+            parts.append(chosen.assign(lifetime=name_group(group), origin="ours"))
+    if not parts:
+        return pd.DataFrame()
+    for said in material.paper.quantiles if material.paper else ():
+        if said.metric == metric and said.lifetime_us in material.by_lifetime:
+            row = {"value_us": said.limit_us, "share": said.share, "origin": "published"}
+            parts.append(pd.DataFrame([{**row, "lifetime": show_lifetime(said.lifetime_us)}]))
+    return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
+
+
+def _spread_out(count: int, wanted: int) -> list[int]:
+    """Positions of at most `wanted` of `count` rows, both ends among them."""
+    return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
+
+
+def _axis_end(material: Material, metric: str, table: pd.DataFrame) -> int:
+    """Where most of the messages are: the last few per cent would push them into a corner."""
+    if metric == "latency" and material.paper:
+        return material.paper.latency_cut_us
+    if metric == "delay" and (
+        lifetimes := [g.lifetime_us for g in material.groups if g.lifetime_us]
+    ):
+        return max(lifetimes)
+    most = int(table.loc[table["share"] <= 0.95, "value_us"].max())
+    return next((step for step in STEPS_US if step >= most), most)
+
+
+def registry_figures(material: Material) -> tuple[Figure, ...]:
+    """Sizes of the registries of one node over time (OPP, Figures 6 and 11)."""
+    runs = {group.first_run: group for group in material.spotlight}
+    node = _watched_node(material, list(runs))
+    if node is None:
+        return ()
+    gauges = read_frame(
+        material.directory, "gauges", run=list(runs), node=[node], gauge=list(REGISTRIES)
+    ).sort_values("t_us", kind="stable")
+    names = dict(zip(material.presence["node"], material.presence["name"], strict=True))
+    figures = []
+    for letter, (run, group) in zip("ab", runs.items(), strict=False):
+        rows = gauges[gauges["run"] == run]
+        if rows.empty:
+            continue
+        parts = [
+            _thin(rows[rows["gauge"] == gauge]).assign(registry=registry)
+            for gauge, registry in REGISTRIES.items()
+        ]
+        table = pd.concat(parts)[["registry", "t_us", "value"]]
+        caption = f"Node {names.get(node, node)}. {_describe_delivered(rows)}"
+        title = _title(material, "registries", letter, f"Registries, {_lifetime_of(group)}")
+        slug = f"registries-{_slug(group)}"
+        figures.append(Figure(slug, title, caption, registry_chart(table), table))
+    return tuple(figures)
+
+
+def _watched_node(material: Material, runs: list[str]) -> int | None:
+    """The node that was there longest of those whose registries were recorded in these runs."""
+    recorded = read_frame(material.directory, "gauges", run=runs)["node"].unique()
+    presence = material.presence[material.presence["node"].isin(recorded)]
+    if presence.empty:
+        return int(min(recorded)) if len(recorded) else None
+    stay_us = (presence["down_us"] - presence["up_us"]).groupby(presence["node"]).sum()
+    return int(stay_us.index[int(stay_us.argmax())])
+
+
+def _thin(rows: pd.DataFrame) -> pd.DataFrame:
+    """Few enough rows to draw; the lowest and the highest of each stretch stay."""
+    if len(rows) <= LINE_ROWS_MAX:
+        return rows
+    values = rows["value"].reset_index(drop=True)
+    stretch = np.arange(len(values)) * (LINE_ROWS_MAX // 2) // len(values)
+    grouped = values.groupby(stretch)
+    kept = sorted({*grouped.idxmin(), *grouped.idxmax(), 0, len(values) - 1})
+    return rows.iloc[kept]
+
+
+def _describe_delivered(rows: pd.DataFrame) -> str:
+    """The claim of the paper: without lifetimes this registry only grows, with them it shrinks."""
+    sizes = rows.loc[rows["gauge"] == "delivered", "value"].to_numpy()
+    shrunk = int((np.diff(sizes) < 0).sum())
+    most = f"The delivered registry had at most {show_count(sizes.max(initial=0))} entries"
+    return f"{most} and shrank {show_count(shrunk)} times." if shrunk else f"{most}; it only grew."
+
+
+def _title(material: Material, kind: str, letter: str, words: str) -> str:
+    return f"Figure {material.paper.figures[kind]}{letter}: {words}" if material.paper else words
+
+
+def _lifetime_of(group: Group) -> str:
+    if group.lifetime_us is None:
+        return "no lifetime" if group.protocol in ("causal", "delta") else name_group(group)
+    return f"lifetime {name_group(group)}"
+
+
+def _slug(group: Group) -> str:
+    minutes = "none" if group.lifetime_us is None else f"{group.lifetime_us / 60e6:g}m"
+    return f"{group.protocol}-{minutes}"

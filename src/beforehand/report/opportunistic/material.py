@@ -1,0 +1,62 @@
+"""Everything that a page about opportunistic runs is written from, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from beforehand.papers.opportunistic import Paper, read_paper
+from beforehand.report.datasets import Scenario, read_frame, read_runs, read_scenario
+from beforehand.report.opportunistic.compare import Claim, Ordering, compare, rank
+from beforehand.report.opportunistic.measured import Group, causal_by_lifetime, group_runs
+
+
+@dataclass(frozen=True)
+class Material:
+    """The runs of one scenario, and the paper that they are compared with."""
+
+    directory: Path
+    scenario: Scenario
+    paper: Paper | None
+    rows: tuple[Mapping[str, Any], ...]
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def by_lifetime(self) -> dict[int | None, Group]:
+        return causal_by_lifetime(self.groups)
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        return compare(self.paper, self.by_lifetime) if self.paper else []
+
+    @cached_property
+    def orderings(self) -> list[Ordering]:
+        return rank(self.paper, self.claims) if self.paper else []
+
+    @cached_property
+    def spotlight(self) -> tuple[Group, ...]:
+        """The two runs that are looked at closely: the paper's, else the two ends of the list."""
+        wanted = self.paper.spotlight_us if self.paper else ()
+        chosen = tuple(self.by_lifetime[us] for us in wanted if us in self.by_lifetime)
+        others = tuple(self.by_lifetime.values()) or self.groups
+        return chosen or (others[:1] + others[1:][-1:])
+
+    @cached_property
+    def presence(self) -> pd.DataFrame:
+        return read_frame(self.directory, "presence")
+
+    @cached_property
+    def quantiles(self) -> pd.DataFrame:
+        return read_frame(self.directory, "quantiles")
+
+
+def read_material(directory: Path) -> Material:
+    scenario = read_scenario(directory)
+    rows = tuple(read_runs(directory))
+    paper = read_paper(scenario.paper) if scenario.paper else None
+    return Material(directory, scenario, paper, rows, tuple(group_runs(rows)))

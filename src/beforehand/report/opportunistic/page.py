@@ -1,0 +1,237 @@
+"""A page about opportunistic runs: what is said, in which order, with which tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.datasets import COLUMNS, read_frame
+from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
+from beforehand.report.opportunistic.compare import compare_shares
+from beforehand.report.opportunistic.figures import (
+    cdf_figures,
+    presence_figure,
+    registry_figures,
+    scatter_figures,
+)
+from beforehand.report.opportunistic.material import Material, read_material
+from beforehand.report.opportunistic.measured import UNORDERED, Group
+from beforehand.report.opportunistic.tables import (
+    by_place,
+    cost_table,
+    delay_tables,
+    ordering_table,
+    processing_table,
+    share_table,
+    trace_table,
+)
+
+Verdict = Literal["valid", "invalid", "unknown"]
+
+
+def build_opportunistic_page(directory: Path) -> Page:
+    """The page of the datasets in this folder."""
+    material = read_material(directory)
+    sections = (
+        _scenario_section(material),
+        *_comparison_sections(material),
+        *_figure_sections(material),
+        _cost_section(material),
+    )
+    verdict, headline = _judge(material)
+    source = f" Published figures: {material.paper.source}." if material.paper else ""
+    return Page(
+        title=material.scenario.title,
+        subtitle=f"Scenario {material.scenario.name}",
+        verdict=verdict,
+        headline=headline,
+        summary=_summary(material),
+        tiles=_tiles(material),
+        sections=sections,
+        footer=f"Written by Beforehand.{source}",
+    )
+
+
+def _ordered_rows(material: Material) -> list[Mapping[str, Any]]:
+    """The runs that promise order. One that does not is there to be compared with."""
+    return [row for row in material.rows if row["protocol"] != UNORDERED] or list(material.rows)
+
+
+def _judge(material: Material) -> tuple[Verdict, str]:
+    rows = _ordered_rows(material)
+    deliveries = show_count(sum(row["deliveries"] for row in rows))
+    runs = "1 run" if len(rows) == 1 else f"{len(rows)} runs"
+    bad = [row for row in rows if row["verdict"] == "invalid"]
+    if bad:
+        count = sum(row["violations"] for row in bad)
+        return "invalid", f"{show_count(count)} of {deliveries} deliveries broke causal order."
+    if any(row["verdict"] != "valid" for row in rows):
+        return "unknown", f"Not every one of the {deliveries} deliveries could be judged."
+    return "valid", f"All {deliveries} deliveries of {runs} kept causal order."
+
+
+def _summary(material: Material) -> str:
+    first = material.rows[0]
+    text = (
+        f"{show_count(first['nodes'])} nodes met {show_count(first['contacts'])} times and "
+        f"broadcast {show_count(first['broadcasts'])} messages in each run. "
+    )
+    ordered = [group for group in material.groups if group.protocol != UNORDERED]
+    text += " ".join(_describe(group) for group in ordered[:1] + ordered[1:][-1:])
+    loose = [group for group in material.groups if group.protocol == UNORDERED]
+    if loose:
+        most = max(group.mean("violations") for group in loose)
+        text += f" Delivered as they arrive, up to {show_count(most)} would have come out of order."
+    return text
+
+
+def _describe(group: Group) -> str:
+    lifetime = "Without a lifetime" if group.lifetime_us is None else f"With {group.label} to live"
+    wait_us = group.mean("latency_us_avg")
+    waited = f"then waited {show_time(wait_us)}" if wait_us else "never waited"
+    return (
+        f"{lifetime} a message travelled {show_time(group.mean('delay_us_avg'))} on average and "
+        f"{waited} for its causes; "
+        f"{show_ratio(group.mean('delivery_ratio'))} of what nodes broadcast or received was "
+        "delivered."
+    )
+
+
+def _tiles(material: Material) -> tuple[Tile, ...]:
+    rows = _ordered_rows(material)
+    violations = sum(row["violations"] for row in rows)
+    tiles = [
+        Tile(show_count(len(material.rows)), "runs"),
+        Tile(show_count(sum(row["deliveries"] for row in rows)), "deliveries checked"),
+        Tile(show_count(violations), "violations", "missed" if violations else "met"),
+    ]
+    judged = [claim.is_met for claim in material.claims if claim.is_met is not None]
+    orders = [found.is_met for found in material.orderings]
+    for met, label in ((judged, "figures within tolerance"), (orders, "orders as published")):
+        if met:
+            mark: Mark = "met" if all(met) else "missed"
+            tiles.append(Tile(f"{sum(met)} of {len(met)}", label, mark))
+    return tuple(tiles)
+
+
+def _scenario_section(material: Material) -> Section:
+    scenario = material.scenario
+    seeds = len({row["seed"] for row in material.rows})
+    models = sorted({str(row["transfer_model"]) for row in material.rows})
+    prose = [f"Transfer model: {model.rstrip('.')}." for model in models]
+    prose.append(
+        "One seed for each lifetime."
+        if seeds == 1
+        else f"{seeds} seeds. Each figure is the mean over the seeds of a lifetime; the figures "
+        "below show the lowest seed."
+    )
+    if mended := {kind: count for kind, count in scenario.changes.items() if count}:
+        listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
+        prose.append(f"Mended in the mobility trace before the first run: {listed}.")
+    tables = [*_trace_tables(material), *_parameter_tables(scenario.parameters, scenario.versions)]
+    return Section("What was run", tuple(prose), tuple(tables))
+
+
+def _trace_tables(material: Material) -> Iterator[Table]:
+    trace = read_frame(material.directory, "trace")
+    presence = material.presence
+    if len(trace) and len(presence):
+        span_us = int(presence["down_us"].max() - presence["up_us"].min())
+        ours = {str(name): float(trace[name].iloc[0]) for name in COLUMNS["trace"]}
+        yield trace_table({"span": span_us, **ours}, material.paper)
+
+
+def _parameter_tables(
+    parameters: Mapping[str, Any], versions: Mapping[str, str]
+) -> Iterator[Table]:
+    pairs = [*_flatten(parameters), *((f"version of {name}", v) for name, v in versions.items())]
+    if pairs:
+        rows = tuple((Cell(name), Cell(_show_parameter(name, value))) for name, value in pairs)
+        data = pd.DataFrame(pairs, columns=["parameter", "value"])
+        yield Table("parameters", "Parameters", ("", ""), rows, data, is_folded=True)
+
+
+def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+            for place, item in enumerate(value, 1):
+                yield from _flatten(item, f"{prefix}{name}.{place}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _show_parameter(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_show_parameter(name, item) for item in value)
+    if value is None:
+        return "none"
+    if name.endswith("_us") and isinstance(value, int):
+        return show_time(value)
+    return str(value)
+
+
+def _comparison_sections(material: Material) -> Iterator[Section]:
+    paper, claims = material.paper, by_place(material.claims)
+    numbers = paper.tables if paper else {"processing": "", "delays": ""}
+    beside = (
+        "Below each figure of ours: the published one, and the difference. ✓ is within the "
+        "tolerance and ✗ is not; a figure without a mark is shown, not judged."
+    )
+    yield Section(
+        "Messages",
+        (beside,) if paper else (),
+        (processing_table(material.groups, claims, numbers["processing"]),),
+    )
+    tables = list(delay_tables(material.groups, claims, numbers["delays"]))
+    if paper and (shares := compare_shares(paper, material.by_lifetime, material.quantiles)):
+        tables.append(share_table(shares))
+    prose = (
+        "The delay is the time from broadcast to reception, with or without order. The latency is "
+        "what order adds: the time from reception to delivery. The age is their sum.",
+    )
+    yield Section("Delays", prose, tuple(tables))
+    if material.orderings:
+        met = sum(found.is_met for found in material.orderings)
+        said = f"{met} of {len(material.orderings)} rows rank the lifetimes as published."
+        yield Section("Order of the lifetimes", (said,), (ordering_table(material.orderings),))
+
+
+def _figure_sections(material: Material) -> Iterator[Section]:
+    if presence := presence_figure(material):
+        first, last = material.presence["up_us"].min(), material.presence["down_us"].max()
+        prose = f"The scenario lasts from {show_clock(first)} to {show_clock(last)}."
+        yield Section("Presence", (prose,), figures=(presence,))
+    for title, figures in (
+        ("Delay and latency", scatter_figures(material)),
+        ("Distributions", cdf_figures(material)),
+        ("Registries of one node", registry_figures(material)),
+    ):
+        if figures:
+            yield Section(title, figures=figures)
+
+
+def _cost_section(material: Material) -> Section:
+    columns = ["run", "protocol", "lifetime_us", "seed", "deliveries", "violations", "verdict"]
+    rows = tuple(
+        (
+            Cell(str(row["run"])),
+            Cell(show_count(row["deliveries"])),
+            Cell(show_count(row["violations"])),
+            Cell(str(row["verdict"])),
+        )
+        for row in material.rows
+    )
+    data = pd.DataFrame(list(material.rows), columns=columns)
+    head = ("Run", "Deliveries", "Violations", "Verdict")
+    runs = Table("runs", "Every run", head, rows, data, words=(0, 3), is_folded=True)
+    prose = (
+        "What the nodes sent, and how many predecessors a message names on average: that is what "
+        "order costs on the air.",
+    )
+    return Section("Cost", prose, (cost_table(material.groups), runs))

@@ -1,0 +1,151 @@
+"""What a page about aggregation over VCube is written from: our runs, beside published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from beforehand.errors import InputError
+from beforehand.report.content import Cell, Mark
+from beforehand.report.datasets import HINT, Scenario, read_frame, read_scenario
+from beforehand.report.notation import show_points
+
+UT_US = 1000
+"""One unit of time of the paper."""
+MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each value came up, seed by seed."""
+
+    values: NDArray[np.int64]
+    """Rising."""
+    counts: NDArray[np.float64]
+    """(seeds, values)"""
+
+    def within(self, least: int, most: int | None = None) -> NDArray[np.float64]:
+        """How many of each seed lie in a range, both ends included."""
+        last = most if most is not None else self.values.max(initial=0)
+        inside = (self.values >= least) & (self.values <= last)
+        return np.asarray(self.counts[:, inside].sum(axis=1))
+
+    def shares(
+        self, least: int, most: int | None = None, *, of: int | None = None
+    ) -> tuple[float, ...]:
+        """The same in per cent: of all, or of those from `of` on."""
+        totals = self.within(0 if of is None else of)
+        return tuple((100 * self.within(least, most) / np.maximum(totals, 1)).tolist())
+
+    def most(self) -> NDArray[np.int64]:
+        """The largest value of each seed."""
+        return np.asarray(np.where(self.counts > 0, self.values, 0).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The runs of one scenario."""
+
+    scenario: Scenario
+    runs: pd.DataFrame
+    bars: pd.DataFrame
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted(int(nodes) for nodes in self.runs["nodes"].unique())
+
+    @property
+    def payload_bytes(self) -> int:
+        """That of the runs that are compared; others show what the size of a message changes."""
+        return int(self.runs.loc[self.runs["system"] == "plain", "payload_bytes"].iloc[0])
+
+    def of(self, system: str, nodes: int | None = None) -> pd.DataFrame:
+        """Runs with messages of the usual size, one row per seed, by seed."""
+        rows = self.runs[self.runs["payload_bytes"] == self.payload_bytes]
+        rows = rows[rows["system"] == system]
+        rows = rows if nodes is None else rows[rows["nodes"] == nodes]
+        return rows.sort_values(["nodes", "seed"])
+
+    def histogram(
+        self, name: str, system: str, nodes: int, payload_bytes: int | None = None
+    ) -> Histogram:
+        size = self.payload_bytes if payload_bytes is None else payload_bytes
+        wanted = {"histogram": name, "system": system, "nodes": nodes, "payload_bytes": size}
+        rows = self.bars
+        for column, value in wanted.items():
+            rows = rows[rows[column] == value]
+        table = rows.pivot_table(index="seed", columns="value", values="count", fill_value=0)
+        return Histogram(table.columns.to_numpy(np.int64), table.to_numpy(np.float64))
+
+    def means(self, system: str, quantity: str) -> dict[int, float]:
+        """The mean over the seeds, by number of nodes."""
+        found = self.of(system).groupby("nodes")[quantity].mean().dropna()
+        return {int(str(nodes)): float(mean) for nodes, mean in found.items()}
+
+
+def read_overlay(directory: Path) -> Overlay:
+    runs = read_frame(directory, "overlay_runs")
+    if runs.empty:
+        raise InputError("no runs to report", where=str(directory), hint=HINT)
+    return Overlay(read_scenario(directory), runs, read_frame(directory, "overlay_histograms"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """One figure of ours over the seeds, and the published one where there is one."""
+
+    place: str
+    quantity: str
+    values: tuple[float, ...]
+    """One per seed."""
+    published: float | None = None
+    tolerance: float | None = None
+    """In percentage points; None: shown, not judged."""
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
+    @property
+    def deviation(self) -> float:
+        return stdev(self.values) if len(self.values) > 1 else 0.0
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.published is None else self.mean - self.published
+
+    @property
+    def is_met(self) -> bool | None:
+        if self.difference is None or self.tolerance is None:
+            return None
+        return abs(self.difference) <= self.tolerance
+
+    def share_cell(self) -> Cell:
+        """As a share in per cent: ours with its deviation, theirs, the difference in points."""
+        text = f"{self.mean:.2f} ± {self.deviation:.2f} %"
+        if self.published is None:
+            return Cell(text)
+        difference = show_points(self.mean / 100, self.published / 100)
+        return Cell(text, f"{self.published:.2f} %", difference, MARKS[self.is_met])
+
+
+def machine_rows(found: Sequence[Found]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "place": item.place,
+            "quantity": item.quantity,
+            "seeds": len(item.values),
+            "ours": item.mean,
+            "deviation": item.deviation,
+            "published": item.published,
+            "difference": item.difference,
+            "is_met": item.is_met,
+        }
+        for item in found
+    )

@@ -1,0 +1,115 @@
+"""A scenario file being read: its tables, what `--set` changed, and all that is wrong with it.
+
+Nothing is raised before everything was looked at: a file with five mistakes is told five times
+what to do, with line numbers, before anything runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.scenario.lines import KeyPath, key_lines, line_of
+from beforehand.scenario.values import Parse
+
+Table = dict[str, Any]
+
+
+class Document:
+    """`content` is what was written, `--set` included; `problems` is what is wrong with it."""
+
+    def __init__(
+        self, path: Path, *, seeds: int | None = None, overrides: Sequence[str] = ()
+    ) -> None:
+        """seeds: instead of its own. overrides: `section.key=value`."""
+        if not path.is_file():
+            hint = "give the path of a TOML file"
+            raise InputError("no such scenario", where=str(path), hint=hint)
+        text = path.read_text(encoding="utf-8")
+        try:
+            self.content: Table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"not TOML: {error}", where=str(path)) from error
+        self.path = path
+        self.problems: list[InputError] = []
+        self._lines = key_lines(text)
+        self._overridden: set[KeyPath] = set()
+        for written in [*overrides, *([f"sweep.seeds={seeds}"] if seeds is not None else [])]:
+            self._override(written)
+
+    def check_tables(self, known: Mapping[str, object]) -> None:
+        for name in self.content:
+            if name not in known:
+                self.add(InputError(f"no such table: `{name}`", hint=_known(known)), (name,))
+
+    def table(self, name: str, keys: Iterable[str] | None) -> Table:
+        """keys: those it may have; None where somebody else checks that."""
+        section = self.content.get(name, {})
+        if not isinstance(section, dict):
+            self.add(InputError(f"`{name}` is no table", hint=f"write `[{name}]`"), (name,))
+            return {}
+        if keys is not None:
+            self.check_keys(section, (name,), keys)
+        return section
+
+    def check_keys(self, table: Table, at: KeyPath, keys: Iterable[str]) -> None:
+        known = tuple(keys)
+        for key in table:
+            if key not in known:
+                error = InputError(f"no such key: `{key}`", hint=_known(known))
+                self.add(error, (*at, key))
+
+    def value(self, table: Table, path: KeyPath, parse: Parse, default: object) -> Any:
+        key = path[-1]
+        return self.parsed(table[key], path, parse) if key in table else default
+
+    def parsed(self, value: object, path: KeyPath, parse: Parse) -> Any:
+        """None where it is wrong."""
+        try:
+            return parse(value)
+        except InputError as error:
+            self.add(InputError(f"`{path[-1]}`: {error.problem}", hint=error.hint), path)
+            return None
+
+    def add(self, error: InputError, path: KeyPath) -> None:
+        """One more problem, with the place of the key."""
+        if path in self._overridden:
+            where = f"--set {'.'.join(map(str, path))}"
+        else:
+            line = line_of(self._lines, path)
+            where = f"{self.path}:{line}" if line else str(self.path)
+        self.problems.append(InputError(error.problem, where=where, hint=error.hint))
+
+    def check(self) -> None:
+        """Raise all that was found, if anything was."""
+        if self.problems:
+            raise self.problems[0] if len(self.problems) == 1 else InputErrors(self.problems)
+
+    def _override(self, written: str) -> None:
+        key, equals, value = written.partition("=")
+        path = tuple(part.strip() for part in key.split("."))
+        if not equals or len(path) != 2:
+            hint = "write `--set section.key=value`, for example `--set sweep.seeds=5`"
+            self.problems.append(InputError(f"not a setting: `{written}`", hint=hint))
+            return
+        self._overridden.add(path)
+        section = self.content.setdefault(path[0], {})
+        if isinstance(section, dict):
+            section[path[1]] = _toml_value(value.strip())
+        else:
+            self.add(InputError(f"`{path[0]}` is no table"), path)
+
+
+def _toml_value(written: str) -> object:
+    """As in the file; what is no TOML is a text, so that `5s` needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        return written
+
+
+def _known(names: Iterable[str]) -> str:
+    return "known are " + ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,126 @@
+"""Where the mobility of a scenario comes from: a generator or a file."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from beforehand.errors import InputError
+from beforehand.mobility import buses, crowd, walkers, waypoint
+from beforehand.mobility.positions import Positions
+from beforehand.mobility.read import READERS, detect, read
+from beforehand.mobility.trace import Trace
+
+Make = Callable[..., Positions | Trace]
+
+GENERATORS: dict[str, Make] = {
+    "buses": buses.generate,
+    "walkers": walkers.generate,
+    "waypoint": waypoint.generate,
+    "crowd": crowd.generate,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of `generator` and `path` is given."""
+
+    generator: str | None
+    path: Path | None
+    format: str | None
+    range_m: float | None
+    """Needed where there are places and no contacts yet."""
+    options: Mapping[str, Any]
+    """Of the generator or the reader."""
+
+    @property
+    def has_places(self) -> bool:
+        """Whether contacts have yet to be computed."""
+        return get_type_hints(self._make())["return"] is Positions
+
+    def load(self, seed: int) -> Positions | Trace:
+        """A generator draws with `seed`; a file is what it is."""
+        if self.generator is not None:
+            return GENERATORS[self.generator](seed, **self.options)
+        assert self.path is not None
+        return read(self.path, self.format, **self.options)
+
+    def seeds(self, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        """The seeds that make a difference to it."""
+        return seeds if self.generator is not None else seeds[:1]
+
+    def identity(self) -> dict[str, Any]:
+        """What the content depends on, besides the seed. Where a file lies does not matter."""
+        digest = digest_of_input(self.path) if self.path is not None else None
+        return {
+            "generator": self.generator,
+            "input": digest,
+            "format": self.format,
+            "options": dict(self.options),
+        }
+
+    def problems(self) -> Iterator[tuple[str, InputError]]:
+        """(key, what is wrong with it), without loading anything."""
+        try:
+            make = self._make()
+        except InputError as error:
+            is_format = self.format is not None and self.format not in READERS
+            yield "format" if is_format else "input", error
+            return
+        yield from _wrong_options(make, self.options)
+        if self.has_places and self.range_m is None:
+            hint = 'add `range = "200m"`'
+            yield "range", InputError("places need a range to make contacts", hint=hint)
+        if not self.has_places and self.range_m is not None:
+            yield "range", InputError("these are contacts already", hint="leave `range` out")
+
+    def _make(self) -> Make:
+        if self.generator is not None:
+            return GENERATORS[self.generator]
+        assert self.path is not None
+        if not self.path.exists():
+            hint = "a path is relative to the folder of the scenario"
+            raise InputError(f"no such file or folder: {self.path}", hint=hint)
+        name = detect(self.path) if self.format is None else self.format
+        if name not in READERS:
+            known = ", ".join(f"`{known}`" for known in READERS)
+            raise InputError(f"no such format: `{name}`", hint=f"the formats are {known}")
+        return READERS[name]
+
+
+def digest_of_input(path: Path) -> str:
+    """Of the content of a file or a folder, wherever it lies."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(path)}\n".encode())
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _wrong_options(make: Make, options: Mapping[str, Any]) -> Iterator[tuple[str, InputError]]:
+    parameters = inspect.signature(make).parameters
+    hints = get_type_hints(make)
+    known = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for key, value in options.items():
+        if key not in known:
+            listed = ", ".join(f"`{name}`" for name in known)
+            hint = f"its parameters are {listed}" if known else "it has no parameters"
+            yield key, InputError(f"no such parameter: `{key}`", hint=hint)
+        elif not _fits(value, hints[key]):
+            default = parameters[key].default
+            hint = f"the default is `{default}`" if default is not None else "write it in quotes"
+            yield key, InputError(f"`{key}`: not what it takes: `{value}`", hint=hint)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str)

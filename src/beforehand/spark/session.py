@@ -1,0 +1,171 @@
+"""The one place that starts Spark: embedded by default, else on a cluster or a Connect server."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from beforehand.errors import InputError
+from beforehand.spark.java import java_home
+
+EMBEDDED = "local[*]"
+MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
+REMOTE = re.compile(r"sc://.+")
+DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
+ANSWER_SECONDS_MAX = 10
+DRIVER_GIB_MIN, DRIVER_GIB_MAX = 2, 4
+QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
+
+Conf = dict[str, bool | float | int | str | None]
+
+SESSION_CONF: Conf = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": True,
+}
+"""What any session may set, a Connect session too."""
+
+
+@contextmanager
+def open_session(
+    master: str | None = None,
+    remote: str | None = None,
+    *,
+    app: str = "beforehand",
+    small: bool = False,
+) -> Iterator[SparkSession]:
+    """A session, stopped on the way out.
+
+    master: as Spark writes it; None is embedded, on all cores of this machine.
+    remote: a Connect server, `sc://host:port`.
+    small: for tests and quick jobs. Starts sooner, but bulk work takes twice the time.
+
+    The Java process behind a master outlives the session and serves the next one of this Python
+    process, with the memory and the options that it was started with.
+    """
+    if master and remote:
+        raise InputError(
+            f"two places to run on: `{master}` and `{remote}`",
+            hint="give a master or a Connect server, not both",
+        )
+    with tempfile.TemporaryDirectory(prefix="beforehand-") as scratch:
+        if remote:
+            spark = _join_server(remote, app)
+        else:
+            spark = _start_driver(master or EMBEDDED, app, small, Path(scratch))
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSession:
+    if not MASTER.fullmatch(master):
+        raise InputError(
+            f"not a Spark master: `{master}`",
+            hint="write `local[2]`, `spark://host:port` or `yarn`",
+        )
+    _check_answers(master)
+    environment = {
+        "JAVA_HOME": str(java_home(scratch)),
+        # Else the workers run the first `python3` of the PATH, which may lack our packages. The
+        # setting `spark.pyspark.python` is not read here. A cluster may have its own path to it.
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    conf = SESSION_CONF | _driver_conf(small)
+    if master.startswith("local"):
+        # Nobody outside calls back, and the name of this machine may not resolve. The executors
+        # of a cluster do call back.
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # Spark's 200 are for a cluster; here most of them would be empty tasks.
+        conf["spark.sql.shuffle.partitions"] = 1 if small else 2 * (os.cpu_count() or 1)
+        conf["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    builder = SparkSession.builder.master(master).appName(app).config(map=conf)
+    with _environment(environment):
+        try:
+            return builder.getOrCreate()
+        except (PySparkException, Py4JError) as error:
+            raise InputError(
+                f"Spark does not start on `{master}`: {str(error).splitlines()[0]}",
+                hint="`beforehand doctor` shows what this machine has",
+            ) from error
+
+
+def _join_server(remote: str, app: str) -> SparkSession:
+    if not REMOTE.fullmatch(remote):
+        raise InputError(f"not a Connect server: `{remote}`", hint="write `sc://host:port`")
+    _check_answers(remote)
+    try:
+        builder = SparkSession.builder.remote(remote).appName(app)
+        return builder.config(map=SESSION_CONF).getOrCreate()
+    except ImportError as error:
+        raise InputError(
+            f"Connect needs more packages: {error}", hint="pip install 'beforehand[connect]'"
+        ) from error
+    except PySparkException as error:
+        raise InputError(f"no session at `{remote}`: {error}") from error
+
+
+def _check_answers(url: str) -> None:
+    """Refuse an address where nobody listens. Spark would try it again for a minute or more."""
+    scheme, places, *_ = urlsplit(url)
+    if scheme not in DEFAULT_PORTS:
+        return
+    reasons = []
+    for place in places.split(","):  # a cluster may have several masters, of which one is active
+        address = urlsplit(f"//{place}")
+        try:
+            endpoint = (address.hostname, address.port or DEFAULT_PORTS[scheme])
+            socket.create_connection(endpoint, timeout=ANSWER_SECONDS_MAX).close()
+            return
+        except (OSError, ValueError) as error:
+            reasons.append(f"`{place}`: {error}")
+    raise InputError(
+        "no Spark server answers at " + ", ".join(reasons),
+        hint="start it, or leave the address out to run on this machine",
+    )
+
+
+def _driver_conf(small: bool) -> Conf:
+    """What the Java process of the driver is started with."""
+    options = [f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}"]
+    # The first compiler only, one collector thread: less to start, less to share two cores with.
+    options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
+    return {
+        "spark.driver.memory": "1g" if small else f"{_driver_gib()}g",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.python.unix.domain.socket.enabled": True,
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+    }
+
+
+def _driver_gib() -> int:
+    """A quarter of the machine: the Python workers, which do most of the work, need the rest."""
+    total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(max(total_bytes // 2**32, DRIVER_GIB_MIN), DRIVER_GIB_MAX)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set while Java starts, put back after: what we choose for it is not for other programs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,149 @@
+"""Was a log in causal order? The verdict on one file, in this process, with proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.kernels.causality import (
+    KINDS,
+    LATE,
+    TWICE,
+    History,
+    Spread,
+    Violations,
+    causal_chain,
+    find_violations,
+    first_follower,
+    spread_of,
+)
+from beforehand.units import format_duration
+from beforehand.verify.event_log import Log, find_logs, read_logs
+
+State = Literal["valid", "invalid", "unknown"]
+EXIT_CODES: dict[State, int] = {
+    "valid": EXIT_VALID,
+    "invalid": EXIT_VIOLATION,
+    "unknown": EXIT_UNKNOWN,
+}
+
+
+@dataclass(frozen=True)
+class RunVerdict:
+    """What can be said of one run."""
+
+    run: str
+    state: State
+    reason: str
+    """If unknown: why."""
+    broadcasts: int
+    deliveries: int
+    counts: dict[str, int]
+    """Violations by kind: late, twice, unknown."""
+    log: Log
+    history: History
+    violations: Violations
+
+    def stories(self) -> Iterator[str]:
+        """For each violation the events that prove it, from the cause to the delivery."""
+        spreads: dict[int, Spread] = {}
+        for row, kind in zip(self.violations.row.tolist(), self.violations.kind, strict=True):
+            message = int(self.history.message[row])
+            if kind == LATE and message not in spreads:
+                spreads = {message: spread_of(self.history, message)}  # the last one only
+            yield _tell(self.log, self.history, row, int(kind), spreads.get(message))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on all runs of a log: the worst of theirs."""
+
+    runs: tuple[RunVerdict, ...]
+
+    @property
+    def state(self) -> State:
+        states = {run.state for run in self.runs}
+        return "invalid" if "invalid" in states else "unknown" if "unknown" in states else "valid"
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.state]
+
+    def stories(self) -> Iterator[str]:
+        for run in self.runs:
+            yield from run.stories()
+
+
+def verify_events(path: Path) -> Verdict:
+    """Judge every run of an event log, a Parquet file or a folder with those of many runs."""
+    return Verdict(tuple(judge(log) for file in find_logs(path) for log in read_logs(file)))
+
+
+def judge(log: Log) -> RunVerdict:
+    history = log.history()
+    violations = find_violations(history)
+    counts = count_kinds(violations)
+    deliveries = len(history.node) - len(history.spoken)
+    state, reason = state_of(counts, deliveries, log.missing)
+    return RunVerdict(
+        log.run,
+        state,
+        reason,
+        len(history.spoken),
+        deliveries,
+        counts,
+        log,
+        history,
+        violations,
+    )
+
+
+def count_kinds(violations: Violations) -> dict[str, int]:
+    counts = np.bincount(violations.kind, minlength=len(KINDS)).tolist()
+    return dict(zip(KINDS, counts, strict=True))
+
+
+def state_of(counts: dict[str, int], deliveries: int, missing: int) -> tuple[State, str]:
+    """The verdict, and why it is unknown.
+
+    What is late or comes twice stays so, whatever else happened. But if the log has holes, a
+    broadcast that nobody made may be in one of them, and so may a violation.
+    """
+    if counts["late"] or counts["twice"] or (counts["unknown"] and not missing):
+        return "invalid", ""
+    if missing:
+        return "unknown", f"{missing} steps are missing from the log"
+    if not deliveries:
+        return "unknown", "nothing was delivered"
+    return "valid", ""
+
+
+def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:
+    node, name = log.node[row], f"{log.origin[row]}:{log.seq[row]}"
+    what = f"node {node} delivered {name}"
+    if kind == LATE:
+        assert spread is not None
+        after = first_follower(history, spread, int(history.node[row]), row)
+        rows = [*causal_chain(history, spread, int(history.message[after])), after, row]
+        follower = f"{log.origin[after]}:{log.seq[after]}"
+        head = f"{what} after {follower}, which causally follows it"
+    elif kind == TWICE:
+        same = (log.node[:row] == node) & (history.message[:row] == history.message[row])
+        rows = [*np.flatnonzero(same & ~log.is_broadcast[:row])[:1].tolist(), row]
+        head = f"{what} a second time"
+    else:
+        rows = [row]
+        head = f"{what}, which nobody had broadcast"
+    return "\n".join([f"run {log.run}: {head}", *(_line(log, at) for at in rows)])
+
+
+def _line(log: Log, row: int) -> str:
+    verb = "broadcasts" if log.is_broadcast[row] else "delivers"
+    time = format_duration(int(log.t_us[row]))
+    message = f"{log.origin[row]}:{log.seq[row]}"
+    return f"  step {log.step[row]:>8}  at {time:>8}  node {log.node[row]} {verb} {message}"

@@ -1,0 +1,297 @@
+"""The memory of an observer, without Spark."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from beforehand.core.observer import Dial, cbd, dapw
+from beforehand.core.timestamp import Guarantees
+from beforehand.errors import LocalError
+from beforehand.observe.packets import join
+from beforehand.observe.state import (
+    ARRIVED_US,
+    ENDS,
+    PROCESS,
+    TIE,
+    TIME_US,
+    Clock,
+    Order,
+    State,
+    decode_state,
+    encode_state,
+    new_state,
+    run_out,
+    take_rows,
+    wake,
+    wake_us,
+)
+from beforehand.sim.drift import Drift, deliver, rule_of, simulate
+from tests.observe.drifting import SYSTEM, TICK_US, drifting_rows
+
+SMALL = Guarantees(4, epsilon=3, delta=4, events_per_tick=100)
+FULL_WAIT = 7  # δ + ε of SMALL, where c is 0
+
+
+def order_of(dial: Dial, clock: Clock = "arrival", system: Guarantees = SYSTEM) -> Order:
+    return Order(rule_of(dial, system), TICK_US, clock)
+
+
+def marked(rows: pa.Table, *, ends: bool = False) -> pa.Table:
+    """With what Spark adds on the way in."""
+    columns = rows.column_names
+    tie = "id" if "id" in columns else "process"  # anything that belongs to the row will do
+    marks = {PROCESS: rows["process"], TIE: rows[tie], ENDS: pa.array([ends] * len(rows))}
+    if "arrived" in columns:
+        marks[ARRIVED_US] = rows["arrived"]
+    if "stamp" not in columns:
+        marks[TIME_US] = rows["time"]
+    for name, column in marks.items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def events(*arrivals: tuple[Any, ...], ends: bool = False) -> pa.Table:
+    """Rows of (name, process, r, c, tick of arrival); r may be None, and then there is no stamp."""
+    names, processes, rs, cs, ticks = zip(*arrivals, strict=True)
+    pairs = zip(rs, cs, strict=True)
+    stamps = [None if r is None else {"r": r, "c": c, "kn": [0]} for r, c in pairs]
+    kind = pa.struct({"r": pa.int64(), "c": pa.int64(), "kn": pa.list_(pa.int64())})
+    arrived = [None if tick is None else tick * TICK_US for tick in ticks]
+    columns = {
+        "name": pa.array(names),
+        "process": pa.array(processes, pa.int64()),
+        "stamp": pa.array(stamps, kind),
+        "arrived": pa.array(arrived, pa.int64()),
+    }
+    return marked(pa.table(columns), ends=ends)
+
+
+def play(order: Order, *batches: pa.Table) -> tuple[State, pa.Table]:
+    """The state goes through bytes after every batch, as it does in Spark."""
+    state, outs = new_state(order), []
+    for batch in batches:
+        state, out = take_rows(state, batch, order)
+        state = decode_state(encode_state(state, order), order)
+        outs.append(out)
+    state, out = run_out(state, order)
+    return state, join([*outs, out])
+
+
+def names(table: pa.Table) -> list[str]:
+    return table["name"].to_pylist()
+
+
+def ticks(table: pa.Table) -> list[int]:
+    return (table["delivered_us"].to_numpy() // TICK_US).tolist()
+
+
+@pytest.mark.parametrize("dial", [cbd(60), dapw(40), cbd(80, 2), cbd(0), cbd(100)])
+def test_an_observer_delivers_what_the_simulated_one_delivers(dial):
+    spec = Drift(messages=3000, seed=5)
+    expected = deliver(simulate(spec), spec, dial)
+    order = Order(rule_of(dial, spec.guarantees), TICK_US, "arrival")
+    _, out = play(order, marked(drifting_rows(5, 3000)))
+    assert out["id"].to_pylist() == expected.label.tolist()
+    assert out["suspect"].to_pylist() == expected.is_overtaken.tolist()
+    assert ticks(out) == expected.tick.tolist()
+    assert out["delivered_seq"].to_pylist() == list(range(len(out)))
+
+
+@pytest.mark.parametrize("dial", [cbd(60), dapw(0), cbd(30, 2)])
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_cutting_the_rows_into_batches_changes_nothing(dial, size):
+    rows = marked(drifting_rows(3, 300, distinct=False))
+    order = order_of(dial)
+    _, whole = play(order, rows)
+    rng = np.random.default_rng(1)
+    batches = [rows.slice(start, size) for start in range(0, len(rows), size)]
+    # Spark hands over the rows of a batch in any order.
+    _, parts = play(order, *(b.take(rng.permutation(len(b))) for b in batches))
+    assert parts.equals(whole)
+    assert len(whole) == len(rows)
+
+
+def test_rows_that_arrived_last_wait_for_others_of_that_time():
+    order = order_of(cbd(0), system=SMALL)
+    first = events(("a", 0, 1, 0, 1), ("c", 2, 9, 0, 9))
+    state, out = take_rows(new_state(order), first, order)
+    assert (names(out), state.held) == (["a"], 1)
+    state, out = take_rows(state, events(("b", 1, 8, 0, 9), ("d", 3, 9, 0, 10)), order)
+    assert (names(out), state.held) == (["b", "c"], 1)
+
+
+def test_the_state_of_another_dial_is_refused():
+    order = order_of(cbd(60))
+    data = encode_state(new_state(order), order)
+    with pytest.raises(LocalError, match="was started with"):
+        decode_state(data, order_of(cbd(61)))
+
+
+def test_what_is_carried_along_comes_out_as_it_went_in():
+    instant = datetime.datetime(2026, 1, 1, 1, 2, 3, 456789, tzinfo=datetime.UTC)
+    others = {
+        "big": pa.array([2**60 + 1, None, 3], pa.int64()),
+        "when": pa.array([instant, None, instant], pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal("1.10"), Decimal("2.20"), None], pa.decimal128(9, 2)),
+        "raw": pa.array([b"\x00\xff", b"", None]),
+        "deep": pa.array([{"tags": ["x", None]}, None, {"tags": []}]),
+        "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32())),
+    }
+    rows = events(("c", 0, 3, 0, 4), ("b", 1, 2, 0, 5), ("a", 2, 1, 0, 6))
+    for name, column in others.items():
+        rows = rows.append_column(name, column)
+    _, out = play(order_of(cbd(100), system=SMALL), rows.slice(0, 1), rows.slice(1))
+    assert names(out) == ["a", "b", "c"]
+    expected = rows.select(list(others)).take([2, 1, 0])
+    assert out.select(list(others)).equals(expected.combine_chunks())
+
+
+def test_a_late_message_is_delivered_at_once_and_marked():
+    rows = events(("x", 0, 50, 0, 51), ("late", 1, 40, 0, 52), ("y", 2, 53, 0, 54))
+    _, out = play(order_of(cbd(100), system=SMALL), rows)
+    assert names(out) == ["late", "x", "y"]
+    assert out["late"].to_pylist() == [True, False, False]
+    assert ticks(out) == [52, 57, 60]
+    assert out["waited_us"].to_pylist() == [0, 6000, 6000]
+
+
+def test_one_that_comes_after_its_place_was_passed_is_suspect():
+    rows = events(("x", 0, 50, 0, 51), ("gone", 1, 40, 0, 58), ("y", 2, 57, 0, 59))
+    _, out = play(order_of(cbd(100), system=SMALL), rows)
+    assert names(out) == ["x", "gone", "y"]
+    assert out["suspect"].to_pylist() == [False, True, False]
+
+
+def test_moved_is_what_a_later_arrival_went_past():
+    rows = events(("c", 0, 5, 0, 5), ("d", 1, 6, 0, 6), ("b", 2, 4, 0, 7), ("e", 3, 8, 0, 9))
+    order = order_of(cbd(100), system=SMALL)
+    _, out = play(order, rows)
+    assert names(out) == ["b", "c", "d", "e"]
+    assert out["moved"].to_pylist() == [False, True, True, False]
+    assert play(order, rows.slice(0, 2), rows.slice(2))[1].equals(out)
+
+
+def test_a_row_without_a_stamp_is_taken_as_sent_on_receipt():
+    rows = events(("a", 0, 10, 0, 11), ("?", 1, None, 0, 12), ("b", 2, 13, 0, 14))
+    for clock in ("arrival", "event"):
+        _, out = play(order_of(cbd(100), clock, SMALL), rows)
+        assert sorted(names(out)) == ["?", "a", "b"]
+        assert dict(zip(names(out), out["reset"].to_pylist(), strict=True)) == {
+            "a": False,
+            "?": True,
+            "b": False,
+        }
+    _, alone = play(order_of(cbd(100), "event", SMALL), rows.slice(1, 1))
+    assert names(alone) == ["?"]
+
+
+@pytest.mark.parametrize("r", [2**62, -(2**63), 10**6])
+def test_a_clock_that_cannot_be_true_is_not_waited_for(r):
+    rows = events(("a", 0, 10, 0, 11), ("mad", 1, r, 0, 12), ("b", 2, 13, 0, 14))
+    _, out = play(order_of(cbd(100), system=SMALL), rows)
+    assert names(out) == ["a", "mad", "b"]
+    assert out["reset"].to_pylist() == [False, True, False]
+    assert ticks(out) == [17, 19, 20]
+
+
+def test_a_row_that_does_not_say_when_it_arrived_is_not_lost():
+    rows = events(("a", 0, 10, 0, 11), ("b", 1, 12, 0, None), ("c", 2, 13, 0, 14))
+    _, out = play(order_of(cbd(100), system=SMALL), rows)
+    assert sorted(names(out)) == ["a", "b", "c"]
+    _, out = play(order_of(cbd(100), system=SMALL), rows.slice(1, 1), rows.slice(1, 1))
+    assert names(out) == ["b", "b"]
+
+
+def test_an_idle_process_does_not_stall_the_others():
+    order = order_of(cbd(100), "event", SMALL)
+    first = events(("idle", 0, 1, 0, None), ("a", 1, 2, 0, None))
+    second = events(*((f"b{r}", 1, r, 0, None) for r in range(3, 30)))
+    state, _ = take_rows(new_state(order), first, order)
+    state, out = take_rows(state, second, order)
+    # The clock shows 29, so all up to 29 - δ - ε is out.
+    assert names(out) == ["idle", "a", *(f"b{r}" for r in range(3, 23))]
+    assert state.held == 7
+
+
+@pytest.mark.parametrize("size", [10, 333])
+def test_by_the_clock_of_events_the_full_wait_gives_one_order_however_it_is_cut(size):
+    rows = marked(drifting_rows(4, 2000).drop_columns(["arrived"]))
+    order = order_of(cbd(100), "event")
+    _, whole = play(order, rows)
+    _, parts = play(order, *(rows.slice(start, size) for start in range(0, len(rows), size)))
+    assert parts["id"].equals(whole["id"])
+    assert not pc.any(parts["late"]).as_py()
+    assert not pc.any(parts["suspect"]).as_py()
+
+
+def test_a_row_that_ends_lets_out_what_is_held_and_is_no_message():
+    order = order_of(cbd(100), system=SMALL)
+    rows = events(("a", 0, 10, 0, 11), ("b", 1, 9, 0, 12))
+    state, out = take_rows(new_state(order), rows, order)
+    assert (names(out), state.held) == ([], 2)
+    end = events(("end", None, None, None, None), ends=True)
+    state, out = take_rows(state, end, order)
+    assert (names(out), state.held) == (["b", "a"], 0)
+    state, out = take_rows(state, events(("c", 0, 30, 0, 31), ("d", 0, 40, 0, 41)), order)
+    assert (names(out), state.held) == ([], 2)
+
+
+def test_by_the_wall_clock_rows_arrive_when_the_batch_does_and_go_when_due():
+    order = order_of(cbd(100), "wall", SMALL)
+    rows = events(("b", 0, 12, 0, None), ("a", 1, 11, 0, None))
+    state, out = take_rows(new_state(order), rows, order, now_us=12_500)
+    assert (names(out), wake_us(state, order, 0, None)) == ([], 18_000)
+    state, out = wake(state, order, 18_900)
+    assert (names(out), wake_us(state, order, 0, None)) == (["a"], 19_000)
+    state, out = wake(state, order, 25_000)
+    assert (names(out), wake_us(state, order, 0, None)) == (["b"], None)
+    assert out["waited_us"].to_pylist() == [7000]
+
+
+def test_rows_that_are_overdue_when_the_batch_comes_go_in_order_of_their_stamps():
+    order = order_of(cbd(100), "wall", SMALL)
+    rows = events(("c", 0, 3, 0, None), ("a", 2, 1, 0, None), ("b", 1, 2, 0, None))
+    _, out = take_rows(new_state(order), rows, order, now_us=900_000)
+    assert names(out) == ["a", "b", "c"]
+
+
+def test_without_rows_an_observer_wakes_when_it_is_idle_and_lets_all_out():
+    order = order_of(cbd(100), "event", SMALL)
+    state = new_state(order)
+    assert wake_us(state, order, 5_000_000, 2_000_000) is None
+    state, _ = take_rows(state, events(("a", 0, 1, 0, None)), order)
+    assert wake_us(state, order, 5_000_000, None) is None
+    assert wake_us(state, order, 5_000_000, 2_000_000) == 7_000_000
+    state, out = wake(state, order, 7_000_000)
+    assert (names(out), ticks(out), state.held) == (["a"], [8], 0)
+
+
+def test_the_physical_clock_alone_is_a_column_of_times():
+    rows = pa.table({"name": ["b", "a"], "process": [0, 1], "time": [12_900, 11_100]})
+    order = order_of(Dial(100, elements=0, uses_c=False), "event", SMALL)
+    _, out = play(order, marked(rows))
+    assert (names(out), ticks(out)) == (["a", "b"], [18, 19])
+
+
+def test_elements_that_were_not_sent_compare_as_equal():
+    rows = events(("b", 1, 5, 0, 6), ("a", 0, 5, 0, 7))
+    for elements in (0, 1, 4):
+        _, out = play(order_of(cbd(100, elements), system=SMALL), rows)
+        assert names(out) == ["a", "b"]
+        assert not pc.any(out["reset"]).as_py()
+
+
+def test_batches_may_disagree_on_what_may_be_null():
+    rows = events(("b", 1, 5, 0, 6), ("a", 0, 5, 0, 6), ("c", 2, 6, 0, 7))
+    kind = pa.struct([pa.field("tags", pa.list_(pa.field("element", pa.int64(), nullable=False)))])
+    loose = rows.append_column("deep", pa.array([{"tags": [i]} for i in range(3)]))
+    strict = rows.append_column(pa.field("deep", kind, nullable=False), loose["deep"].cast(kind))
+    _, out = play(order_of(cbd(100), system=SMALL), strict.slice(0, 1), loose.slice(1))
+    assert (names(out), out["deep"].to_pylist()[1]) == (["a", "b", "c"], {"tags": [0]})

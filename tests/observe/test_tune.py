@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beforehand.core.observer import Dial, cbd
+from beforehand.kernels.reorder import Stamps
+from beforehand.observe.tune import WAITS, Sample, measure, tune
+from beforehand.sim.drift import Drift, simulate
+from beforehand.sim.drift import measure as measure_run
+
+SPEC = Drift(messages=4000, seed=2)
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    run = simulate(SPEC)
+    at = run.arrived
+    stamps = Stamps(*(column[at] for column in run.stamps))
+    return Sample(run.arrival[at], stamps, run.seq[at], run.past[at])
+
+
+def test_a_point_is_what_the_simulation_measures(sample):
+    dial = cbd(40, 3)
+    point = measure(sample, slice(None), SPEC.guarantees, dial)
+    (expected,) = measure_run(SPEC, [("cbd-3", dial)])
+    assert point.violations_percent == pytest.approx(expected.violations_percent)
+    assert point.violations_percent > 1
+    assert point.suspects_percent == pytest.approx(100 * expected.overtaken / expected.received)
+
+
+def test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp(sample):
+    found = tune(sample, SPEC.guarantees, budget_percent=1)
+    assert [point.wait_percent for point in found.waits] == list(WAITS)
+    chosen = found.chosen
+    below = [p for p in found.waits if p.wait_percent < chosen.wait_percent]
+    assert below
+    assert all(p.violations_percent > 1 for p in below)
+    smaller = [p for p in found.stamps if (p.uses_c, p.elements) < (chosen.uses_c, chosen.elements)]
+    assert smaller
+    assert all(p.violations_percent > 1 for p in smaller)
+    assert chosen.violations_percent <= 1
+    assert chosen.elements < sample.stamps.kn.shape[1]
+    assert [p.size_bytes for p in found.stamps] == sorted(p.size_bytes for p in found.stamps)
+
+
+def test_it_is_confirmed_on_messages_that_were_not_used_to_choose(sample):
+    found = tune(sample, SPEC.guarantees, budget_percent=2)
+    chosen, half = found.chosen, len(sample.arrival) // 2
+    dial = Dial(chosen.wait_percent, elements=chosen.elements, uses_c=chosen.uses_c)
+    assert found.confirmed == measure(sample, slice(half, None), SPEC.guarantees, dial)
+    assert found.confirmed.violations_percent != chosen.violations_percent
+
+
+def test_a_budget_of_nothing_takes_the_full_wait_or_what_happens_to_do(sample):
+    found = tune(sample, SPEC.guarantees, budget_percent=0)
+    assert found.chosen.wait_percent > 60
+    assert found.waits[-1].violations_percent == 0
+
+
+def test_a_budget_that_no_dial_keeps_chooses_none(sample):
+    # Clocks that say nothing at all: only luck would put these in order.
+    rng = np.random.default_rng(1)
+    noise = rng.permutation(sample.stamps.r)
+    nothing = np.zeros_like(sample.stamps.kn)
+    stamps = sample.stamps._replace(r=noise, c=np.zeros_like(noise), kn=nothing)
+    found = tune(sample._replace(stamps=stamps), SPEC.guarantees, budget_percent=1)
+    assert found.chosen is None
+    assert len(found.waits) == len(WAITS)
+    assert found.stamps == ()
+
+
+def test_more_wait_means_a_longer_wait(sample):
+    found = tune(sample, SPEC.guarantees, budget_percent=1, checks_queue=False)
+    waited = [point.waited_mean for point in found.waits]
+    assert waited == sorted(waited)
+    assert waited[0] < 1 < waited[-1]

@@ -1,0 +1,131 @@
+"""What stands in the tables: ours, theirs, the difference, and why."""
+
+import pytest
+from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace
+
+from beforehand.papers.opportunistic import read_paper
+from beforehand.report.content import Cell
+from beforehand.report.opportunistic.compare import ShareClaim, compare, rank
+from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs
+from beforehand.report.opportunistic.tables import (
+    UNEXPLAINED,
+    by_place,
+    cost_table,
+    delay_tables,
+    ordering_table,
+    processing_table,
+    share_table,
+    trace_table,
+)
+
+PAPER = read_paper("opp-buses")
+
+
+def make_groups(*changed, extra=()):
+    rows = [
+        make_run("causal" if minutes is None else "delta", minutes, 0) for minutes in (None, 20)
+    ]
+    for place, column, value in changed:
+        rows[place][column] = value
+    return group_runs([*rows, *extra])
+
+
+def processing(groups):
+    claims = by_place(compare(PAPER, causal_by_lifetime(groups)))
+    return processing_table(groups, claims, "II")
+
+
+def test_a_cell_has_both_figures_the_difference_and_a_mark():
+    table = processing(make_groups())
+    assert table.title == "Table II: What became of the messages"
+    assert table.rows[0][:3] == (
+        Cell("none"),
+        Cell("2,004", "2,004", "±0"),
+        Cell("104,120", "106,580", "−2.3 %", "met"),
+    )
+    assert table.rows[1][4] == Cell("99.99 %", "99.99 %", "±0", "met")
+    assert table.notes == ()
+
+
+def test_what_lies_outside_comes_with_its_reason():
+    table = processing(make_groups((1, "receptions", 20_000)))
+    assert table.rows[1][2] == Cell("20,000", "50,365", "−60.3 %", "missed")
+    (note,) = table.notes
+    assert note.startswith("Received, outside ±25 %: 20' −60.3 %. ")
+    assert note.endswith(PAPER.reasons["receptions"])
+
+
+def test_a_reason_is_given_once_for_all_its_lifetimes():
+    (note,) = processing(make_groups((0, "receptions", 9), (1, "receptions", 9))).notes
+    assert note.startswith("Received, outside ±25 %: none −100.0 %, 20' −100.0 %. ")
+
+
+def test_what_nobody_explained_says_so():
+    (note,) = processing(make_groups((0, "delivery_ratio", 0.9))).notes
+    assert note.endswith(UNEXPLAINED)
+
+
+def test_nothing_expires_without_a_lifetime():
+    assert [cell.text for cell in processing(make_groups()).rows[0][5:]] == ["–", "–"]
+
+
+def test_other_protocols_stand_in_the_table_but_are_not_compared():
+    groups = make_groups(extra=[make_run("vector", None, 0), make_run("none", None, 0)])
+    labels = [row[0].text for row in processing(groups).rows]
+    assert labels == ["none", "none (no order)", "none (vector)", "20'"]
+    assert processing(groups).rows[1][2] == Cell("104,120")
+
+
+def test_the_same_as_numbers_for_a_machine():
+    groups = make_groups(extra=[make_run("delta", 20, 1)])
+    data = processing(groups).data.set_index(["protocol", "quantity"])
+    row = data.loc[("delta", "receptions")]
+    assert (row["ours"], row["ours_min"], row["ours_max"], row["seeds"]) == (
+        47_753,
+        47_703,
+        47_803,
+        2,
+    )
+    assert row["published"] == 50_365
+    assert row["difference"] == 47_753 - 50_365
+    assert bool(row["is_met"])
+
+
+def test_delays_are_three_tables_of_four_columns():
+    groups = make_groups()
+    claims = by_place(compare(PAPER, causal_by_lifetime(groups)))
+    delay, latency, age = delay_tables(groups, claims, "III")
+    assert delay.head == ("Lifetime", "Min", "Max", "Avg", "Stdev")
+    assert delay.rows[0][3] == Cell("44'54\"", "43'50\"", "+2.4 %")
+    assert latency.title == "Table III: Delivery latency"
+    assert age.slug == "age"
+
+
+@pytest.mark.parametrize("paper", [PAPER, None])
+def test_a_trace_stands_beside_the_published_one(paper):
+    table = trace_table({"span": 14 * HOUR_US, **make_trace()}, paper)
+    assert len(table.rows) == 12
+    assert [cell.text for cell in table.rows[7][:2]] == ["Contacts", "8,731"]
+    if paper:
+        assert [cell.text for cell in table.rows[7][2:]] == ["8,892", "−1.8 %"]
+    else:
+        assert table.head == ("", "Ours")
+        assert "published" not in table.data
+
+
+def test_an_order_that_was_not_kept_is_shown_with_its_reason():
+    groups = causal_by_lifetime(make_groups((1, "latency_us_max", 9e12)))
+    table = ordering_table(rank(PAPER, compare(PAPER, groups)))
+    rows = {row[0].text: row[1] for row in table.rows}
+    assert rows["Received"] == Cell("none > 20'", mark="met")
+    assert rows["Delivery latency, longest"] == Cell("20' > none", "none > 20'", mark="missed")
+    assert table.notes == (f"Delivery latency, longest: {PAPER.reasons['order/latency_us_max']}",)
+
+
+def test_shares_and_costs():
+    shares = share_table([ShareClaim(20 * MINUTE_US, "latency", 1_200_000, 0.9821, 0.99)])
+    texts = ["20'", 'Delivery latency below 1.2"', "98.2 %"]
+    assert [cell.text for cell in shares.rows[0]] == texts
+    assert shares.rows[0][2].difference == "−0.79 pt"
+    cost = cost_table(make_groups())
+    assert [cell.text for cell in cost.rows[0][:5]] == ["none", "causal", "1", "312,360", "42.9 MB"]

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pytest
+
+from beforehand.errors import InputError
+from beforehand.spark.progress import progress_bar, watch_tasks
+from beforehand.spark.session import _environment, open_session
+
+SERVER = """
+import sys
+from beforehand.spark.session import open_session
+
+with open_session("local[2]", small=True):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+SERVER_OPTIONS = (
+    "--conf spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin"
+    " --conf spark.connect.grpc.binding.address=127.0.0.1"
+    " --conf spark.connect.grpc.binding.port={port} pyspark-shell"
+)
+CLIENT = """
+import sys
+from beforehand.spark.progress import watch_tasks
+from beforehand.spark.session import open_session
+
+seen = []
+with (
+    open_session(remote=sys.argv[1]) as spark,
+    watch_tasks(spark, lambda done, total: seen.append(total)),
+):
+    rows = spark.range(0, 6, 1, 6).mapInArrow(lambda batches: batches, "id long").count()
+    print(type(spark).__module__, spark.conf.get("spark.sql.session.timeZone"), rows, 6 in seen)
+"""
+
+
+def slowly(batches):
+    for batch in batches:
+        time.sleep(0.3)
+        yield batch
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]
+
+
+@pytest.mark.spark
+def test_workers_run_this_python_with_its_packages(spark):
+    def report(batches):
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    rows = spark.range(0, 2, 1, 2).mapInArrow(report, "python string").collect()
+    assert {row.python for row in rows} == {sys.executable}
+
+
+@pytest.mark.spark
+def test_times_are_utc_and_shuffles_are_small(spark):
+    assert spark.sql("select string(timestamp_micros(0))").first()[0] == "1970-01-01 00:00:00"
+    assert spark.range(100).repartition("id").rdd.getNumPartitions() == 1
+
+
+@pytest.mark.spark
+def test_tables_go_to_a_scratch_folder(spark):
+    assert "beforehand-" in spark.conf.get("spark.sql.warehouse.dir")
+
+
+@pytest.mark.spark
+def test_progress_counts_tasks_up_to_all_of_them(spark):
+    seen = []
+    with watch_tasks(spark, lambda done, total: seen.append((done, total))):
+        spark.range(0, 6, 1, 6).mapInArrow(slowly, "id long").collect()
+    assert {total for _, total in seen} == {6}
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] > 0
+
+
+@pytest.mark.spark
+def test_progress_is_silent_where_there_is_no_terminal(spark, capfd):
+    with progress_bar(spark, "counting"):
+        assert spark.range(3).count() == 3
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.spark
+def test_progress_is_drawn_on_a_terminal(spark, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress_bar(spark, "counting"):
+        spark.range(0, 6, 1, 6).mapInArrow(slowly, "id long").collect()
+    assert "counting" in terminal.getvalue()
+    assert "/6" in terminal.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(free_port):
+    # Two processes of their own: one Python process has Spark or Connect, never both.
+    options = SERVER_OPTIONS.format(port=free_port)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": options},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        assert server.stdout.readline() == "ready\n", server.stderr.read()
+        client = subprocess.run(
+            [sys.executable, "-c", CLIENT, f"sc://127.0.0.1:{free_port}"],
+            capture_output=True,
+            text=True,
+        )
+        _, server_said = server.communicate()
+    assert client.stdout.split() == ["pyspark.sql.connect.session", "UTC", "6", "True"]
+    assert client.stderr == ""
+    assert server_said == ""
+
+
+def test_what_spark_is_started_with_does_not_stay_in_the_environment(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "before")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    with _environment({"JAVA_HOME": "ours", "SPARK_LOCAL_IP": "127.0.0.1"}):
+        assert os.environ["JAVA_HOME"] == "ours"
+    assert os.environ["JAVA_HOME"] == "before"
+    assert "SPARK_LOCAL_IP" not in os.environ
+
+
+@pytest.mark.parametrize("master", ["nonsense", "http://localhost", "locally", " "])
+def test_a_master_that_spark_does_not_know_is_refused_at_once(master):
+    with pytest.raises(InputError, match="not a Spark master"), open_session(master):
+        pass
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once(free_port):
+    with (
+        pytest.raises(InputError, match="refused"),
+        open_session(f"spark://127.0.0.1:{free_port},127.0.0.1:{free_port}"),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match="refused"),
+        open_session(remote=f"sc://127.0.0.1:{free_port}"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("remote", ["local[2]", "http://host", "sc://", "sc://host:port"])
+def test_what_is_not_a_connect_server_is_refused(remote):
+    with (
+        pytest.raises(InputError, match=r"Connect server|could not be cast"),
+        open_session(remote=remote),
+    ):
+        pass
+
+
+def test_a_master_and_a_connect_server_are_one_too_many():
+    with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
+        pass
