@@ -20,6 +20,7 @@ from beforehand.check.moves import all_moves
 from beforehand.check.net import Move, Net, make_net
 from beforehand.check.oracle import Oracle
 from beforehand.core.base import Core
+from beforehand.core.driver import Driver
 
 
 @dataclass
@@ -54,16 +55,17 @@ def explore(
         state = queue.popleft()
         net = ice.thaw(state)
         found.states += 1
-        found.seen |= net.sights
-        found.problem = net.problem or _problem_at_rest(net, ice, state, found)
+        moves = list(all_moves(net))
+        found.problem = net.problem or _problem_at_rest(net, found)
         if found.problem:
             found.path = _path(parents, state)
             return found
-        for move in list(all_moves(net)):
+        for move in moves:
             after = ice.thaw(state)
             if not after.do(move):
                 continue
             found.transitions += 1
+            found.seen |= after.sights
             frozen = ice.freeze(after)
             if frozen not in parents:
                 if len(parents) >= states_max:
@@ -74,16 +76,15 @@ def explore(
     return found
 
 
-def _problem_at_rest(net: Net, ice: _Ice, state: bytes, found: Exploration) -> str | None:
+def _problem_at_rest(net: Net, found: Exploration) -> str | None:
     """In a state in which nothing is on its way, all must be well once the net is healed."""
     if net.flights or net.news:
         return None
     found.quiet += 1
-    healed = ice.thaw(state)
-    heal(healed)
-    if not any(healed.says) and not healed.problem:
+    heal(net)
+    if not any(net.says) and not net.problem:
         found.seen.add("complete")
-    return healed.problem
+    return net.problem
 
 
 def _path(parents: dict[bytes, tuple[bytes, Move] | None], state: bytes) -> list[Move]:
@@ -102,25 +103,26 @@ class _Ice:
     def __init__(
         self, family: Family, case: Case, make_core: Callable[[Case, int], Core[Any]] | None
     ) -> None:
-        self._family, self._case, self._make_core = family, case, make_core
+        self._family = family
+        self._net = make_net(family, case, make_core)  # the one that is thawed again and again
+        self._nodes: list[Any] = []
 
     def freeze(self, net: Net) -> bytes:
-        nodes = []
-        for driver in net.drivers:
-            self._family.forget_counts(driver.core)
-            # With the pickler's memory: inside a core, one object may be in two registries.
-            core = pickle.dumps(driver.core) if driver.is_up else None
-            timers = sorted(driver._timers)
-            rows = driver._store._rows if driver._store is not None else {}
-            nodes.append((core, driver.fuse, driver.cut_off, timers, rows))
+        nodes = [
+            self._nodes[node]
+            if self._nodes and node not in net.stepped
+            else self._freeze_node(driver)
+            for node, driver in enumerate(net.drivers)
+        ]
+        is_timed = net.case.delay_us_max is not None
         flights = sorted(
-            (key[:2], pickle.dumps(frame), sent_us, frame)
+            (key[:2], sent_us if is_timed else 0, pickle.dumps(frame), frame)
             for key, (frame, sent_us) in net.flights.items()
         )
         oracle = net.oracle
         state = (
             nodes,
-            [(*pair, frame, sent_us) for pair, _, sent_us, frame in flights],
+            [(*pair, frame, sent_us) for pair, sent_us, _, frame in flights],
             sorted((id, sorted(past)) for id, past in oracle.pasts.items()),
             [
                 sorted((node, sorted(ids)) for node, ids in of.items() if ids)
@@ -129,35 +131,43 @@ class _Ice:
             sorted((key, due_us) for key, (due_us, _) in net.timers.items()),
             (sorted(net.contacts), sorted(net.suspected), net.news, net.offsets_us, net.now_us),
             (net.says, sorted(net.left.items()), sorted(net.carried.items())),
-            (sorted(net.sights), sorted(net.held), net.problem),
+            (sorted(net.held), net.problem),
         )
         return _pickled(state)
 
+    def _freeze_node(self, driver: Driver[Any]) -> Any:
+        self._family.forget_counts(driver.core)
+        # With the pickler's memory: inside a core, one object may be in two registries.
+        core = pickle.dumps(driver.core) if driver.is_up else None
+        rows = driver._store._rows if driver._store is not None else {}
+        return core, driver.fuse, driver.cut_off, sorted(driver._timers), rows
+
     def thaw(self, state: bytes) -> Net:
         nodes, flights, pasts, judged, timers, links, left, rest = pickle.loads(state)
-        net = make_net(self._family, self._case, self._make_core)
+        net, self._nodes = self._net, nodes
         for driver, (core, fuse, cut_off, keys, rows) in zip(net.drivers, nodes, strict=True):
             driver.is_up = core is not None
             if core is not None:
                 driver.core = pickle.loads(core)
-            driver.fuse, driver.cut_off = fuse, cut_off
+            driver.fuse, driver.cut_off = fuse, list(cut_off)
             driver._timers = dict.fromkeys(keys, 1)
             driver._ticket = 1
             if driver._store is not None:
-                driver._store._rows = rows
+                driver._store._rows = {table: dict(saved) for table, saved in rows.items()}
+        net.stepped.clear()
         net.flights.clear()
         net.sent.clear()
         for source, target, frame, sent_us in flights:
-            net.sent[source, target] += 1
-            net.flights[source, target, net.sent[source, target]] = (frame, sent_us)
+            net._launch(source, target, frame, sent_us)
         net.oracle = _thaw_oracle(pasts, judged)
         net.timers = {key: (due_us, 1) for key, due_us in timers}
         contacts, suspected, net.news, net.offsets_us, net.now_us = links
         net.contacts, net.suspected = set(contacts), set(suspected)
-        net.says, remaining, carried = left[0], left[1], left[2]
+        net.says, remaining, carried = left
         net.left, net.carried = Counter(dict(remaining)), Counter(dict(carried))
-        sights, held, net.problem = rest
-        net.sights, net.held = set(sights), set(held)
+        held, net.problem = rest
+        net.held = set(held)
+        net.sights.clear()
         return net
 
 

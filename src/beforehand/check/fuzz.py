@@ -15,8 +15,9 @@ from beforehand.check.story import tell
 from beforehand.core.base import Core
 from beforehand.sim.streams import generator
 
-LENGTHS = (15, 40, 80, 160)
-PASSES_US = (1_000, 100_000, 1_000_000, 5_000_000, 30_000_000)
+LENGTHS = (10, 30, 60, 120)
+TRIES = 3
+PASSES_US = (1_000, 100_000, 1_000_000, 5_000_000)
 WEIGHTS = {
     "arrive": 40,
     "speak": 14,
@@ -88,12 +89,15 @@ def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[
     net = make_net(family, family.draw(rng), make_core)
     kinds, weights = _kinds(net)
     moves: list[Move] = []
-    for kind in rng.choices(kinds, weights, k=rng.choice(LENGTHS)):
+    length = rng.choice(LENGTHS)
+    for kind in rng.choices(kinds, weights, k=TRIES * length):  # not every move is possible
         for move in _DRAWS[kind](net, rng):
             if net.do(move):
                 moves.append(move)
             if net.problem:
                 return net, moves
+        if len(moves) >= length:
+            break
     heal(net)
     return net, moves
 

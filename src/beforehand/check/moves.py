@@ -25,6 +25,7 @@ def all_moves(net: Net) -> Iterator[Move]:
             yield ("double", *flight)
     yield from _link_moves(net)
     yield from _life_moves(net)
+    yield from _next_instant(net)
     if not net.flights and not net.news:  # a timer is for silence: earlier it adds nothing
         yield from (("timer", *key) for key in net.timers)
 
@@ -36,6 +37,16 @@ def _distinct_flights(net: Net) -> list[Flight]:
         if all(f[:2] != flight[:2] or net.flights[f][0] != frame for f in found):
             found.append(flight)
     return found
+
+
+def _next_instant(net: Net) -> Iterator[Move]:
+    """Where messages live only so long: time, until the next of them ends on somebody's clock."""
+    if net.case.lifetimes_us == (None,):
+        return
+    ends_us = {id[1] - ahead_us for id in net.oracle.pasts for ahead_us in net.offsets_us}
+    later_us = [end_us for end_us in ends_us if end_us > net.now_us]
+    if later_us:
+        yield ("pass", min(later_us) - net.now_us)
 
 
 def _link_moves(net: Net) -> Iterator[Move]:

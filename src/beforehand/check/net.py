@@ -62,6 +62,8 @@ class Net:
     """The same, in this step."""
     unread: list[Message] = field(default_factory=list)
     """Handed to the application in this step."""
+    stepped: set[int] = field(default_factory=set)
+    """Who is no longer as it was, for whoever copies nets."""
     carried: Counter[tuple[MessageId, int]] = field(default_factory=Counter)
     """How often a message was sent to a node, where a family counts that."""
 
@@ -244,6 +246,7 @@ class Net:
         if not self._is_mortal(node) or not self._take("crashes"):
             return False
         self.drivers[node].fuse = effects
+        self.stepped.add(node)
         return True
 
     def _do_crash(self, node: int, left: int = 0) -> bool:
@@ -304,6 +307,7 @@ class Net:
     def _after(self, node: int) -> None:
         """A step of the node is over, and with it perhaps the node."""
         driver = self.drivers[node]
+        self.stepped.add(node)
         if driver.is_up:
             self.held |= self.fresh
             self.fresh.clear()

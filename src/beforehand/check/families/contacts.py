@@ -34,13 +34,15 @@ class Contacts(Family):
     kind: LinkKind = "contact"
     sights: tuple[str, ...] = (
         *("lost", "doubled", "flapped", "crashed", "cut off", "restarted", "set back"),
-        *("waited", "drop", "handed over again"),
+        "handed over again",
     )
 
     def __init__(self, name: str) -> None:
         self.name = name
         if PROTOCOLS[name].takes_lifetime:
-            self.sights = (*self.sights, "expired in time")
+            self.sights += ("expired in time",)
+        if PROTOCOLS[name].is_causal:
+            self.sights += ("waited", "drop")
 
     def draw(self, rng: random.Random) -> Case:
         lifetimes = None
