@@ -35,7 +35,7 @@ from beforehand.observe.state import (
     ENDS,
     PROCESS,
     TIE,
-    Order,
+    Reordering,
     decode_state,
     encode_state,
     new_state,
@@ -93,7 +93,7 @@ def order_in_kernel(run: Run) -> int:
 
 def order_rows(rows: pa.Table) -> int:
     """What a worker of Spark does with the rows of one observer."""
-    order, delivered = Order(rule_of(DIAL, Drift().guarantees), TICK_US, "arrival"), 0
+    order, delivered = Reordering(rule_of(DIAL, Drift().guarantees), TICK_US, "arrival"), 0
     state = new_state(order)
     for start in range(0, len(rows), BATCH):
         state, out = take_rows(state, rows.slice(start, BATCH), order)

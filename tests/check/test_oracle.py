@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.check.oracle import Oracle, judge
+from beforehand.check.oracle import judge
 
 ASK, ANSWER, THANKS = ("ann", 1), ("bob", 1), ("ann", 2)
 

@@ -3,10 +3,10 @@
 import random
 
 import pytest
+from beforehand.check.cube_net import Case, make_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beforehand.check.cube_net import Case, make_net
 from beforehand.core.cube import children, cluster
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import CubeMessage, Packet

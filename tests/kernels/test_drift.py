@@ -61,7 +61,7 @@ def test_a_run_keeps_both_guarantees(delay_clock):
     """G1 and G2 as the observer sees them: |rt - rt'| <= ε, and at most δ on the sender's clock."""
     spec = Drift(processes=6, epsilon=4, delta=7, rate=0.3, messages=2000, delay_clock=delay_clock)
     network = spec.network()
-    world = kernel.new_world(spec.processes, spec.messages, network)
+    world = kernel.new_state(spec.processes, spec.messages, network)
     kernel.run(world, spec.keys(), network)
     assert world.clock.max() - world.clock.min() <= spec.epsilon
     arrived = world.arrived[: world.tally[kernel.ARRIVED]]

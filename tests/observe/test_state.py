@@ -21,8 +21,8 @@ from beforehand.observe.state import (
     PROCESS,
     TIE,
     TIME_US,
-    Clock,
-    Order,
+    ClockSource,
+    Reordering,
     State,
     decode_state,
     encode_state,
@@ -39,8 +39,8 @@ SMALL = Guarantees(4, epsilon=3, delta=4, events_per_tick=100)
 FULL_WAIT = 7  # δ + ε of SMALL, where c is 0
 
 
-def order_of(dial: Dial, clock: Clock = "arrival", system: Guarantees = SYSTEM) -> Order:
-    return Order(rule_of(dial, system), TICK_US, clock)
+def order_of(dial: Dial, clock: ClockSource = "arrival", system: Guarantees = SYSTEM) -> Reordering:
+    return Reordering(rule_of(dial, system), TICK_US, clock)
 
 
 def marked(rows: pa.Table, *, ends: bool = False) -> pa.Table:
@@ -73,7 +73,7 @@ def events(*arrivals: tuple[Any, ...], ends: bool = False) -> pa.Table:
     return marked(pa.table(columns), ends=ends)
 
 
-def play(order: Order, *batches: pa.Table) -> tuple[State, pa.Table]:
+def play(order: Reordering, *batches: pa.Table) -> tuple[State, pa.Table]:
     """The state goes through bytes after every batch, as it does in Spark."""
     state, outs = new_state(order), []
     for batch in batches:
@@ -96,7 +96,7 @@ def ticks(table: pa.Table) -> list[int]:
 def test_an_observer_delivers_what_the_simulated_one_delivers(dial):
     spec = Drift(messages=3000, seed=5)
     expected = deliver(simulate(spec), spec, dial)
-    order = Order(rule_of(dial, spec.guarantees), TICK_US, "arrival")
+    order = Reordering(rule_of(dial, spec.guarantees), TICK_US, "arrival")
     _, out = play(order, marked(drifting_rows(5, 3000)))
     assert out["id"].to_pylist() == expected.label.tolist()
     assert out["suspect"].to_pylist() == expected.is_overtaken.tolist()

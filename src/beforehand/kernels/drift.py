@@ -43,7 +43,7 @@ class Network(NamedTuple):
     """Delays in steps of the simulation, not in ticks of the sender's clock."""
 
 
-class World(NamedTuple):
+class State(NamedTuple):
     """Everything that changes."""
 
     clock: Ints
@@ -72,7 +72,7 @@ class World(NamedTuple):
     """Message numbers in order of arrival at the observer."""
 
 
-def new_world(processes: int, messages: int, network: Network) -> World:
+def new_state(processes: int, messages: int, network: Network) -> State:
     """All clocks at 0; the start of a process counts as an event (OBS figure 1)."""
 
     def zeros(*shape: int) -> Ints:
@@ -82,7 +82,7 @@ def new_world(processes: int, messages: int, network: Network) -> World:
     copies = processes * slots * (network.fan_out + 1)
     kn = zeros(processes, elements)
     kn[:, 0] = 1
-    return World(
+    return State(
         clock=zeros(processes + 1),
         high=zeros(processes),
         kn=kn,
@@ -145,10 +145,10 @@ def sends_now(key: np.uint64, process: int, tick: int, rate: float) -> bool:
 
 
 @compiled
-def run(world: World, keys: Keys, network: Network) -> None:
+def run(state: State, keys: Keys, network: Network) -> None:
     """Until all messages are sent and no copy is under way."""
-    clock, tally = world.clock, world.tally
-    processes, messages = world.high.shape[0], world.origin.shape[0]
+    clock, tally = state.clock, state.tally
+    processes, messages = state.high.shape[0], state.origin.shape[0]
     draw = 0
     step = 0
     while tally[SENT] < messages or tally[IN_FLIGHT] > 0:
@@ -159,106 +159,106 @@ def run(world: World, keys: Keys, network: Network) -> None:
         clock[p] += 1
         step += 1
         if p < processes:
-            world.here[p] = 0
+            state.here[p] = 0
         if network.counts_steps:
-            _arrive(world, 0, step)
+            _arrive(state, 0, step)
         elif p < processes:
-            _arrive(world, p, clock[p])
+            _arrive(state, p, clock[p])
         if p == processes or tally[SENT] == messages:
             continue
         if sends_now(keys[TRAFFIC], p, clock[p], network.rate):
-            _send(world, keys, network, p, step)
+            _send(state, keys, network, p, step)
 
 
 @compiled
-def _arrive(world: World, measure: int, value: int) -> None:
+def _arrive(state: State, measure: int, value: int) -> None:
     """Hand over the copies that are due when clock `measure` reaches `value`."""
-    observer, tally = world.high.shape[0], world.tally
-    slot = value % world.first.shape[1]
-    copy = world.first[measure, slot]
-    world.first[measure, slot] = -1
+    observer, tally = state.high.shape[0], state.tally
+    slot = value % state.first.shape[1]
+    copy = state.first[measure, slot]
+    state.first[measure, slot] = -1
     while copy >= 0:
-        message, target = world.copy_message[copy], world.copy_target[copy]
+        message, target = state.copy_message[copy], state.copy_target[copy]
         if target == observer:
-            world.arrival[message] = world.clock[observer]
-            world.arrived[tally[ARRIVED]] = message
+            state.arrival[message] = state.clock[observer]
+            state.arrived[tally[ARRIVED]] = message
             tally[ARRIVED] += 1
         else:
-            _receive(world, target, message)
-        after = world.following[copy]
-        world.following[copy] = tally[FREE]
+            _receive(state, target, message)
+        after = state.following[copy]
+        state.following[copy] = tally[FREE]
         tally[FREE] = copy
         tally[IN_FLIGHT] -= 1
         copy = after
 
 
 @compiled
-def _send(world: World, keys: Keys, network: Network, p: int, step: int) -> None:
-    message = world.tally[SENT]
-    world.tally[SENT] += 1
-    _raise_to(world, p, world.clock[p])
-    _count(world, p)
-    world.past[p, p] += 1
-    seq = world.past[p, p]
-    world.origin[message] = p
-    world.seq[message] = seq
-    world.r[message] = world.clock[p]
-    world.c[message] = world.high[p] - world.clock[p]
-    world.message_kn[message] = world.kn[p]
-    world.message_past[message] = world.past[p]
-    measure, value = (0, step) if network.counts_steps else (p, world.clock[p])
-    processes = world.high.shape[0]
+def _send(state: State, keys: Keys, network: Network, p: int, step: int) -> None:
+    message = state.tally[SENT]
+    state.tally[SENT] += 1
+    _raise_to(state, p, state.clock[p])
+    _count(state, p)
+    state.past[p, p] += 1
+    seq = state.past[p, p]
+    state.origin[message] = p
+    state.seq[message] = seq
+    state.r[message] = state.clock[p]
+    state.c[message] = state.high[p] - state.clock[p]
+    state.message_kn[message] = state.kn[p]
+    state.message_past[message] = state.past[p]
+    measure, value = (0, step) if network.counts_steps else (p, state.clock[p])
+    processes = state.high.shape[0]
     targets = targets_of(keys[TARGETS], p, seq, processes, network.fan_out)
     for i in range(network.fan_out + 1):
         target = targets[i] if i < network.fan_out else processes
         delay = delay_units(keys[DELAYS], p, seq, target, network)
         if delay == LOST:
-            world.tally[LOST_COPIES] += target < processes
+            state.tally[LOST_COPIES] += target < processes
         else:
-            _put(world, measure, value + delay, message, target)
+            _put(state, measure, value + delay, message, target)
 
 
 @compiled
-def _put(world: World, measure: int, due: int, message: int, target: int) -> None:
-    slot = due % world.first.shape[1]
-    copy = world.tally[FREE]
-    world.tally[FREE] = world.following[copy]
-    world.copy_message[copy] = message
-    world.copy_target[copy] = target
-    world.following[copy] = -1
-    if world.first[measure, slot] < 0:
-        world.first[measure, slot] = copy
+def _put(state: State, measure: int, due: int, message: int, target: int) -> None:
+    slot = due % state.first.shape[1]
+    copy = state.tally[FREE]
+    state.tally[FREE] = state.following[copy]
+    state.copy_message[copy] = message
+    state.copy_target[copy] = target
+    state.following[copy] = -1
+    if state.first[measure, slot] < 0:
+        state.first[measure, slot] = copy
     else:
-        world.following[world.last[measure, slot]] = copy
-    world.last[measure, slot] = copy
-    world.tally[IN_FLIGHT] += 1
+        state.following[state.last[measure, slot]] = copy
+    state.last[measure, slot] = copy
+    state.tally[IN_FLIGHT] += 1
 
 
 @compiled
-def _receive(world: World, p: int, message: int) -> None:
+def _receive(state: State, p: int, message: int) -> None:
     """OBS figure 1, on the first ε + 1 elements from the top: see `core.timestamp`."""
-    high = world.r[message] + world.c[message]
-    _raise_to(world, p, max(world.clock[p], high))
-    gap = world.high[p] - high
-    for i in range(gap, world.kn.shape[1]):
-        world.kn[p, i] = max(world.kn[p, i], world.message_kn[message, i - gap])
-    _count(world, p)
-    for origin in range(world.past.shape[1]):
-        world.past[p, origin] = max(world.past[p, origin], world.message_past[message, origin])
+    high = state.r[message] + state.c[message]
+    _raise_to(state, p, max(state.clock[p], high))
+    gap = state.high[p] - high
+    for i in range(gap, state.kn.shape[1]):
+        state.kn[p, i] = max(state.kn[p, i], state.message_kn[message, i - gap])
+    _count(state, p)
+    for origin in range(state.past.shape[1]):
+        state.past[p, origin] = max(state.past[p, origin], state.message_past[message, origin])
 
 
 @compiled
-def _raise_to(world: World, p: int, high: int) -> None:
-    gap = high - world.high[p]
+def _raise_to(state: State, p: int, high: int) -> None:
+    gap = high - state.high[p]
     if gap <= 0:
         return
-    for i in range(world.kn.shape[1] - 1, -1, -1):
-        world.kn[p, i] = world.kn[p, i - gap] if i >= gap else 0
-    world.high[p] = high
+    for i in range(state.kn.shape[1] - 1, -1, -1):
+        state.kn[p, i] = state.kn[p, i - gap] if i >= gap else 0
+    state.high[p] = high
 
 
 @compiled
-def _count(world: World, p: int) -> None:
-    world.kn[p, world.high[p] - world.clock[p]] += 1  # c <= ε by G1, so the element exists
-    world.here[p] += 1
-    world.tally[EVENTS_MAX] = max(world.tally[EVENTS_MAX], world.here[p])
+def _count(state: State, p: int) -> None:
+    state.kn[p, state.high[p] - state.clock[p]] += 1  # c <= ε by G1, so the element exists
+    state.here[p] += 1
+    state.tally[EVENTS_MAX] = max(state.tally[EVENTS_MAX], state.here[p])

@@ -25,14 +25,14 @@ from beforehand.observe.state import (
     PROCESS,
     TIE,
     TIME_US,
-    Clock,
+    ClockSource,
 )
 
 STAMP_HINT = "a stamp is a struct of the integers r and c and the array of integers kn"
 TIME_HINT = "use a timestamp, text, or an integer of microseconds"
 
 
-def check_columns(schema: StructType, clock: Clock, results: Iterable[str]) -> None:
+def check_columns(schema: StructType, clock: ClockSource, results: Iterable[str]) -> None:
     """Refuse a table that no observer can order: all that is wrong with it at once."""
     problems = list(_problems(schema, clock))
     problems += [
@@ -43,7 +43,7 @@ def check_columns(schema: StructType, clock: Clock, results: Iterable[str]) -> N
         raise InputErrors(problems) if len(problems) > 1 else problems[0]
 
 
-def _problems(schema: StructType, clock: Clock) -> Iterator[InputError]:
+def _problems(schema: StructType, clock: ClockSource) -> Iterator[InputError]:
     names = schema.names
     if "process" not in names:
         yield InputError("no column `process`", hint=f"there are {_listed(names)}")
@@ -78,7 +78,7 @@ def _is_stamp(kind: DataType) -> bool:
     )
 
 
-def mark(events: DataFrame, carried: Sequence[str], clock: Clock) -> DataFrame:
+def mark(events: DataFrame, carried: Sequence[str], clock: ClockSource) -> DataFrame:
     """What is carried along, and beside it what an observer looks at, as plain numbers."""
     schema = events.schema
     marks = {

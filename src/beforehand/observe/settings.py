@@ -14,7 +14,7 @@ from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.observe.columns import check_columns
 from beforehand.observe.input import find_format, list_files
-from beforehand.observe.state import Clock
+from beforehand.observe.state import ClockSource
 from beforehand.pipeline.datasets import write_text
 
 FILES_LOOKED_AT = 16
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """None: as many as the first stamp has."""
     tick_us: int | None = None
     """None: a millisecond for stamps, a microsecond for the column `time`."""
-    clock: Clock | None = None
+    clock: ClockSource | None = None
     """None: the column `arrived` if there is one, else what the events show."""
 
 
@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     checks_queue: bool
     elements: int
     tick_us: int
-    clock: Clock
+    clock: ClockSource
 
     @property
     def columns(self) -> StructType:
@@ -78,7 +78,7 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
     table = spark.read.format(format).option("basePath", str(folder)).load(files)
     has_stamp = "stamp" in table.columns
-    clock: Clock = plan.clock or ("arrival" if "arrived" in table.columns else "event")
+    clock: ClockSource = plan.clock or ("arrival" if "arrived" in table.columns else "event")
     check_columns(table.schema, clock, ())
     elements = plan.elements
     if elements is None:

@@ -29,7 +29,7 @@ from beforehand.kernels.reorder import (
 )
 from beforehand.observe.packets import join, read_rows, write_rows
 
-Clock = Literal["event", "arrival", "wall"]
+ClockSource = Literal["event", "arrival", "wall"]
 
 # What `observe` adds to the rows on their way in. Nobody sees these again.
 PROCESS, TIME_US, ARRIVED_US, TIE, ENDS = "_process", "_time_us", "_arrived_us", "_tie", "_ends"
@@ -53,12 +53,12 @@ BELIEVABLE_MAX = 2**60
 MISSING = 2**62
 
 
-class Order(NamedTuple):
+class Reordering(NamedTuple):
     """How an observer orders: the same for all its life."""
 
     rule: Rule
     tick_us: int
-    clock: Clock
+    clock: ClockSource
 
 
 class State(NamedTuple):
@@ -93,11 +93,11 @@ class _Blob(msgspec.Struct, array_like=True):
     unsettled: bytes
 
 
-def new_state(order: Order) -> State:
+def new_state(order: Reordering) -> State:
     return State(empty_queue(order.rule), 0, -1, np.empty(0, np.int64), None, None)
 
 
-def encode_state(state: State, order: Order) -> bytes:
+def encode_state(state: State, order: Reordering) -> bytes:
     arrays = (state.queue.rows, state.queue.front, state.queue.clock, state.tickets)
     rows, front, clock, tickets = (array.tobytes() for array in arrays)
     tables = (state.waiting, state.unsettled)
@@ -109,7 +109,7 @@ def encode_state(state: State, order: Order) -> bytes:
     )
 
 
-def decode_state(data: bytes, order: Order) -> State:
+def decode_state(data: bytes, order: Reordering) -> State:
     blob = msgspec.msgpack.decode(data, type=_Blob)
     if blob.rule != tuple(order.rule):
         raise LocalError(
@@ -124,7 +124,7 @@ def decode_state(data: bytes, order: Order) -> State:
 
 
 def take_rows(
-    state: State, rows: pa.Table, order: Order, now_us: int | None = None
+    state: State, rows: pa.Table, order: Reordering, now_us: int | None = None
 ) -> tuple[State, pa.Table]:
     """The state after these rows, and what they let out, in order of delivery.
 
@@ -145,7 +145,7 @@ def take_rows(
     return state, out
 
 
-def run_out(state: State, order: Order) -> tuple[State, pa.Table]:
+def run_out(state: State, order: Reordering) -> tuple[State, pa.Table]:
     """Let the observer's clock go on until it holds nothing any more."""
     outs = []
     if state.unsettled is not None:
@@ -156,7 +156,7 @@ def run_out(state: State, order: Order) -> tuple[State, pa.Table]:
     return state, join([*outs, out])
 
 
-def run_until(state: State, tick: int, order: Order) -> tuple[State, pa.Table]:
+def run_until(state: State, tick: int, order: Reordering) -> tuple[State, pa.Table]:
     """Let the observer's clock go on to `tick`, with no arrivals."""
     nothing = np.empty(0, np.int64)
     stamps = Stamps(nothing, nothing, nothing, np.empty((0, order.rule.elements), np.int64))
@@ -165,7 +165,7 @@ def run_until(state: State, tick: int, order: Order) -> tuple[State, pa.Table]:
     return _let_out(state._replace(queue=queue), delivered, order)
 
 
-def wake_us(state: State, order: Order, seen_us: int, idle_us: int | None) -> int | None:
+def wake_us(state: State, order: Reordering, seen_us: int, idle_us: int | None) -> int | None:
     """When, by the wall clock, an observer must act if no row comes; None for never.
 
     seen_us: when it last got a row.
@@ -177,7 +177,7 @@ def wake_us(state: State, order: Order, seen_us: int, idle_us: int | None) -> in
     return None if idle_us is None else seen_us + idle_us
 
 
-def wake(state: State, order: Order, now_us: int) -> tuple[State, pa.Table]:
+def wake(state: State, order: Reordering, now_us: int) -> tuple[State, pa.Table]:
     """What an observer does when that time has come."""
     if order.clock == "wall":
         return run_until(state, now_us // order.tick_us, order)
@@ -185,7 +185,7 @@ def wake(state: State, order: Order, now_us: int) -> tuple[State, pa.Table]:
 
 
 def _admit(
-    state: State, rows: pa.Table, order: Order, now_us: int | None
+    state: State, rows: pa.Table, order: Reordering, now_us: int | None
 ) -> tuple[State, pa.Table]:
     """Put the rows into the queue."""
     rows, arrival, stamps = _arrivals(state.queue, rows, order, now_us)
@@ -202,7 +202,7 @@ def _admit(
     return _let_out(state._replace(queue=queue, tickets=tickets, waiting=rows), delivered, order)
 
 
-def _let_out(state: State, delivered: Delivered, order: Order) -> tuple[State, pa.Table]:
+def _let_out(state: State, delivered: Delivered, order: Reordering) -> tuple[State, pa.Table]:
     """Split the rows at hand into those that are delivered, with what is said of them, and those
     that wait on."""
     assert state.waiting is not None, "an observer that never got a row has nothing to deliver"
@@ -228,7 +228,7 @@ def _let_out(state: State, delivered: Delivered, order: Order) -> tuple[State, p
 
 
 def _arrivals(
-    queue: Queue, rows: pa.Table, order: Order, now_us: int | None
+    queue: Queue, rows: pa.Table, order: Reordering, now_us: int | None
 ) -> tuple[pa.Table, Ints, Stamps]:
     """The rows in order of arrival, the observer's clock at each, and their stamps.
 
@@ -259,7 +259,7 @@ def _arrivals(
     return rows.take(at), arrival, Stamps(*(column[at] for column in stamps))
 
 
-def _stamps(rows: pa.Table, order: Order) -> tuple[Stamps, Flags]:
+def _stamps(rows: pa.Table, order: Reordering) -> tuple[Stamps, Flags]:
     """The stamps, and which of them can be true.
 
     A row without a stamp gets a `c` that is outside its domain: the kernel then takes it as if it

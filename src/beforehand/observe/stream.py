@@ -40,8 +40,8 @@ from beforehand.observe.packets import (
 )
 from beforehand.observe.state import (
     OUTPUTS,
-    Clock,
-    Order,
+    ClockSource,
+    Reordering,
     decode_state,
     encode_state,
     new_state,
@@ -78,7 +78,7 @@ def observe(
     dial: Dial = PERFECT,
     *,
     tick_us: int,
-    clock: Clock | None = None,
+    clock: ClockSource | None = None,
     idle_us: int | None = None,
 ) -> DataFrame:
     """The events as every observer delivers them.
@@ -89,7 +89,7 @@ def observe(
     idle_us: after so long without a row an observer of a stream lets out all it holds. Without it
         only rows move its clock, so that a batch job on the same rows gives the same.
     """
-    chosen: Clock = clock or ("arrival" if "arrived" in events.columns else "event")
+    chosen: ClockSource = clock or ("arrival" if "arrived" in events.columns else "event")
     check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
     if not events.isStreaming and (chosen == "wall" or idle_us is not None):
         raise LocalError("a table does not wait", hint="`wall` and `idle_us` are for streams")
@@ -100,7 +100,7 @@ def observe(
         )
     if "stamp" not in events.columns:
         dial = Dial(dial.wait_percent, dial.checks_queue, elements=0, uses_c=False)
-    order = Order(rule_of(dial, guarantees), tick_us, chosen)
+    order = Reordering(rule_of(dial, guarantees), tick_us, chosen)
     carried = [name for name in events.columns if name != "ends"]
     rows, schema = mark(events, carried, chosen), _schema(events.schema, carried)
     packets = rows.mapInArrow(pack, PACKETS_IN)
@@ -126,7 +126,7 @@ def _schema(schema: StructType, carried: Iterable[str]) -> StructType:
     return result
 
 
-def _order_table(packets: DataFrame, order: Order) -> DataFrame:
+def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
     def work(group: pa.Table) -> pa.Table:
         state, out = take_rows(new_state(order), open_packets(group[ROWS].to_pylist()), order)
         _, rest = run_out(state, order)
@@ -135,7 +135,7 @@ def _order_table(packets: DataFrame, order: Order) -> DataFrame:
     return packets.groupBy(KEY).applyInArrow(work, PACKETS_OUT)
 
 
-def _order_stream(packets: DataFrame, order: Order, idle_us: int | None) -> DataFrame:
+def _order_stream(packets: DataFrame, order: Reordering, idle_us: int | None) -> DataFrame:
     # Spark's event time could wake the clocks `event` and `arrival` too. But then Spark drops what
     # is behind its watermark before an observer sees it, and late messages are to be delivered.
     has_timers = order.clock == "wall" or idle_us is not None
@@ -149,7 +149,7 @@ def _order_stream(packets: DataFrame, order: Order, idle_us: int | None) -> Data
 
 
 def _stream_worker(
-    order: Order, idle_us: int | None
+    order: Reordering, idle_us: int | None
 ) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     def work(_: Any, packets: Iterable[pd.DataFrame], memory: GroupState) -> Iterator[pd.DataFrame]:
         now_us = memory.getCurrentProcessingTimeMs() * US_PER_MS

@@ -212,7 +212,7 @@ class ContactWorld:
                 heappush(queue, (arrive_us, self._ticket, peer, node, frame))  # type: ignore[misc]
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
-        self.log.add(self.now_us, node, DELIVER, messages)  # type: ignore[arg-type]
+        self._note(node, DELIVER, messages)
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         own = next(at for at, delivered in enumerate(deliveries) if delivered.id == message)
@@ -220,15 +220,17 @@ class ContactWorld:
         self.deliver(node, deliveries[:own])
         del deliveries[:own]
         spoken = deliveries[0]
-        self.log.add(self.now_us, node, BROADCAST, (spoken,), len(spoken.past))  # type: ignore[arg-type]
+        self._note(node, BROADCAST, (spoken,), len(spoken.past))
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
-        self.log.add(self.now_us, node, RECEIVE, messages)  # type: ignore[arg-type]
+        self._note(node, RECEIVE, messages)
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
-            gone = (Message(message, (), b""),)
-            self.log.add(self.now_us, node, _LOSS_KINDS[kind], gone)  # type: ignore[arg-type]
+            self._note(node, _LOSS_KINDS[kind], (Message(message, (), b""),))
+
+    def _note(self, node: NodeId, kind: int, messages: Sequence[Message], value: int = 0) -> None:
+        self.log.add(self.now_us, node, kind, messages, value)  # type: ignore[arg-type]
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         assert isinstance(node, int)

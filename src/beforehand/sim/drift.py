@@ -120,16 +120,16 @@ class Run(NamedTuple):
 def simulate(spec: Drift) -> Run:
     """The compiled run."""
     spec.check()
-    world = kernel.new_world(spec.processes, spec.messages, spec.network())
-    kernel.run(world, spec.keys(), spec.network())
+    state = kernel.new_state(spec.processes, spec.messages, spec.network())
+    kernel.run(state, spec.keys(), spec.network())
     return Run(
-        Stamps(world.origin, world.r, world.c, world.message_kn),
-        world.seq,
-        world.message_past,
-        world.arrival,
-        world.arrived[: world.tally[kernel.ARRIVED]],
-        int(world.tally[kernel.LOST_COPIES]),
-        int(world.tally[kernel.EVENTS_MAX]),
+        Stamps(state.origin, state.r, state.c, state.message_kn),
+        state.seq,
+        state.message_past,
+        state.arrival,
+        state.arrived[: state.tally[kernel.ARRIVED]],
+        int(state.tally[kernel.LOST_COPIES]),
+        int(state.tally[kernel.EVENTS_MAX]),
     )
 
 

@@ -1,0 +1,49 @@
+"""Two nodes on one wire in memory: all that a program must give a core, in about thirty lines.
+
+A driver carries out what a core asks for through its `Port`. Here a port is a list of frames for
+the other node; with sockets it writes to a connection and asks the loop to be woken.
+"""
+
+import random
+
+from beforehand import Barrier, Driver, Epidemic, SpeakerDriver
+
+
+class Desk:
+    """The port of both nodes: a wire, a screen, and no timers to speak of."""
+
+    def __init__(self) -> None:
+        self.wire = []
+        self.screen = []
+
+    def send(self, node, sends):
+        self.wire += [(node, peer, frame) for peer, frame in sends]
+
+    def deliver(self, node, messages):
+        self.screen += [(node, message.payload.decode()) for message in messages]
+
+    def wake(self, node, timer, due_us, ticket): ...
+    def spoke(self, node, message, deliveries): ...
+    def received(self, node, messages): ...
+    def lost(self, node, losses): ...
+
+
+def main() -> list[tuple[str, str]]:
+    desk = Desk()
+    nodes: dict[str, Driver] = {}
+    for name in ("ann", "bob"):
+        core = Epidemic(name, Barrier(name), random.Random(1))
+        nodes[name] = SpeakerDriver(lambda core=core: core, desk)
+    nodes["ann"].on_link(0, "bob", True)
+    nodes["bob"].on_link(0, "ann", True)
+    nodes["ann"].on_broadcast(1_000, b"who is there?")
+    while desk.wire:
+        source, target, frame = desk.wire.pop(0)
+        nodes[target].on_message(2_000, source, frame)
+    nodes["bob"].on_broadcast(3_000, b"bob")
+    return desk.screen
+
+
+if __name__ == "__main__":
+    for name, text in main():
+        print(f"{name} sees: {text}")

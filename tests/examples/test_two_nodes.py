@@ -1,0 +1,11 @@
+"""The shortest program that drives cores is run, and says what its page says."""
+
+import runpy
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "two_nodes.py"
+
+
+def test_two_nodes_on_one_wire_see_the_question_before_the_answer():
+    screen = runpy.run_path(str(EXAMPLE))["main"]()
+    assert screen == [("ann", "who is there?"), ("bob", "who is there?"), ("bob", "bob")]
