@@ -19,7 +19,7 @@ from typing import Any
 
 from beforehand.core.base import MessageId
 from beforehand.core.outbox import Outbox
-from beforehand.core.packets import CubeOutbox, Packet
+from beforehand.core.packets import CubeFrame, CubeOutbox, Packet
 from beforehand.core.vcube import VCube
 
 FOREVER_US = 1 << 60
@@ -59,7 +59,7 @@ class Net:
     is_up: list[bool]
     crashes: int
     recoveries: int
-    flights: list[tuple[int, int, Packet]] = field(default_factory=list)
+    flights: list[tuple[int, int, CubeFrame]] = field(default_factory=list)
     news: list[tuple[int, int, bool]] = field(default_factory=list)
     """(node, peer, is_up): what a failure detector has yet to say; in order for each pair."""
     pasts: dict[MessageId, frozenset[MessageId]] = field(default_factory=dict)
@@ -132,17 +132,18 @@ class Net:
 
     # ---- how things happen ----------------------------------------------------------------------
 
-    def _feed(self, node: int, give: Callable[[VCube, CubeOutbox], None]) -> None:
+    def _feed(self, node: int, give: Callable[[VCube, CubeOutbox], object]) -> None:
         core, out = self.cores[node], CubeOutbox()
         give(core, out)
         for target, packet in out.sends:
             assert isinstance(target, int)
             if self.is_up[target]:
                 self.flights.append((node, target, packet))
-            for message in packet.messages:
+            messages = packet.messages if isinstance(packet, Packet) else ()
+            for message in messages:
                 key = (message.id, target)
                 self.sent[key] = self.sent.get(key, 0) + 1
-            if len(packet.messages) > 1:
+            if len(messages) > 1:
                 self._see("aggregated")
         self._judge(node, out)
         gauges = core.gauges(0)

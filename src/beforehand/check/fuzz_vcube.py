@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from beforehand.check.cube_net import Case, Move, Net, make_net
 from beforehand.check.outcome import Outcome
 from beforehand.core.base import MessageId
+from beforehand.core.packets import Packet
 from beforehand.core.vcube import VCube
 from beforehand.sim.streams import generator
 
@@ -87,8 +88,10 @@ def _take(net: Net, move: Move) -> Step:
     messages: tuple[MessageId, ...] = ()
     if kind == "arrive":
         source, node, packet = net.flights[which]
-        messages = tuple(message.id for message in packet.messages)
-        told = f"node {node} receives {_listed(messages)} from {source}"
+        told = f"node {node} receives {packet} from {source}"
+        if isinstance(packet, Packet):
+            messages = tuple(message.id for message in packet.messages)
+            told = f"node {node} receives {_listed(messages)} from {source}"
     elif kind == "tell":
         node, peer, is_up = net.news[which]
         told = f"node {node} hears that {peer} is {'up' if is_up else 'down'}"
