@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from beforehand.core.aggregation import Aggregation, Copy
 from beforehand.core.base import Timer
@@ -54,6 +55,39 @@ FORGETFUL = Table("forgetful", int, bool)
 TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL)
 
 
+@dataclass(slots=True)
+class Book:
+    """What the paper does not need. One object, because Python reads the attributes of an object
+    that has more than thirty of them more slowly, and the way of a message is hot."""
+
+    gone: list[int]
+    """The first messages of each origin that are kept no more."""
+    ages: deque[tuple[int, Entry]] = field(default_factory=deque)
+    """When those that are kept were delivered, in that order."""
+    now_us: int = 0
+    age_us: int = 0
+    missed: dict[int, tuple[Span, ...]] = field(default_factory=dict)
+    is_forgetful: bool = False
+    """There are messages of ours that we do not remember."""
+    unheard: set[int] = field(default_factory=set)
+    """Since the restart nobody said whether these are up."""
+
+    asked: int = NO_NODE
+    to_ask: dict[int, None] = field(default_factory=dict)
+    is_watching: bool = False
+    watched: tuple[int, Entry | None] = (NO_NODE, None)
+    """Who had been asked, and what had waited longest, when the timer was set."""
+    tries: int = 0
+
+    sent_count: int = 0
+    missed_count: int = 0
+    dropped_count: int = 0
+    """Those of the missed that were pending."""
+    before_count: int = 0
+    """Of the clock, what was there at the restart."""
+    held_before_count: int = 0
+
+
 class Keeping(Aggregation):
     """What happens only if `keep_us` is not 0."""
 
@@ -72,18 +106,7 @@ class Keeping(Aggregation):
             node, nodes, aggregates=aggregates, root=root, keep_us=keep_us, mtu_bytes=mtu_bytes
         )
         self._durable = durable
-        self._now_us = self._age_us = 0
-        self._ages: deque[tuple[int, Entry]] = deque()  # of what is kept, by delivery
-        self._gone = [0] * nodes
-        self._missed: dict[int, tuple[Span, ...]] = {}
-        self._missed_count = self._dropped_count = 0
-        self._is_forgetful = False  # there are messages of ours that we do not remember
-        self._unheard: set[int] = set()  # since the restart nobody said whether these are up
-        self._asked = NO_NODE
-        self._to_ask: dict[int, None] = {}
-        self._is_watching = False
-        self._watched: tuple[int, Entry | None] = (NO_NODE, None)
-        self._tries = 0
+        self._book = Book(gone=[0] * nodes)
 
     def _save(self, table: Table, key: object, value: object, out: CubeOutbox) -> None:
         if self._durable:
@@ -93,17 +116,17 @@ class Keeping(Aggregation):
 
     def _pass_time(self, now_us: int, out: CubeOutbox) -> None:
         """Ages are counted in time that passed: a clock that is set back lets none pass."""
-        if now_us >= self._now_us:
-            self._age_us += now_us - self._now_us
-        elif self._is_watching:
+        if now_us >= self._book.now_us:
+            self._book.age_us += now_us - self._book.now_us
+        elif self._book.is_watching:
             out.timers.append((ASK, now_us + self._keep_us))
-        self._now_us = now_us
+        self._book.now_us = now_us
         self._forget(out)
 
     def _forget(self, out: CubeOutbox) -> None:
-        gone, last_us = self._gone, self._age_us - self._keep_us
-        while self._ages and self._ages[0][0] <= last_us:
-            id = self._ages.popleft()[1]
+        gone, last_us = self._book.gone, self._book.age_us - self._keep_us
+        while self._book.ages and self._book.ages[0][0] <= last_us:
+            id = self._book.ages.popleft()[1]
             del self._kept[id]
             self._save(MESSAGES, id, None, out)
             self._save(HEIGHTS, id, None, out)
@@ -143,25 +166,25 @@ class Keeping(Aggregation):
 
     def _date(self, ids: Iterable[Entry]) -> None:
         if self._keep_us:
-            self._ages.extend((self._age_us, id) for id in ids)
+            self._book.ages.extend((self._book.age_us, id) for id in ids)
 
     # ---- asking and answering -------------------------------------------------------------------
 
     def _ask(self, peer: int, out: CubeOutbox) -> None:
-        if peer != self._asked:
-            self._to_ask[peer] = None
-        if self._asked == NO_NODE:
+        if peer != self._book.asked:
+            self._book.to_ask[peer] = None
+        if self._book.asked == NO_NODE:
             self._ask_next(out)
 
     def _ask_next(self, out: CubeOutbox) -> None:
-        self._asked = next(iter(self._to_ask), NO_NODE)
-        if self._asked != NO_NODE:
-            del self._to_ask[self._asked]
-            out.sends.append((self._asked, Ask(tuple(self._clock[: self._nodes]))))
+        self._book.asked = next(iter(self._book.to_ask), NO_NODE)
+        if self._book.asked != NO_NODE:
+            del self._book.to_ask[self._book.asked]
+            out.sends.append((self._book.asked, Ask(tuple(self._clock[: self._nodes]))))
 
     def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
-        self._to_ask.pop(peer, None)
-        if peer == self._asked:
+        self._book.to_ask.pop(peer, None)
+        if peer == self._book.asked:
             self._ask_next(out)
 
     def _on_ask(self, source: int, ask: Ask, out: CubeOutbox) -> None:
@@ -172,8 +195,8 @@ class Keeping(Aggregation):
             out.sends.append((source, Known(clock[source])))
         lacking = [copy.message for id, copy in self._kept.items() if id[1] > theirs[id[0]]]
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
-        is_lacking = any(gone > has for gone, has in zip(self._gone, theirs, strict=True))
-        out.sends.append((source, Answer(tuple(self._gone) if is_lacking else ())))
+        is_lacking = any(gone > has for gone, has in zip(self._book.gone, theirs, strict=True))
+        out.sends.append((source, Answer(tuple(self._book.gone) if is_lacking else ())))
         if any(has > here for has, here in zip(theirs, clock, strict=False)):
             self._ask(source, out)  # its detector was faster than ours
 
@@ -182,7 +205,7 @@ class Keeping(Aggregation):
             if answer.gone[self._self] > self._clock[self._self]:
                 self._find_out(out)
             self._pass_over(answer.gone, out)
-        if source == self._asked:
+        if source == self._book.asked:
             self._ask_next(out)
 
     def _on_known(self, source: int, known: Known, out: CubeOutbox) -> None:
@@ -192,9 +215,9 @@ class Keeping(Aggregation):
     def _find_out(self, out: CubeOutbox) -> None:
         """Somebody knows messages of ours that we do not: we came back without our state. We listen
         and forward on, and take these messages like those of anybody else."""
-        if not self._is_forgetful:
+        if not self._book.is_forgetful:
             self.refused += 1
-            self._is_forgetful = True
+            self._book.is_forgetful = True
             self._save(FORGETFUL, self._self, True, out)
 
     def _refuse_second(self, message: CubeMessage, out: CubeOutbox) -> None:
@@ -209,26 +232,26 @@ class Keeping(Aggregation):
 
     def _watch(self, now_us: int, out: CubeOutbox) -> None:
         """Look again later, if there is anything to look after."""
-        if not self._is_watching and (self._pending or self._asked != NO_NODE):
-            self._is_watching = True
-            self._watched = self._asked, next(iter(self._pending), None)
+        if not self._book.is_watching and (self._pending or self._book.asked != NO_NODE):
+            self._book.is_watching = True
+            self._book.watched = self._book.asked, next(iter(self._pending), None)
             out.timers.append((ASK, now_us + self._keep_us))
 
     def _look_after(self, now_us: int, out: CubeOutbox) -> None:
         """Who was asked long ago will not answer, and what came long ago has lost a cause."""
-        self._is_watching = False
-        asked, oldest = self._watched
-        if asked != NO_NODE and asked == self._asked:
+        self._book.is_watching = False
+        asked, oldest = self._book.watched
+        if asked != NO_NODE and asked == self._book.asked:
             self._ask_next(out)
-        if self._asked == NO_NODE and oldest in self._pending:
+        if self._book.asked == NO_NODE and oldest in self._pending:
             self._ask_about(oldest, out)
         self._watch(now_us, out)
 
     def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
         """First its origin, which has delivered all causes; then one after the other."""
         for _ in range(self._nodes):
-            peer = (id[0] + self._tries) % self._nodes
-            self._tries += 1
+            peer = (id[0] + self._book.tries) % self._nodes
+            self._book.tries += 1
             if peer != self._self and self._live[peer]:
                 self._ask(peer, out)
                 return
@@ -247,21 +270,21 @@ class Keeping(Aggregation):
                 self._note_missed(origin, first, last, out)
         if not lost:
             return
-        self._missed_count += len(lost)
+        self._book.missed_count += len(lost)
         out.losses += [("drop", id) for id in lost]
         # Also what of it was delivered here: without that, the set would not be closed.
         for origin, last in enumerate(gone):
-            if last > self._gone[origin]:
-                self._gone[origin] = last
+            if last > self._book.gone[origin]:
+                self._book.gone[origin] = last
                 self._save(GONE, origin, last, out)
         self._go_on(out)
 
     def _note_missed(self, origin: int, first: int, last: int, out: CubeOutbox) -> None:
-        spans = self._missed.get(origin, ())
+        spans = self._book.missed.get(origin, ())
         if spans and spans[-1][1] == first - 1:
             first, spans = spans[-1][0], spans[:-1]
-        self._missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
-        self._save(MISSED, origin, self._missed[origin], out)
+        self._book.missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
+        self._save(MISSED, origin, self._book.missed[origin], out)
 
     def _go_on(self, out: CubeOutbox) -> None:
         """What waited for what was passed over need not wait for it any more."""
@@ -282,7 +305,7 @@ class Keeping(Aggregation):
             origin, seq = id = copy.message.id
             copy.causes = iter(copy.message.past)
             if seq <= self._clock[origin]:
-                self._dropped_count += 1
+                self._book.dropped_count += 1
                 self._date([id])
                 continue
             cause = self._undelivered(id, copy.causes)
@@ -307,11 +330,11 @@ class Keeping(Aggregation):
         for origin, seq in rows.get(CLOCK.name, {}).items():
             self._clock[origin] = seq
         for origin, seq in rows.get(GONE.name, {}).items():
-            self._gone[origin] = seq
+            self._book.gone[origin] = seq
         self._news = sorted(rows.get(NEWS.name, {}).items())
-        self._missed = dict(rows.get(MISSED.name, {}))
-        self._is_forgetful = bool(rows.get(FORGETFUL.name))
-        self._unheard = set(range(self._nodes)) - {self._self}
+        self._book.missed = dict(rows.get(MISSED.name, {}))
+        self._book.is_forgetful = bool(rows.get(FORGETFUL.name))
+        self._book.unheard = set(range(self._nodes)) - {self._self}
         heights = rows.get(HEIGHTS.name, {})
         copies = []
         for id, message in sorted(rows.get(MESSAGES.name, {}).items()):

@@ -70,7 +70,6 @@ class VCube(Keeping):
             durable=durable,
         )
         self._members = range(nodes)
-        self._sent_count = self._before_count = self._held_before_count = 0
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -82,7 +81,7 @@ class VCube(Keeping):
         self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
     ) -> MessageId:
         refuse_lifetime(self.node, lifetime_us)
-        if self._is_forgetful:
+        if self._book.is_forgetful:
             raise LocalError(
                 "peers know messages of this node that it does not remember",
                 where=f"node {self.node}",
@@ -95,7 +94,7 @@ class VCube(Keeping):
         message = CubeMessage((me, seq), self._take_past(), payload)
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
-        self._sent_count += 1
+        self._book.sent_count += 1
         out.deliveries.append(message)
         if self._keep_us:
             self._on_spoken(message, out)
@@ -112,11 +111,16 @@ class VCube(Keeping):
         self._refuse(source, frame)
         if self._keep_us:
             self._pass_time(now_us, out)
-            self._hear(now_us, source, frame, out)
+            self._hear(source, frame, out)
+        if isinstance(frame, Packet):
+            height, clock = frame.height, self._clock
+            for message in frame.messages:
+                if message.id[1] <= clock[message.id[0]]:
+                    self._again(now_us, message, height, out)
+                else:
+                    self._arrive(now_us, message, height, out)
+        if self._keep_us:
             self._watch(now_us, out)
-        else:
-            assert isinstance(frame, Packet)
-            self._receive(now_us, frame, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
         """The failure detector says that `peer` went down or came up.
@@ -126,9 +130,9 @@ class VCube(Keeping):
         """
         if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
             raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
-        if self._live[peer] == up and peer not in self._unheard:
+        if self._live[peer] == up and peer not in self._book.unheard:
             return
-        self._unheard.discard(peer)
+        self._book.unheard.discard(peer)
         before = self._child
         self._live[peer] = up
         self._look_around()
@@ -142,7 +146,7 @@ class VCube(Keeping):
             self._watch(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
-        if timer == ASK and self._is_watching:
+        if timer == ASK and self._book.is_watching:
             self._pass_time(now_us, out)
             self._look_after(now_us, out)
 
@@ -150,8 +154,8 @@ class VCube(Keeping):
         if self._keep_us:
             self._pass_time(now_us, out)
             self._restore(now_us, rows)
-            self._before_count = sum(self._clock)
-            self._held_before_count = len(self._pending)
+            self._book.before_count = sum(self._clock)
+            self._book.held_before_count = len(self._pending)
             self._watch(now_us, out)
 
     # ---- questions ------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ class VCube(Keeping):
             past = copy.message.past if seq == 1 else ((origin, seq - 1), *copy.message.past)
             missing = tuple(id for id in past if self._clock[id[0]] < id[1])
             return Fate("waiting", missing, copy.since_us)
-        spans = self._missed.get(origin, ())
+        spans = self._book.missed.get(origin, ())
         if seq > self._clock[origin] or (len(spans) == SPANS_MAX and seq < spans[0][0]):
             return Fate("unknown")
         is_missed = any(first <= seq <= last for first, last in spans)
@@ -174,15 +178,15 @@ class VCube(Keeping):
     @property
     def counters(self) -> Counters:
         """What the clock tells is not counted beside it."""
-        sent = self._sent_count
-        delivered = sum(self._clock) - self._before_count - self._missed_count
-        pending = len(self._pending) + self._dropped_count - self._held_before_count
+        sent = self._book.sent_count
+        delivered = sum(self._clock) - self._book.before_count - self._book.missed_count
+        pending = len(self._pending) + self._book.dropped_count - self._book.held_before_count
         return Counters(
             broadcast=sent,
             received=delivered - sent + pending,
             delivered=delivered,
             duplicate=self.duplicates,
-            missed=self._missed_count,
+            missed=self._book.missed_count,
             refused=self.refused,
         )
 
@@ -195,18 +199,18 @@ class VCube(Keeping):
             "awaiting": sum(map(len, self._awaiting.values())),
             "news": len(self._news),
             "kept": len(self._kept),
-            "asking": len(self._to_ask) + (self._asked >= 0),
-            "gaps": sum(map(len, self._missed.values())),
+            "asking": len(self._book.to_ask) + (self._book.asked >= 0),
+            "gaps": sum(map(len, self._book.missed.values())),
         }
 
     # ---- frames ---------------------------------------------------------------------------------
 
     def _refuse(self, source: NodeId, frame: CubeFrame) -> None:
         """Before anything is changed: what no correct peer sends."""
-        me = self._self
-        if source not in self._members or source == me:
-            problem = f"not a peer: {source}"
+        if source not in self._members:
+            problem = f"not a member: {source}"
         elif isinstance(frame, Packet):
+            me = self._self
             # Where nodes fail, one that came back without its state hears of messages of its own.
             last = SEQ_MAX if self._keep_us else self._clock[me]
             problem = frame.problem(self._nodes, self.dimension, (me, last))
@@ -218,27 +222,18 @@ class VCube(Keeping):
             self.refused += 1
             raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
 
-    def _hear(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+    def _hear(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
         assert isinstance(source, int)
         if isinstance(frame, Packet):
-            me = self._self
-            if any(m.id[0] == me and m.id[1] > self._clock[me] for m in frame.messages):
+            me, sent = self._self, self._clock[self._self]
+            if any(message.id[0] == me and message.id[1] > sent for message in frame.messages):
                 self._find_out(out)
-            self._receive(now_us, frame, out)
         elif isinstance(frame, Ask):
             self._on_ask(source, frame, out)
         elif isinstance(frame, Answer):
             self._on_answer(source, frame, out)
         else:
             self._on_known(source, frame, out)
-
-    def _receive(self, now_us: int, packet: Packet, out: CubeOutbox) -> None:
-        height, clock = packet.height, self._clock
-        for message in packet.messages:
-            if message.id[1] <= clock[message.id[0]]:
-                self._again(now_us, message, height, out)
-            else:
-                self._arrive(now_us, message, height, out)
 
     def _serve_again(self, peer: int, before: list[int], out: CubeOutbox) -> None:
         """What is kept, to the clusters whose first live node is another one now, or came back."""
