@@ -245,6 +245,21 @@ def test_a_duplicate_with_a_larger_share_is_served_beyond_what_was_done():
     assert bench.core.counters.received == bench.core.counters.delivered == 1
 
 
+def test_a_late_duplicate_is_not_served_from_the_bottom():
+    bench = Bench(5, 8, keep_us=FOREVER_US)
+    first = message(0, 1)
+    assert bench.receive(first, height=1) == {4: [[(0, 1)]]}
+    assert bench.receive(first, height=2) == {7: [[(0, 1)]]}
+
+
+def test_what_is_held_back_from_a_cluster_stays_so_when_a_link_changes():
+    bench = Bench(4, 8, keep_us=FOREVER_US)
+    assert bench.receive(message(1, 1, (2, 1)), height=2) == {6: [[(1, 1)]]}
+    assert bench.link(5, up=False) == {}
+    assert bench.link(5, up=True) == {}
+    assert bench.receive(message(2, 1), height=1) == {5: [[(1, 1), (2, 1)]]}
+
+
 def test_whoever_holds_a_message_of_a_dead_origin_sends_it_to_everybody():
     bench = Bench(1, 4, keep_us=FOREVER_US)
     bench.receive(message(0, 1), height=0)

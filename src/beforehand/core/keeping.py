@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import gt
 
 from beforehand.core.aggregation import Aggregation, Copy
 from beforehand.core.base import Timer
@@ -74,6 +75,8 @@ class Book:
 
     asked: int = NO_NODE
     to_ask: dict[int, None] = field(default_factory=dict)
+    has_asked: set[int] = field(default_factory=set)
+    """Those asked since they came up."""
     is_watching: bool = False
     watched: tuple[int, Entry | None] = (NO_NODE, None)
     """Who had been asked, and what had waited longest, when the timer was set."""
@@ -180,10 +183,12 @@ class Keeping(Aggregation):
         self._book.asked = next(iter(self._book.to_ask), NO_NODE)
         if self._book.asked != NO_NODE:
             del self._book.to_ask[self._book.asked]
+            self._book.has_asked.add(self._book.asked)
             out.sends.append((self._book.asked, Ask(tuple(self._clock[: self._nodes]))))
 
     def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
         self._book.to_ask.pop(peer, None)
+        self._book.has_asked.discard(peer)
         if peer == self._book.asked:
             self._ask_next(out)
 
@@ -195,9 +200,9 @@ class Keeping(Aggregation):
             out.sends.append((source, Known(clock[source])))
         lacking = [copy.message for id, copy in self._kept.items() if id[1] > theirs[id[0]]]
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
-        is_lacking = any(gone > has for gone, has in zip(self._book.gone, theirs, strict=True))
+        is_lacking = any(map(gt, self._book.gone, theirs))
         out.sends.append((source, Answer(tuple(self._book.gone) if is_lacking else ())))
-        if any(has > here for has, here in zip(theirs, clock, strict=False)):
+        if source not in self._book.has_asked and any(map(gt, theirs, clock)):
             self._ask(source, out)  # its detector was faster than ours
 
     def _on_answer(self, source: int, answer: Answer, out: CubeOutbox) -> None:

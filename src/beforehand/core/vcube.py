@@ -10,7 +10,9 @@ far as this node knows who is alive: `on_link` restores that whenever it learns 
 
 from __future__ import annotations
 
-from beforehand.core.base import Counters, Fate, MessageId, NodeId, Timer
+from typing import TYPE_CHECKING
+
+from beforehand.core.base import Counters, Fate, MessageId, NodeId, Speaker, Timer
 from beforehand.core.keeping import ASK, SPANS_MAX, TABLES, Keeping
 from beforehand.core.needs import Link, Needs
 from beforehand.core.order import refuse_lifetime
@@ -249,3 +251,7 @@ class VCube(Keeping):
                 if level > served or child != before[level] or child == peer:
                     batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
+
+
+if TYPE_CHECKING:
+    _: Speaker[CubeFrame] = VCube(0, 1)
