@@ -38,7 +38,7 @@ class Case:
     ahead_us: tuple[int, ...] = ()
     """How far each of them is ahead at the start."""
     delay_us_max: int | None = None
-    """A frame that is not lost arrives before so much time has passed."""
+    """A frame that is not lost arrives, and a link's change is heard of, within this time."""
     inbox: bool = False
     losses: int = 0
     doubles: int = 0
@@ -86,6 +86,9 @@ class Family(ABC):
     def judges(self, violation: Violation) -> bool:
         """Whether it promises that this does not happen."""
         return True
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:  # noqa: B027
+        """A frame has left for a node, whether it arrives or not."""
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         """What is worth seeing at a node after one of its steps."""

@@ -28,6 +28,8 @@ A move that is not possible in a state does nothing, so that any part of a run i
 Flight = tuple[int, int, int]
 """A frame on its way: source, target, and which of the frames between the two it is."""
 FOREVER_US = 1 << 62
+AGE_US = 3_600_000_000
+"""A timer that is due later than this is not waited for."""
 
 
 @dataclass
@@ -46,8 +48,9 @@ class Net:
     offsets_us: list[int] = field(default_factory=list)
     flights: dict[Flight, tuple[Any, int]] = field(default_factory=dict)
     """The frame, and when it was sent."""
-    news: list[tuple[int, int, bool]] = field(default_factory=list)
-    """(node, peer, up): what a node has yet to hear about a link; in order for each pair."""
+    news: list[tuple[int, int, bool, int]] = field(default_factory=list)
+    """(node, peer, up, since when): what a node has yet to hear about a link; in order for each
+    pair."""
     contacts: set[tuple[int, int]] = field(default_factory=set)
     suspected: set[tuple[int, int]] = field(default_factory=set)
     timers: dict[tuple[int, Timer], tuple[int, int]] = field(default_factory=dict)
@@ -72,7 +75,10 @@ class Net:
     def send(self, node: Any, sends: Sequence[tuple[Any, Any]]) -> None:
         for peer, frame in sends:
             for target in range(self.case.nodes) if peer is EVERYBODY else (peer,):
-                if target != node and self._has_link(node, target):
+                if target == node:
+                    continue
+                self.family.sent(self, target, frame)
+                if self._has_link(node, target):
                     self._launch(node, target, frame, self.now_us)
 
     def deliver(self, node: Any, messages: Sequence[Message]) -> None:
@@ -126,12 +132,6 @@ class Net:
     def local_us(self, node: int) -> int:
         return self.now_us + self.offsets_us[node]
 
-    @property
-    def is_quiet(self) -> bool:
-        return not (self.flights or self.news or self.problem) and all(
-            driver.is_up for driver in self.drivers
-        )
-
     # ---- how it happens -------------------------------------------------------------------------
 
     def _do_speak(self, node: int, lifetime_us: int | None = None) -> bool:
@@ -172,7 +172,7 @@ class Net:
 
     def _do_timer(self, node: int, timer: Timer) -> bool:
         due_us, ticket = self.timers.get((node, timer), (0, 0))
-        if not ticket or due_us > self._latest_us():
+        if not ticket or due_us > self._latest_us() or due_us > self.now_us + AGE_US:
             return False
         del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)
@@ -196,7 +196,7 @@ class Net:
 
     def _do_up(self, a: int, b: int) -> bool:
         pair = (a, b)
-        is_told = all({node, peer} != {a, b} for node, peer, _ in self.news)
+        is_told = all({node, peer} != {a, b} for node, peer, _, _ in self.news)
         both = self.drivers[a].is_up and self.drivers[b].is_up
         if pair in self.contacts or not both or not is_told:
             return False
@@ -213,11 +213,11 @@ class Net:
         self._part(a, b)
         self._tell(a, b, False)
         if self.drivers[b].is_up:
-            self.news.append((b, a, False))
+            self._inform(b, a, False)
         return True
 
     def _do_tell(self, node: int, peer: int) -> bool:
-        for at, (told, about, up) in enumerate(self.news):
+        for at, (told, about, up, _) in enumerate(self.news):
             if (told, about) == (node, peer):
                 del self.news[at]
                 self._tell(node, peer, up)
@@ -230,7 +230,7 @@ class Net:
         if (node, peer) in self.suspected or not both or not self._take("suspicions"):
             return False
         self.suspected.add((node, peer))
-        self.news.append((node, peer, False))
+        self._inform(node, peer, False)
         self.sights.add("suspected")
         return True
 
@@ -238,7 +238,7 @@ class Net:
         if (node, peer) not in self.suspected:
             return False
         self.suspected.discard((node, peer))
-        self.news.append((node, peer, True))
+        self._inform(node, peer, True)
         return True
 
     def _do_fuse(self, node: int, effects: int) -> bool:
@@ -274,10 +274,11 @@ class Net:
     # ---- steps ----------------------------------------------------------------------------------
 
     def _latest_us(self) -> int:
-        """Time stops there until something has arrived."""
-        if self.case.delay_us_max is None or not self.flights:
+        """Time stops there until something has arrived, or somebody has heard."""
+        if self.case.delay_us_max is None:
             return FOREVER_US
-        return min(sent_us for _, sent_us in self.flights.values()) + self.case.delay_us_max
+        since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.news]
+        return min(since_us) + self.case.delay_us_max if since_us else FOREVER_US
 
     def _take(self, trouble: str) -> bool:
         if not self.left[trouble]:
@@ -297,6 +298,9 @@ class Net:
     def _launch(self, source: int, target: int, frame: Any, sent_us: int) -> None:
         self.sent[source, target] += 1
         self.flights[source, target, self.sent[source, target]] = (frame, sent_us)
+
+    def _inform(self, node: int, peer: int, up: bool) -> None:
+        self.news.append((node, peer, up, self.now_us))
 
     def _tell(self, node: int, peer: int, up: bool) -> None:
         driver = self.drivers[node]
@@ -329,7 +333,8 @@ class Net:
             for peer in others:
                 self._part(min(node, peer), max(node, peer))
         if self.family.kind != "feed":
-            self.news += [(peer, node, False) for peer in others]
+            for peer in others:
+                self._inform(peer, node, False)
 
     def _part(self, a: int, b: int) -> None:
         """What was under way when a contact ends is lost."""
@@ -345,7 +350,7 @@ class Net:
         for peer in peers:
             if self.drivers[peer].is_up:
                 self._tell(node, peer, True)
-                self.news.append((peer, node, True))
+                self._inform(peer, node, True)
 
 
 def make_net(

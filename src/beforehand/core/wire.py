@@ -7,10 +7,10 @@ from typing import Any
 from beforehand.core.codec import Codec
 from beforehand.core.frames import Frame
 from beforehand.core.observer import Stamped
-from beforehand.core.packets import Packet
+from beforehand.core.packets import CubeFrame
 
 OPPORTUNISTIC: Codec[Frame] = Codec("opportunistic", Frame)
-VCUBE: Codec[Packet] = Codec("vcube", Packet)
+VCUBE: Codec[CubeFrame] = Codec("vcube", CubeFrame)
 OBSERVER: Codec[Stamped] = Codec("observer", Stamped)
 
 CODECS: tuple[Codec[Any], ...] = (OPPORTUNISTIC, VCUBE, OBSERVER)

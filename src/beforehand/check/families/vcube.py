@@ -1,0 +1,121 @@
+"""VCube: many trees, nodes that fail, come back, are missing, or are suspected without reason."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
+from beforehand.check.net import Net
+from beforehand.core.needs import LinkKind
+from beforehand.core.packets import Packet
+from beforehand.core.vcube import VCube
+
+FOREVER_US = 1 << 60
+BRIEF_US = 2_000_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How the nodes of a group are made."""
+
+    aggregates: bool = True
+    root: int | None = None
+    keep_us: int = 0
+    mtu_bytes: int = 1500
+
+
+class VCubeFamily(Family):
+    """What anybody alive has reaches everybody, or is passed over visibly once nobody keeps it."""
+
+    name = "vcube"
+    kind: LinkKind = "detector"
+    sights = (
+        *("crashed", "cut off", "restarted", "suspected", "handed over again", "set back"),
+        *("waited", "held back", "aggregated", "missed"),
+    )
+
+    def draw(self, rng: random.Random) -> Case:
+        nodes = rng.choice((2, 3, 4, 4, 5, 6, 7, 8))
+        is_calm = rng.random() < 0.2
+        keep_us = 0 if is_calm else rng.choice((FOREVER_US, FOREVER_US, BRIEF_US))
+        absent = rng.sample(range(nodes), rng.randrange(nodes - 1)) if rng.random() < 0.2 else []
+        return Case(
+            nodes,
+            says=tuple(rng.choice((0, 1, 2, 4)) for _ in range(nodes)),
+            options=Setup(
+                aggregates=rng.random() < 0.8,
+                root=rng.choice((None, None, 0)),
+                keep_us=keep_us,
+                mtu_bytes=rng.choice((30, 60, 1500)),
+            ),
+            absent=() if is_calm else tuple(absent),
+            crashes=0 if is_calm else rng.choice((0, 1, 2, nodes)),
+            suspicions=0 if is_calm else rng.choice((0, 1, 3)),
+            settings=rng.choice((0, 0, 3)),
+            skew_us=60_000_000,
+            # What is kept for a while covers a dissemination and the detection of failures in it.
+            delay_us_max=BRIEF_US // 50 if keep_us == BRIEF_US else None,
+            inbox=not is_calm and rng.random() < 0.3,
+        )
+
+    def make_core(self, case: Case, node: int) -> VCube:
+        setup = case.options
+        return VCube(
+            node,
+            case.nodes,
+            aggregates=setup.aggregates,
+            root=setup.root,
+            keep_us=setup.keep_us,
+            mtu_bytes=setup.mtu_bytes,
+            durable=case.is_mortal,
+        )
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:
+        if isinstance(frame, Packet):
+            net.carried.update((message.id, target) for message in frame.messages)
+            if len(frame.messages) > 1:
+                net.sights.add("aggregated")
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        if net.drivers[node].core.gauges(net.local_us(node))["postponed"]:
+            yield "held back"
+
+    def problems(self, net: Net) -> Iterator[str]:
+        refused = sum(driver.core.counters.refused for driver in net.drivers)
+        if refused:
+            yield f"{refused} frames were refused although all nodes are sound"
+        yield from held_for_no_reason(net)
+        if net.case.options.keep_us == BRIEF_US:
+            yield from _silently_missing(net)
+        else:
+            yield from never_delivered(net, net.oracle.pasts)
+        if net.case.is_calm:
+            yield from _sent_too_often(net)
+
+
+def _silently_missing(net: Net) -> Iterator[str]:
+    """Nobody keeps a message for ever; but who passed one over knows it."""
+    for node, driver in enumerate(net.drivers):
+        excused = {message.id for message in driver.cut_off}
+        for id in set(net.oracle.pasts) - set(net.oracle.delivered[node]) - excused:
+            fate = driver.core.explain(id)
+            if fate.state == "missed":
+                net.sights.add("missed")
+            else:
+                yield f"node {node} neither delivered nor missed {id}: {fate}"
+
+
+def _sent_too_often(net: Net) -> Iterator[str]:
+    """Without failures: each message to each node once, in the single tree also to its root."""
+    root = net.case.options.root
+    for origin, seq in net.oracle.pasts:
+        for target in range(net.case.nodes):
+            expected = int(target != origin)
+            if root is not None and origin != root:
+                expected = 1  # it comes back to its origin, and goes to the root first
+            count = net.carried[(origin, seq), target]
+            if count != expected:
+                yield f"message {(origin, seq)} was sent {count} times to node {target}"
