@@ -11,20 +11,25 @@ compared on one seed see the same network.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.core.base import Message, MessageId, NodeId, Timer
 from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights
-from beforehand.core.outbox import Outbox
+from beforehand.core.driver import SpeakerDriver
+from beforehand.core.needs import Link, Needs, refuse_unmet
+from beforehand.core.outbox import LossKind
 from beforehand.core.packets import (
     ENTRY_BYTES,
     HEADER_BYTES,
     MTU_BYTES,
+    CubeFrame,
     CubeMessage,
-    CubeOutbox,
     Entry,
     Packet,
 )
@@ -197,7 +202,12 @@ class _World:
     def __init__(self, spec: OverlaySpec, seed: int, past: Past | None) -> None:
         self._spec = spec
         self._key = np.uint64(stream_key(seed, "propagation"))
-        self._cores = [self._core(node, past) for node in range(spec.nodes)]
+        self._drivers = [
+            SpeakerDriver(partial(self._core, node, past), self) for node in range(spec.nodes)
+        ]
+        # A packet is lost or doubled nowhere, and nobody is ever reported down.
+        given = Needs({"detector": Link(reliable=True)})
+        refuse_unmet(self._drivers[0].core.needs, given)
         self._payload = bytes(spec.payload_bytes)
         self._law = spec.propagation.numbers()
         self._free_us = [0] * spec.nodes
@@ -206,7 +216,8 @@ class _World:
         self._waits_us = array("q")
         self._packets: list[Packet | None] = []  # those that travel
         self._log = Log()
-        self._out: CubeOutbox = Outbox()
+        self._broadcasts = spec.nodes * spec.messages
+        self._now_us = self._row = 0
         # A ticket is the index of a message to broadcast or, beyond these, of a packet to arrive.
         self._agenda = Agenda()
         for index, t_us in enumerate(start_times(spec, seed).tolist()):
@@ -228,36 +239,46 @@ class _World:
         return core
 
     def run(self) -> None:
-        out, log, cores = self._out, self._log, self._cores
+        drivers, payload, messages = self._drivers, self._payload, self._spec.messages
         sources, targets, packets = self._sources, self._targets, self._packets
-        broadcasts = self._spec.nodes * self._spec.messages
+        broadcasts = self._broadcasts
         for now_us, ticket in self._agenda:
+            self._now_us = now_us
             if ticket < broadcasts:
-                node = ticket // self._spec.messages
-                cores[node].on_broadcast(now_us, self._payload, out)
-                message = cast("CubeMessage", out.deliveries[0])
-                self._past[message.id] = message.past
-                log.add(now_us, node, BROADCAST, (message,), len(message.past))
+                drivers[ticket // messages].on_broadcast(now_us, payload)
             else:
-                row = ticket - broadcasts
-                node, packet = targets[row], packets[row]
+                row = self._row = ticket - broadcasts
+                packet = packets[row]
                 assert packet is not None, "a packet arrives once"
                 packets[row] = None
-                cores[node].on_message(now_us, sources[row], packet, out)
-                if out.receives:
-                    log.add(now_us, node, RECEIVE, out.receives, row)
-            if out.sends:
-                self._send(now_us, node, broadcasts)
-            if out.deliveries:
-                log.add(now_us, node, DELIVER, out.deliveries)
-            out.clear()
+                drivers[targets[row]].on_message(now_us, sources[row], packet)
 
-    def _send(self, now_us: int, node: int, broadcasts: int) -> None:
+    # ---- effects: this is the port of every node ------------------------------------------------
+
+    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
+        spoken = cast("CubeMessage", deliveries[0])
+        self._past[spoken.id] = spoken.past
+        self._log.add(self._now_us, node, BROADCAST, (spoken,), len(spoken.past))
+
+    def received(self, node: Any, messages: Sequence[Message]) -> None:
+        self._log.add(self._now_us, node, RECEIVE, messages, self._row)
+
+    def deliver(self, node: Any, messages: Sequence[Message]) -> None:
+        self._log.add(self._now_us, node, DELIVER, messages)
+
+    def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
+        raise AssertionError("can't happen: nobody is away, so nothing is passed over")
+
+    def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
+        raise AssertionError("can't happen: what keeps nothing sets no timer")
+
+    def send(self, node: Any, sends: Sequence[tuple[NodeId | None, CubeFrame]]) -> None:
         """Every packet into the node's one queue, and from there to its target."""
         spec, log, (law, a, b) = self._spec, self._log, self._law
+        now_us, broadcasts = self._now_us, self._broadcasts
         ready_us = now_us + spec.process_us
         free_us = max(ready_us, self._free_us[node])
-        for target, packet in cast("list[tuple[int, Packet]]", self._out.sends):
+        for target, packet in cast("list[tuple[int, Packet]]", sends):
             row = len(self._targets)
             log.add(now_us, node, SEND, packet.messages, row)
             self._sources.append(node)

@@ -38,7 +38,7 @@ class VCubeFamily(Family):
     )
 
     def draw(self, rng: random.Random) -> Case:
-        nodes = rng.choice((2, 3, 4, 4, 5, 6, 7, 8))
+        nodes = rng.choice((2, 3, 4, 4, 5, 6, 8, 8, 13))
         is_calm = rng.random() < 0.2
         keep_us = 0 if is_calm else rng.choice((FOREVER_US, FOREVER_US, BRIEF_US))
         absent = rng.sample(range(nodes), rng.randrange(nodes - 1)) if rng.random() < 0.2 else []
@@ -78,6 +78,9 @@ class VCubeFamily(Family):
             net.carried.update((message.id, target) for message in frame.messages)
             if len(frame.messages) > 1:
                 net.sights.add("aggregated")
+
+    def forget_counts(self, core: Any) -> None:
+        core.duplicates = core.refused = 0
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         if net.drivers[node].core.gauges(net.local_us(node))["postponed"]:
