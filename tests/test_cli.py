@@ -125,16 +125,15 @@ def test_fuzz_replays_a_seed_and_counts_a_swarm(capsys):
         "delta": 4,
         "vector": 4,
         "vcube": 4,
+        "observer": 4,
     }
 
 
 def test_a_failing_seed_exits_1_and_prints_the_command_that_replays_it(capsys, monkeypatch):
-    from beforehand.check import fuzz_contacts
+    from beforehand.check.families import contacts
     from beforehand.core.unordered import Unordered
 
-    monkeypatch.setattr(
-        fuzz_contacts, "make_order", lambda _, node, __, **options: Unordered(node, **options)
-    )
+    monkeypatch.setattr(contacts, "make_order", lambda _, node, __: Unordered(node))
     codes = [main(["fuzz", "--protocol", "causal", "--replay", str(seed)]) for seed in range(12)]
     assert 1 in codes
     shown = capsys.readouterr()

@@ -12,7 +12,7 @@ from beforehand.core.base import NAME_CHARS_MAX, PROOF_BYTES_MAX, Message
 from beforehand.core.codec import WIRE_VERSION, Codec, in_order
 from beforehand.core.frames import IDS_MAX, Announce, Data, Frame, Request
 from beforehand.core.observer import Stamped
-from beforehand.core.packets import CubeMessage, Packet
+from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
 from beforehand.core.wire import CODECS, OBSERVER, OPPORTUNISTIC, VCUBE
 from beforehand.errors import LocalError, RemoteError
@@ -30,14 +30,18 @@ MESSAGES = st.builds(
 )
 ID_SETS = st.frozensets(IDS, max_size=12)
 ENTRIES = st.dictionaries(COUNTS, st.integers(1, END - 1), max_size=5)
-CUBE_MESSAGES = st.builds(
-    CubeMessage,
-    st.tuples(COUNTS, st.integers(1, END - 1)),
-    ENTRIES.map(lambda entries: tuple(sorted(entries.items()))),
-    st.binary(),
-    PROOFS,
-)
+
+
+def cube_message(id, entries, payload, proof):
+    """Its own origin is never among its causes."""
+    past = tuple(sorted(entry for entry in entries.items() if entry[0] != id[0]))
+    return CubeMessage(id, past, payload, proof)
+
+
+SEQS = st.integers(1, END - 1)
+CUBE_MESSAGES = st.builds(cube_message, st.tuples(COUNTS, SEQS), ENTRIES, st.binary(), PROOFS)
 STAMPS = st.builds(Stamp, INTS, INTS, st.lists(INTS, max_size=12).map(tuple))
+CLOCKS = st.lists(COUNTS, max_size=8).map(tuple)
 FRAMES = {
     Announce: st.builds(Announce, COUNTS, ID_SETS),
     Request: st.builds(Request, COUNTS, ID_SETS),
@@ -47,6 +51,9 @@ FRAMES = {
         ID_SETS,
     ),
     Packet: st.builds(Packet, COUNTS, st.lists(CUBE_MESSAGES, max_size=4).map(tuple)),
+    Ask: st.builds(Ask, CLOCKS),
+    Answer: st.builds(Answer, CLOCKS),
+    Known: st.builds(Known, st.integers(1, 2**62 - 1)),
     Stamped: st.builds(Stamped, MESSAGES, COUNTS, STAMPS),
 }
 CODEC_OF = {kind: codec for codec in CODECS for kind in codec.kinds}
@@ -61,6 +68,9 @@ GOLDEN = [
         Data((Message((1, 2), ((0, 1),), b"hi", b"ok"),), frozenset({(4, 9)})),
         "0193a46461746191" + "94920102" + "91920001" + "c4026869" + "c4026f6b" + "91920409",
     ),
+    (Ask((3, 0, 300)), "0192a361736b" + "930300cd012c"),
+    (Answer(()), "0192a6616e7377657290"),
+    (Known(7), "0192a56b6e6f776e07"),
     (
         Packet(3, (CubeMessage((2, 1), ((0, 4), (5, 6)), b"x"),)),
         "0193a67061636b65740391" + "94920201" + "92920004920506" + "c40178" + "c400",
@@ -155,7 +165,7 @@ def test_what_is_too_large_is_not_encoded():
 def test_a_frame_of_another_family_is_not_encoded():
     with pytest.raises(LocalError, match="not a frame of this family: Request") as caught:
         VCUBE.encode(Request(1, frozenset()))
-    assert caught.value.hint == "frames are Packet"
+    assert caught.value.hint == "frames are Packet, Ask, Answer, Known"
 
 
 ID = (1, 2)

@@ -3,10 +3,13 @@
 import random
 
 import pytest
-from beforehand.check.cube_net import Case, make_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beforehand.check.case import Case
+from beforehand.check.families.vcube import Setup, VCubeFamily
+from beforehand.check.moves import all_moves
+from beforehand.check.net import make_net
 from beforehand.core.cube import children, cluster
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import CubeMessage, Packet
@@ -155,20 +158,21 @@ def test_each_message_goes_to_each_node_once_and_causes_come_first(
     """No message twice to the same child, none forgotten; causal order at every node."""
     rng = random.Random(seed)
     says = tuple(rng.randint(0, most) for _ in range(nodes))
-    net = make_net(Case(nodes, says, aggregates, root, mtu_bytes=rng.choice((30, 10**9))))
-    while moves := net.moves():
+    setup = Setup(aggregates, root, mtu_bytes=rng.choice((30, 10**9)))
+    net = make_net(VCubeFamily(), Case(nodes, says, setup))
+    while moves := list(all_moves(net)):
         net.do(rng.choice(moves))
     assert net.problem is None
-    assert net.quiet_problem() is None
-    assert all(len(delivered) == sum(says) for delivered in net.delivered)
+    assert list(net.family.problems(net)) == []
+    assert all(len(net.oracle.delivered[node]) == sum(says) for node in range(nodes))
 
 
 @pytest.mark.parametrize("nodes", [2, 8, 13, 32])
 def test_without_aggregation_there_are_n_times_n_minus_1_packets(nodes):
     """Section 5.1; with one message each, every packet carries one."""
-    net = make_net(Case(nodes, (1,) * nodes, aggregates=False))
+    net = make_net(VCubeFamily(), Case(nodes, (1,) * nodes, Setup(aggregates=False)))
     packets = 0
-    while moves := net.moves():
+    while moves := list(all_moves(net)):
         packets += moves[-1][0] == "arrive"
         net.do(moves[-1])
     assert packets == nodes * (nodes - 1)

@@ -18,7 +18,7 @@ from beforehand.core.base import NAME_CHARS_MAX, Message, MessageId, NodeId
 from beforehand.core.codec import WIRE_VERSION, Codec
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.observer import Stamped
-from beforehand.core.packets import CubeMessage, Packet
+from beforehand.core.packets import Answer, Ask, CubeFrame, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
 from beforehand.core.wire import CODECS
 from beforehand.errors import RemoteError
@@ -196,8 +196,12 @@ def draw_opportunistic(rng: random.Random) -> Announce | Request | Data:
     return Data(tuple(messages.values())[: rng.randrange(4)], ids)
 
 
-def draw_vcube(rng: random.Random) -> Packet:
+def draw_vcube(rng: random.Random) -> CubeFrame:
     count = rng.randrange(4)
+    clock = tuple(rng.choice(NUMBERS) for _ in range(rng.randrange(12)))
+    frame = rng.choice((None, None, Ask(clock), Answer(clock), Known(rng.choice(NUMBERS[1:]))))
+    if frame is not None:
+        return frame
     return Packet(rng.randrange(11), tuple(_draw_cube_message(rng) for _ in range(count)))
 
 
