@@ -71,7 +71,6 @@ class VCube(Keeping):
             mtu_bytes=mtu_bytes,
             durable=durable,
         )
-        self._members = range(nodes)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -209,7 +208,7 @@ class VCube(Keeping):
 
     def _refuse(self, source: NodeId, frame: CubeFrame) -> None:
         """Before anything is changed: what no correct peer sends."""
-        if source not in self._members:
+        if type(source) is not int or not 0 <= source < self._nodes:
             problem = f"not a member: {source}"
         elif isinstance(frame, Packet):
             me = self._self
