@@ -240,5 +240,5 @@ def _draw_message(rng: random.Random) -> Message:
 def _draw_cube_message(rng: random.Random) -> CubeMessage:
     origins = sorted(rng.sample(range(300), rng.randrange(4)))
     past = tuple((origin, rng.choice(NUMBERS[1:])) for origin in origins)
-    id = (rng.choice(NUMBERS), rng.choice(NUMBERS[1:]))
+    id = (300 + rng.choice(NUMBERS[:8]), rng.choice(NUMBERS[1:]))  # its own origin is no cause
     return CubeMessage(id, past, rng.randbytes(rng.randrange(9)), rng.randbytes(rng.choice((0, 8))))
