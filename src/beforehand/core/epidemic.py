@@ -22,7 +22,7 @@ from typing import Literal
 import msgspec
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
-from beforehand.core.cache import Cache, Eviction
+from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import Neighbour
@@ -35,8 +35,6 @@ from beforehand.errors import RemoteError
 ANNOUNCE_TIMER: Timer = ("announce", None)
 RETRY_TIMER: Timer = ("retry", None)
 MESSAGES = Table("message", MessageId, Message)
-EVICTED_MAX = 1024
-"""How many evicted messages are remembered during one contact."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -84,10 +82,7 @@ class Epidemic:
         self._cache = Cache(self._options.capacity, self._options.eviction, rng)
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
-        self._evicted: dict[MessageId, None] = {}
-        """Evicted since the last link came up, the latest last."""
-        self._evicts_much = False
-        """More than can be remembered."""
+        self._evicted = Evicted(order.has_delivered)
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
         self._number = 0
@@ -137,7 +132,6 @@ class Epidemic:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
             self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
             self._evicted.clear()
-            self._evicts_much = False
             if self._cache.entries:
                 self._announce_news(now_us, out)
             else:
@@ -176,7 +170,7 @@ class Epidemic:
             **self._cache.gauges(),
             **self.order.gauges(now_us),
             "asking": len(self._asking),
-            "evicted": len(self._evicted),
+            "evicted": len(self._evicted.ids),
             "fresh": len(self._fresh),
             "theirs": sum(len(link.theirs) for link in links),
             "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
@@ -199,10 +193,7 @@ class Epidemic:
             dead = [id for id in lacking if id[1] <= horizon_us]
             link.theirs.difference_update(dead)  # nobody would take them out later
             lacking = lacking.difference(dead)
-        lacking = lacking.difference(self._asking).difference(self._evicted)
-        if self._evicts_much:
-            # What was delivered and is not here was evicted. If it was not delivered, it is news.
-            lacking = frozenset([id for id in lacking if not self.order.has_delivered(id)])
+        lacking = self._evicted.taken_from(lacking.difference(self._asking))
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._ask(now_us, source, link, lacking, out, heard)
@@ -275,7 +266,7 @@ class Epidemic:
         evicted = self._cache.evict(self._horizon(now_us))
         if evicted:
             self.counters.evicted += len(evicted)
-            self._remember_evicted(evicted)
+            self._evicted.add(evicted)
             self.order.on_evict(now_us, evicted, out)
         gone = expired + evicted
         if gone:
@@ -283,16 +274,6 @@ class Epidemic:
                 link.theirs.difference_update(gone)
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
-
-    def _remember_evicted(self, evicted: Sequence[MessageId]) -> None:
-        """As many as there is room for. Beyond that, those that were delivered are known by that;
-        of the others the latest are kept."""
-        self._evicted.update(dict.fromkeys(evicted))
-        if len(self._evicted) <= EVICTED_MAX:
-            return
-        self._evicts_much = True
-        undelivered = [id for id in self._evicted if not self.order.has_delivered(id)]
-        self._evicted = dict.fromkeys(undelivered[-EVICTED_MAX // 2 :])
 
     def _announce_news(self, now_us: int, out: Outbox[Frame]) -> None:
         period_us = self._options.announce_us
