@@ -197,6 +197,7 @@ class Epidemic:
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._ask(now_us, source, link, lacking, out, heard)
+        link.trim(self._cache.entries, self._asking)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
@@ -248,6 +249,7 @@ class Epidemic:
             link.theirs.difference_update(frame.gone)
             link.asked.difference_update(frame.gone)
             self._ask_elsewhere(now_us, frame.gone, out)
+        link.trim(held, asking)
 
     # ---- steps ----------------------------------------------------------------------------------
 
