@@ -9,7 +9,6 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Fate, Message
 from beforehand.core.order import CHAIN_GRACE_US, ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
-from beforehand.core.tables import Store
 from beforehand.errors import LocalError
 
 MINUTE = 60_000_000
@@ -247,60 +246,6 @@ def test_a_clock_that_is_set_back_does_not_revive_what_was_given_up():
     first, second = speak(ann, now_us=0), speak(ann, now_us=9 * MINUTE)
     assert hear(bob, second, now_us=first.seq) == [second.id]
     assert hear(bob, first, now_us=first.seq - MINUTE) == []
-
-
-def durable(order):
-    """As the layer makes it."""
-    order.durable = True
-    return order
-
-
-def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it():
-    lifetimes = Lifetimes(10 * MINUTE, 10 * MINUTE, skew_us=2 * MINUTE)
-    ann, bob, store = Barrier("ann", lifetimes), durable(Barrier("bob", lifetimes)), Store()
-    cause, effect = speak(ann, now_us=0), speak(ann, now_us=9 * MINUTE)
-    out = Outbox()
-    bob.on_receive(cause.seq, [effect], out)  # its cause has expired: it is not waited for
-    store.save(out.saves)
-    assert ids(out.deliveries) == [effect.id]
-    again = durable(Barrier("bob", lifetimes))
-    again.restore(store.load(again.tables))
-    late_us = cause.seq - MINUTE  # the clock was set back, within the agreed skew
-    assert again.screen(late_us, [cause]) == []
-    out = Outbox()
-    again.on_receive(late_us, [cause], out)
-    assert out.deliveries == []
-
-
-def test_a_restored_node_goes_on_where_it_was():
-    ann = Barrier("ann")
-    bob, store = durable(Barrier("bob")), Store()
-    out = Outbox()
-    bob.on_broadcast(0, b"", out)
-    bob.on_receive(0, [speak(ann)], out)
-    store.save(out.saves)
-    again = durable(Barrier("bob"))
-    again.restore(store.load(again.tables))
-    message = speak(again)
-    assert message.id == ("bob", 2)
-    assert set(message.past) == {("bob", 1), ("ann", 1)}
-    assert hear(again, Message(("ann", 1), (), b"")) == []
-
-
-def test_what_is_saved_of_the_barrier_is_the_barrier():
-    ann, bob = Barrier("ann"), durable(Barrier("bob"))
-    out = Outbox()
-    question = speak(ann)
-    bob.on_receive(0, [question], out)
-    answer = bob.on_broadcast(0, b"", out)
-    eve = Barrier("eve")
-    hear(eve, question, answer)
-    bob.on_receive(0, [speak(eve)], out)
-    rows = {}
-    for table, key, value in out.saves:
-        if table == "barrier":
-            rows.pop(key, None) if value is None else rows.update({key: value})
-    assert rows == bob._barrier == {"eve": 1}
 
 
 @given(st.data())

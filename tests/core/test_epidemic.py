@@ -1,6 +1,5 @@
 """The opportunistic layer: announce, request, send; nothing twice, nothing forgotten."""
 
-import random
 from collections import Counter
 
 import pytest
@@ -9,50 +8,13 @@ from hypothesis import strategies as st
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Epidemic, Options
+from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Options
 from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
-from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
 from beforehand.errors import RemoteError
-
-
-def make(node, options=None, order=None, **extra):
-    return Epidemic(node, order or Unordered(node), random.Random(1), options, **extra)
-
-
-class Net:
-    """Perfect links between cores: frames in the order sent, one at a time."""
-
-    def __init__(self, *cores):
-        self.cores = {core.node: core for core in cores}
-        self.now_us = 0
-        self.frames = []
-        self.history = []
-        self.delivered = []
-
-    def give(self, node, name, *args):
-        out = Outbox()
-        getattr(self.cores[node], name)(self.now_us, *args, out)
-        self.frames += [(node, peer, frame) for peer, frame in out.sends]
-        self.delivered += [(node, message.id) for message in out.deliveries]
-        return out
-
-    def link(self, a, b, *, up=True):
-        if not up:
-            self.frames = [f for f in self.frames if {f[0], f[1]} != {a, b}]
-        self.give(a, "on_link", b, up)
-        self.give(b, "on_link", a, up)
-
-    def settle(self):
-        while self.frames:
-            source, target, frame = self.frames.pop(0)
-            self.history.append((source, target, frame))
-            self.give(target, "on_message", source, frame)
-
-    def sent(self, kind):
-        return [frame for _, _, frame in self.history if type(frame) is kind]
+from tests.core.nets import Net, make
 
 
 def test_a_link_that_comes_up_is_told_everything_and_asks_for_what_it_lacks():
@@ -295,20 +257,6 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
         requests += sum(type(f[2]) is Request and bool(f[2].ids) for f in net.frames)
     assert requests == 0
     assert net.cores[1].counters.received == 10
-
-
-def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
-    alive = make(0, order=Barrier(0))
-    first, second = (alive.order.on_broadcast(0, b"", Outbox(), None) for _ in range(2))
-    again, store, out = make(1, order=Barrier(1), durable=True), Store(), Outbox()
-    store.save([("message", second.id, second)])
-    again.restore(0, store.load(again.tables), out)
-    assert out.deliveries == []
-    again.on_link(0, 0, True, out)
-    out.clear()
-    again.on_message(0, 0, Data((first,)), out)
-    assert [message.id for message in out.deliveries] == [first.id, second.id]
-    assert again.holds(0) == {first.id, second.id}
 
 
 @given(st.data())
