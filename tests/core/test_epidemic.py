@@ -163,6 +163,23 @@ def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
     assert (2, (0, 1)) in net.delivered
 
 
+def test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked():
+    """Its answer came twice, because the question was repeated."""
+    core, out, wanted = make(0, Options(retry_us=1000)), Outbox(), frozenset({(9, 1)})
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+        core.on_message(0, peer, Announce(1, wanted), out)
+    assert [peer for peer, frame in out.sends if frame.ids] == [1]
+    out.clear()
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == [(2, Request(0, wanted))]
+    out.clear()
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == []
+    core.on_link(0, 2, False, out)
+    assert core.gauges(0)["asking"] == 0
+
+
 def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twice():
     net = Net(make(0), make(1, Options(capacity=1), Barrier(1)), make(2))
     net.link(0, 1)

@@ -246,9 +246,10 @@ class Epidemic:
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out)
         if frame.gone:
+            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
             link.theirs.difference_update(frame.gone)
-            link.asked.difference_update(frame.gone)
-            self._ask_elsewhere(now_us, frame.gone, out)
+            link.asked.difference_update(gone)
+            self._ask_elsewhere(now_us, gone, out)
         link.trim(held, asking)
 
     # ---- steps ----------------------------------------------------------------------------------
