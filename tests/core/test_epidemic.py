@@ -10,9 +10,10 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Options
 from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
-from beforehand.core.order import Lifetimes
+from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
 from beforehand.errors import RemoteError
 from tests.core.nets import Net, make
 
@@ -274,6 +275,19 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
         requests += sum(type(f[2]) is Request and bool(f[2].ids) for f in net.frames)
     assert requests == 0
     assert net.cores[1].counters.received == 10
+
+
+@pytest.mark.parametrize("timer", [ORDER_TIMER, ANNOUNCE_TIMER, RETRY_TIMER, ("tea", None)])
+@pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
+def test_a_timer_that_nobody_set_is_nothing(timer, kind):
+    net = Net(make(0, order=kind(0)), make(1, order=kind(1)))
+    net.link(0, 1)
+    net.now_us = 100
+    out = net.give(1, "on_timer", timer)
+    assert (out.sends, out.timers) == ([], [])
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
 
 
 @given(st.data())

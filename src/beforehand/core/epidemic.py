@@ -142,12 +142,12 @@ class Epidemic:
             self._ask_elsewhere(now_us, link.asked, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        if timer == ORDER_TIMER:
+        if timer == ORDER_TIMER and self.order.expires:
             self.order.on_timer(now_us, out)
-        elif timer == ANNOUNCE_TIMER:
+        elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
-        elif timer == RETRY_TIMER:
+        elif timer == RETRY_TIMER and self._retry_armed:
             self._retry_armed = False
             self._retry(now_us, out)
 
