@@ -290,6 +290,20 @@ def test_a_timer_that_nobody_set_is_nothing(timer, kind):
     assert (1, (0, 1)) in net.delivered
 
 
+@pytest.mark.parametrize("kind", [Barrier, Unordered])
+def test_what_is_said_after_the_clock_was_set_back_reaches_others(kind):
+    """Further back than the lifetime: else nothing would get through until it catches up."""
+    lifetimes = Lifetimes(10, 10, skew_us=1000)
+    net = Net(*(make(n, order=kind(n, lifetimes)) for n in range(2)))
+    net.give(0, "on_broadcast", b"before")
+    net.now_us = 500
+    net.link(0, 1)
+    net.now_us = 400
+    (said,) = net.give(0, "on_broadcast", b"after").deliveries
+    net.settle()
+    assert (1, said.id) in net.delivered
+
+
 @given(st.data())
 def test_random_graphs_of_reliable_links_spread_everything_once(data):
     """Every node receives every message exactly once, in whatever order frames arrive."""

@@ -104,7 +104,9 @@ class Epidemic:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        message = self.order.on_broadcast(now_us, payload, out, lifetime_us)
+        # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
+        born_us = self._horizon(now_us) if self.order.expires else now_us
+        message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
         self._store(now_us, [message], out)
         self._announce_news(now_us, out)
         return message.id
@@ -143,7 +145,7 @@ class Epidemic:
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         if timer == ORDER_TIMER and self.order.expires:
-            self.order.on_timer(now_us, out)
+            self.order.on_timer(self._horizon(now_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
