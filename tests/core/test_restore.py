@@ -211,3 +211,12 @@ def test_a_layer_that_is_not_durable_saves_nothing(kind):
     do(store, bob.on_broadcast, 0, b"")
     assert bob.tables == ()
     assert store.count() == 0
+
+
+def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_is_behind():
+    bob, store = make(1, order=Barrier(1, TEN_MINUTES), durable=True), Store()
+    do(store, bob.on_broadcast, 0, b"")
+    do(store, bob.on_broadcast, 10 * MINUTE, b"")  # the first has expired
+    again = make(1, order=Barrier(1, TEN_MINUTES), durable=True)
+    do(store, again.restore, 9 * MINUTE, store.load(again.tables))
+    assert again.holds(9 * MINUTE) == {(1, 20 * MINUTE)}

@@ -26,7 +26,7 @@ from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import Neighbour
-from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order
+from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
@@ -155,6 +155,7 @@ class Epidemic:
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         self.order.restore(rows)
+        self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows[MESSAGES.name].values())
         self._cache.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
