@@ -9,6 +9,7 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Fate, Message
 from beforehand.core.order import CHAIN_GRACE_US, ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
+from beforehand.core.vector import Vector
 from beforehand.errors import LocalError
 
 MINUTE = 60_000_000
@@ -180,6 +181,26 @@ def test_a_timer_is_set_for_the_first_predecessor_to_expire():
     assert out.timers == [(ORDER_TIMER, first.seq)]
 
 
+def test_after_one_deadline_the_timer_is_set_for_the_next():
+    bob = Barrier("bob", TEN_MINUTES)
+    effects = [Message(("ann", n + MINUTE), (("eve", n),), b"") for n in (5 * MINUTE, 7 * MINUTE)]
+    hear(bob, *effects)
+    for due_us, rest in ((5 * MINUTE, [(ORDER_TIMER, 7 * MINUTE)]), (7 * MINUTE, [])):
+        out = Outbox()
+        bob.on_timer(due_us, out)
+        assert len(out.deliveries) == 1
+        assert out.timers == rest
+
+
+def test_what_was_given_up_is_not_called_delivered_because_a_later_one_was():
+    ann, bob = Barrier("ann", TEN_MINUTES), Barrier("bob", TEN_MINUTES)
+    first, second, third = (speak(ann, now_us=n * MINUTE) for n in (0, 5, 8))
+    assert hear(bob, second, now_us=first.seq) == [second.id]
+    assert hear(bob, third, now_us=first.seq) == [third.id]
+    states = [bob.explain(message.id).state for message in (first, second, third)]
+    assert states == ["expired", "delivered", "delivered"]
+
+
 def test_an_expired_message_is_not_delivered_when_its_last_predecessor_expires_with_it():
     bob = Barrier("bob", TEN_MINUTES)
     deadline = 10 * MINUTE
@@ -228,6 +249,19 @@ def test_a_message_of_ours_that_we_never_sent_is_refused():
         Message(("bob", 1), (), b"")
     ]
     assert bob.counters.refused == 1
+
+
+@pytest.mark.parametrize("order", [Barrier("bob"), Barrier("bob", TEN_MINUTES), Vector("bob")])
+def test_a_message_that_names_itself_as_its_cause_is_refused(order):
+    """It would wait for ever."""
+    fine = Message(("ann", MINUTE), (("eve", 1),), b"")
+    loop = Message(("ann", MINUTE), (("eve", 1), ("ann", MINUTE)), b"")
+    assert order.screen(0, [fine]) == [fine]
+    assert order.screen(0, [loop]) == []
+    assert order.counters.refused == 1
+    ours = Message(("bob", MINUTE), (), b"")  # with a company that must be looked at one by one
+    assert order.screen(0, [loop, fine, ours]) == [fine]
+    assert order.counters.refused == 3
 
 
 def test_the_co_delivered_registry_shrinks_with_lifetimes_and_only_grows_without():

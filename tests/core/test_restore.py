@@ -1,6 +1,7 @@
 """Crash and go on: what an order and the layer under it must not forget."""
 
 import pytest
+from tests.core.nets import make
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
@@ -11,7 +12,6 @@ from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
-from tests.core.nets import make
 
 MINUTE = 60_000_000
 TEN_MINUTES = Lifetimes(10 * MINUTE, 10 * MINUTE, skew_us=2 * MINUTE)

@@ -53,9 +53,7 @@ class Model:
 
     def events_us(self):
         """For each pending message, when something becomes of it if nothing else happens."""
-        return [
-            min(m.seq, max(seq for _, seq in self.missing(m))) for m in self.pending.values()
-        ]
+        return [min(m.seq, max(seq for _, seq in self.missing(m))) for m in self.pending.values()]
 
 
 class Pair:
