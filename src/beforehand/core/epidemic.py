@@ -144,7 +144,7 @@ class Epidemic:
             self._ask_elsewhere(now_us, link.asked, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        if timer == ORDER_TIMER and self.order.expires:
+        if timer == ORDER_TIMER:
             self.order.on_timer(self._horizon(now_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
