@@ -168,7 +168,7 @@ MUTANTS = [
         "self._horizon_us = max(self._horizon_us, now_us)",
         "self._horizon_us = now_us",
         "tests/core/test_restore.py"
-        "::test_without_order_too_what_was_forgotten_does_not_come_again_when_the_clock_is_set_back",
+        "::test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back",
     ),
     (
         "screen by the clock",

@@ -137,7 +137,7 @@ def forgotten(store):
     return bob, many[0]
 
 
-def test_without_order_too_what_was_forgotten_does_not_come_again_when_the_clock_is_set_back():
+def test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back():
     bob, message = forgotten(Store())
     assert do(Store(), bob.on_receive, 9 * MINUTE, [message]) == []
     assert bob.counters.stale == 1
