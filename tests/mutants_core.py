@@ -2,12 +2,10 @@
 
 BARRIER = "src/beforehand/core/barrier.py"
 WAITING = "src/beforehand/core/waiting.py"
-EPIDEMIC = "src/beforehand/core/epidemic.py"
 VECTOR = "src/beforehand/core/vector.py"
-CACHE = "src/beforehand/core/cache.py"
-WORLD = "src/beforehand/sim/contacts.py"
-ORACLE = "src/beforehand/check/oracle.py"
 ORDER = "src/beforehand/core/order.py"
+UNORDERED = "src/beforehand/core/unordered.py"
+ORACLE = "src/beforehand/check/oracle.py"
 
 MUTANTS = [
     (
@@ -74,8 +72,8 @@ MUTANTS = [
     (
         "predecessors left out by the sender's own clock",
         BARRIER,
-        "now_us if self._literal_deadlines else now_us - self._lifetimes.skew_us",
-        "now_us",
+        "        if not self._literal_deadlines:\n            passed_us -=",
+        "        if False:\n            passed_us -=",
         "tests/core/test_deadlines.py::test_the_fixed_deadlines_keep_causal_order",
     ),
     (
@@ -111,8 +109,8 @@ MUTANTS = [
     (
         "accept any deadline",
         ORDER,
-        "elif seq > until or (origin == node and seq > last_seq):",
-        "elif origin == node and seq > last_seq:",
+        "elif seq > until or (origin == node and seq > last_seq) or",
+        "elif (origin == node and seq > last_seq) or",
         "tests/core/test_barrier.py::test_a_deadline_too_far_ahead_is_refused_as_a_peers_error",
     ),
     (
@@ -120,74 +118,204 @@ MUTANTS = [
         BARRIER,
         'out.saves.append(("own", "seq", seq))',
         "pass",
-        "tests/core/test_barrier.py::test_a_restored_node_goes_on_where_it_was",
+        "tests/core/test_restore.py::test_a_restored_node_goes_on_where_it_was",
     ),
     (
         "do not save what was delivered",
         BARRIER,
         'out.saves += [("delivered", origin, seq), ("barrier", origin, seq)]',
         'out.saves += [("barrier", origin, seq)]',
-        "tests/check/test_fuzz_contacts.py::test_a_few_hundred_seeds_find_nothing[causal]",
+        "tests/core/test_restore.py::test_a_restored_node_goes_on_where_it_was",
     ),
     (
         "a vector without the own last message",
         VECTOR,
-        "message = Message((self.node, seq), tuple(clock.items()), payload)",
-        "message = Message(\n            (self.node, seq),\n"
-        "            tuple((o, s) for o, s in clock.items() if o != self.node),\n"
-        "            payload,\n        )",
+        "tuple(clock.items())",
+        "tuple((o, s) for o, s in clock.items() if o != self.node)",
         "tests/core/test_vector.py::test_the_own_sequence_is_kept",
-    ),
-    (
-        "ask every neighbour that offers",
-        EPIDEMIC,
-        ".difference(self._asking)",
-        "",
-        "tests/core/test_epidemic.py::test_nothing_is_asked_of_two_neighbours_at_once",
-    ),
-    (
-        "do not ask elsewhere when a link goes down",
-        EPIDEMIC,
-        "            self._ask_elsewhere(now_us, link.asked, out)\n\n    def on_timer",
-        "            pass\n\n    def on_timer",
-        "tests/core/test_epidemic.py"
-        "::test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere",
-    ),
-    (
-        "do not pass news on",
-        EPIDEMIC,
-        "            self._store(now_us, welcome, out)\n"
-        "            self._announce_news(now_us, out)",
-        "            self._store(now_us, welcome, out)",
-        "tests/sim/test_contacts.py::test_a_crowd_of_hundreds_equals_the_ideal_flood",
-    ),
-    (
-        "ask again for what was evicted",
-        EPIDEMIC,
-        "            lacking -= self._evicted\n",
-        "            pass\n",
-        "tests/check/test_fuzz_contacts.py::test_neighbours_with_full_caches_come_to_rest",
-    ),
-    (
-        "never repeat a request",
-        EPIDEMIC,
-        "                    self._ask(now_us, peer, link, frozenset(link.asked), out)",
-        "                    pass",
-        "tests/core/test_epidemic.py::test_what_is_lost_is_repeated",
-    ),
-    (
-        "let frames outlive the contact",
-        "src/beforehand/sim/links.py",
-        "return (arrive_us,) if arrive_us < self.down_us else ()",
-        "return (arrive_us,)",
-        "tests/sim/test_contacts.py::test_a_contact_that_ends_cuts_off_what_is_under_way",
     ),
     (
         "an oracle blind to transitivity",
         ORACLE,
-        "                known |= self.pasts.get(earlier, frozenset())\n",
+        "self._known[node] |= {message} | self.pasts.get(message, frozenset())",
+        "self._known[node] |= {message}",
+        "tests/core/test_deadlines.py::test_the_judge_follows_causes_through_what_a_node_missed",
+    ),
+    (
+        "purge the registry a second early",
+        BARRIER,
+        "for o, seq in delivered.items() if seq <= self._horizon_us]",
+        "for o, seq in delivered.items() if seq <= self._horizon_us + 1_000_000]",
+        "tests/core/test_restore.py::test_what_is_alive_for_another_second_is_not_forgotten",
+    ),
+    (
+        "purge the registry of no order a second early",
+        UNORDERED,
+        "if id[1] <= self._horizon_us]:",
+        "if id[1] <= self._horizon_us + 1_000_000]:",
+        "tests/core/test_restore.py::test_what_is_alive_for_another_second_is_not_forgotten",
+    ),
+    (
+        "let the horizon follow a clock that is set back",
+        BARRIER,
+        "self._horizon_us = max(self._horizon_us, now_us)",
+        "self._horizon_us = now_us",
+        "tests/core/test_restore.py::test_a_message_given_up_stays_so_when_the_clock_is_set_back",
+    ),
+    (
+        "let the horizon of no order follow a clock that is set back",
+        UNORDERED,
+        "self._horizon_us = max(self._horizon_us, now_us)",
+        "self._horizon_us = now_us",
+        "tests/core/test_restore.py"
+        "::test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back",
+    ),
+    (
+        "screen by the clock",
+        BARRIER,
+        "after = max(now_us, self._horizon_us)",
+        "after = now_us",
+        "tests/core/test_restore.py"
+        "::test_a_message_given_up_is_not_welcome_when_the_clock_is_set_back",
+    ),
+    (
+        "screen by the clock without order",
+        UNORDERED,
+        "after = max(now_us, self._horizon_us)",
+        "after = now_us",
+        "tests/core/test_restore.py"
+        "::test_without_order_too_what_was_forgotten_is_not_welcome_when_the_clock_is_set_back",
+    ),
+    (
+        "leave an expired entry of the barrier saved",
+        BARRIER,
+        "            del self._barrier[origin]\n            if self.durable:",
+        "            del self._barrier[origin]\n            if False:",
+        "tests/core/test_restore.py"
+        "::test_a_predecessor_that_expired_on_every_clock_is_not_named_after_a_restart",
+    ),
+    (
+        "keep the barrier of a node that only listens",
+        BARRIER,
+        "if len(self._barrier) >= self._purge_barrier_at:",
+        "if False:",
+        "tests/core/test_registries.py"
+        "::test_a_node_that_only_listens_forgets_the_barrier_that_it_never_sends",
+    ),
+    (
+        "set the timer of the order once only",
+        BARRIER,
+        "        self._armed_us = LONG_AHEAD\n        self._expire",
+        "        self._expire",
+        "tests/core/test_barrier.py::test_after_one_deadline_the_timer_is_set_for_the_next",
+    ),
+    (
+        "call delivered whatever is older",
+        BARRIER,
+        "if seq == last or (seq < last and seq > self._horizon_us):",
+        "if seq <= last:",
+        "tests/core/test_barrier.py"
+        "::test_what_was_given_up_is_not_called_delivered_because_a_later_one_was",
+    ),
+    (
+        "do not watch a deadline earlier than that of the cause",
+        WAITING,
+        "if self._expires and seq >= id[1] and id not in self._careless:",
+        "if False:",
+        "tests/core/test_barrier.py"
+        "::test_a_message_with_an_earlier_deadline_than_its_predecessor_expires_on_time",
+    ),
+    (
+        "leave an evicted message in the list under its cause",
+        WAITING,
+        "            return False\n        self._unpark(entry)",
+        "            return False",
+        "tests/core/test_registries.py"
+        "::test_what_is_evicted_and_comes_again_while_its_cause_never_does_is_parked_once",
+    ),
+    (
+        "leave what expired first in the list under its cause",
+        WAITING,
+        "                self._unpark(entry)\n                self._lapsed",
+        "                self._lapsed",
+        "tests/core/test_registries.py"
+        "::test_what_expired_before_its_cause_is_not_parked_until_the_cause_expires",
+    ),
+    (
+        "never sweep the deadlines",
+        WAITING,
+        "if len(self._deadlines) > DEADLINES_MIN + 4 * len(self.pending):",
+        "if False:",
+        "tests/core/test_registries.py"
+        "::test_the_causes_of_what_was_evicted_are_not_watched_for_ever",
+    ),
+    (
+        "sweep away the deadlines of those who wait",
+        WAITING,
+        "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
+        "                watched",
+        "if (origin, seq) in self.pending:\n                watched",
+        "tests/core/test_waiting_model.py::test_the_same_in_long_runs",
+    ),
+    (
+        "sweep away the deadlines of the careless",
+        WAITING,
+        "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
+        "                watched",
+        "if self._waiters.get(origin, {}).get(seq):\n                watched",
+        "tests/core/test_waiting_model.py::test_the_same_in_long_runs",
+    ),
+    (
+        "forget for which predecessor a message waits",
+        WAITING,
+        "                entry.satisfied = index\n                self._park",
+        "                self._park",
+        "tests/core/test_waiting_model.py::test_the_same_in_long_runs",
+    ),
+    (
+        "keep what was overtaken",
+        ORDER,
+        "        late.clear()\n",
         "",
-        "tests/check/test_oracle.py"
-        "::test_happened_before_is_transitive_even_through_what_a_node_missed",
+        "tests/core/test_registries.py"
+        "::test_what_was_overtaken_by_its_own_origin_is_counted_and_forgotten",
+    ),
+    (
+        "vector clocks that do not count what was overtaken",
+        VECTOR,
+        "        if self._waiting.late:",
+        "        if False:",
+        "tests/core/test_registries.py"
+        "::test_what_was_overtaken_by_its_own_origin_is_counted_and_forgotten",
+    ),
+    (
+        "welcome a message that names itself as its cause",
+        ORDER,
+        " and m.id not in m.past",
+        "",
+        "tests/core/test_barrier.py::test_a_message_that_names_itself_as_its_cause_is_refused",
+    ),
+    (
+        "welcome it among others",
+        ORDER,
+        " or message.id in message.past:",
+        ":",
+        "tests/core/test_barrier.py::test_a_message_that_names_itself_as_its_cause_is_refused",
+    ),
+    (
+        "keep the registry of no order for ever",
+        UNORDERED,
+        "if len(self._delivered) >= self._purge_at:",
+        "if False:",
+        "tests/core/test_registries.py"
+        "::test_what_a_node_that_only_speaks_has_delivered_is_forgotten_when_it_expires",
+    ),
+    (
+        "leave forgotten deliveries saved",
+        UNORDERED,
+        '                out.saves.append(("delivered", id, None))',
+        "                pass",
+        "tests/core/test_registries.py"
+        "::test_what_a_node_that_only_speaks_has_delivered_is_forgotten_when_it_expires",
     ),
 ]

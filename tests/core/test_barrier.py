@@ -9,7 +9,7 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Fate, Message
 from beforehand.core.order import CHAIN_GRACE_US, ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
-from beforehand.core.tables import Store
+from beforehand.core.vector import Vector
 from beforehand.errors import LocalError
 
 MINUTE = 60_000_000
@@ -181,6 +181,26 @@ def test_a_timer_is_set_for_the_first_predecessor_to_expire():
     assert out.timers == [(ORDER_TIMER, first.seq)]
 
 
+def test_after_one_deadline_the_timer_is_set_for_the_next():
+    bob = Barrier("bob", TEN_MINUTES)
+    effects = [Message(("ann", n + MINUTE), (("eve", n),), b"") for n in (5 * MINUTE, 7 * MINUTE)]
+    hear(bob, *effects)
+    for due_us, rest in ((5 * MINUTE, [(ORDER_TIMER, 7 * MINUTE)]), (7 * MINUTE, [])):
+        out = Outbox()
+        bob.on_timer(due_us, out)
+        assert len(out.deliveries) == 1
+        assert out.timers == rest
+
+
+def test_what_was_given_up_is_not_called_delivered_because_a_later_one_was():
+    ann, bob = Barrier("ann", TEN_MINUTES), Barrier("bob", TEN_MINUTES)
+    first, second, third = (speak(ann, now_us=n * MINUTE) for n in (0, 5, 8))
+    assert hear(bob, second, now_us=first.seq) == [second.id]
+    assert hear(bob, third, now_us=first.seq) == [third.id]
+    states = [bob.explain(message.id).state for message in (first, second, third)]
+    assert states == ["expired", "delivered", "delivered"]
+
+
 def test_an_expired_message_is_not_delivered_when_its_last_predecessor_expires_with_it():
     bob = Barrier("bob", TEN_MINUTES)
     deadline = 10 * MINUTE
@@ -231,6 +251,19 @@ def test_a_message_of_ours_that_we_never_sent_is_refused():
     assert bob.counters.refused == 1
 
 
+@pytest.mark.parametrize("order", [Barrier("bob"), Barrier("bob", TEN_MINUTES), Vector("bob")])
+def test_a_message_that_names_itself_as_its_cause_is_refused(order):
+    """It would wait for ever."""
+    fine = Message(("ann", MINUTE), (("eve", 1),), b"")
+    loop = Message(("ann", MINUTE), (("eve", 1), ("ann", MINUTE)), b"")
+    assert order.screen(0, [fine]) == [fine]
+    assert order.screen(0, [loop]) == []
+    assert order.counters.refused == 1
+    ours = Message(("bob", MINUTE), (), b"")  # with a company that must be looked at one by one
+    assert order.screen(0, [loop, fine, ours]) == [fine]
+    assert order.counters.refused == 3
+
+
 def test_the_co_delivered_registry_shrinks_with_lifetimes_and_only_grows_without():
     mortal, immortal = Barrier("bob", TEN_MINUTES), Barrier("bob")
     for index in range(200):
@@ -247,60 +280,6 @@ def test_a_clock_that_is_set_back_does_not_revive_what_was_given_up():
     first, second = speak(ann, now_us=0), speak(ann, now_us=9 * MINUTE)
     assert hear(bob, second, now_us=first.seq) == [second.id]
     assert hear(bob, first, now_us=first.seq - MINUTE) == []
-
-
-def durable(order):
-    """As the layer makes it."""
-    order.durable = True
-    return order
-
-
-def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it():
-    lifetimes = Lifetimes(10 * MINUTE, 10 * MINUTE, skew_us=2 * MINUTE)
-    ann, bob, store = Barrier("ann", lifetimes), durable(Barrier("bob", lifetimes)), Store()
-    cause, effect = speak(ann, now_us=0), speak(ann, now_us=9 * MINUTE)
-    out = Outbox()
-    bob.on_receive(cause.seq, [effect], out)  # its cause has expired: it is not waited for
-    store.save(out.saves)
-    assert ids(out.deliveries) == [effect.id]
-    again = durable(Barrier("bob", lifetimes))
-    again.restore(store.load(again.tables))
-    late_us = cause.seq - MINUTE  # the clock was set back, within the agreed skew
-    assert again.screen(late_us, [cause]) == []
-    out = Outbox()
-    again.on_receive(late_us, [cause], out)
-    assert out.deliveries == []
-
-
-def test_a_restored_node_goes_on_where_it_was():
-    ann = Barrier("ann")
-    bob, store = durable(Barrier("bob")), Store()
-    out = Outbox()
-    bob.on_broadcast(0, b"", out)
-    bob.on_receive(0, [speak(ann)], out)
-    store.save(out.saves)
-    again = durable(Barrier("bob"))
-    again.restore(store.load(again.tables))
-    message = speak(again)
-    assert message.id == ("bob", 2)
-    assert set(message.past) == {("bob", 1), ("ann", 1)}
-    assert hear(again, Message(("ann", 1), (), b"")) == []
-
-
-def test_what_is_saved_of_the_barrier_is_the_barrier():
-    ann, bob = Barrier("ann"), durable(Barrier("bob"))
-    out = Outbox()
-    question = speak(ann)
-    bob.on_receive(0, [question], out)
-    answer = bob.on_broadcast(0, b"", out)
-    eve = Barrier("eve")
-    hear(eve, question, answer)
-    bob.on_receive(0, [speak(eve)], out)
-    rows = {}
-    for table, key, value in out.saves:
-        if table == "barrier":
-            rows.pop(key, None) if value is None else rows.update({key: value})
-    assert rows == bob._barrier == {"eve": 1}
 
 
 @given(st.data())

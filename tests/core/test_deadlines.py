@@ -90,3 +90,11 @@ def test_the_fixed_deadlines_keep_causal_order(scenario, offsets_s):
     stage = Stage(literal=False, offsets_s=offsets_s)
     scenario(stage)
     assert judge(stage.rows) == []
+
+
+def test_the_judge_follows_causes_through_what_a_node_missed():
+    """Node 2 missed m1 and yet its m3 comes after it."""
+    m1, m2, m3 = (0, 1), (1, 1), (2, 1)
+    rows = [(0, "broadcast", m1), (1, "deliver", m1), (1, "broadcast", m2), (2, "deliver", m2)]
+    rows += [(2, "broadcast", m3), (3, "deliver", m3), (3, "deliver", m1)]
+    assert [violation.kind for violation in judge(rows)] == ["late"]

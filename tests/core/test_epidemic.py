@@ -1,58 +1,22 @@
 """The opportunistic layer: announce, request, send; nothing twice, nothing forgotten."""
 
-import random
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.nets import Net, make
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Epidemic, Options
-from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
-from beforehand.core.order import Lifetimes
+from beforehand.core.cache import EVICTED_MAX
+from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Options
+from beforehand.core.frames import Announce, Data, Request
+from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
-from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
 from beforehand.errors import RemoteError
-
-
-def make(node, options=None, order=None, **extra):
-    return Epidemic(node, order or Unordered(node), random.Random(1), options, **extra)
-
-
-class Net:
-    """Perfect links between cores: frames in the order sent, one at a time."""
-
-    def __init__(self, *cores):
-        self.cores = {core.node: core for core in cores}
-        self.now_us = 0
-        self.frames = []
-        self.history = []
-        self.delivered = []
-
-    def give(self, node, name, *args):
-        out = Outbox()
-        getattr(self.cores[node], name)(self.now_us, *args, out)
-        self.frames += [(node, peer, frame) for peer, frame in out.sends]
-        self.delivered += [(node, message.id) for message in out.deliveries]
-        return out
-
-    def link(self, a, b, *, up=True):
-        if not up:
-            self.frames = [f for f in self.frames if {f[0], f[1]} != {a, b}]
-        self.give(a, "on_link", b, up)
-        self.give(b, "on_link", a, up)
-
-    def settle(self):
-        while self.frames:
-            source, target, frame = self.frames.pop(0)
-            self.history.append((source, target, frame))
-            self.give(target, "on_message", source, frame)
-
-    def sent(self, kind):
-        return [frame for _, _, frame in self.history if type(frame) is kind]
 
 
 def test_a_link_that_comes_up_is_told_everything_and_asks_for_what_it_lacks():
@@ -123,6 +87,18 @@ def test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere():
     assert (2, (0, 1)) in net.delivered
 
 
+def test_what_comes_from_another_neighbour_is_not_asked_for_any_more():
+    core, out, wanted = make(0, Options(retry_us=1000)), Outbox(), frozenset({(9, 1)})
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+    core.on_message(0, 1, Announce(1, wanted), out)
+    core.on_message(10, 2, Data((Message((9, 1), (), b""),)), out)
+    out.clear()
+    core.on_timer(5000, RETRY_TIMER, out)
+    assert not any(type(frame) is Request for _, frame in out.sends)
+    assert core.gauges(5000)["asking"] == 0
+
+
 def test_a_frame_of_a_link_that_is_down_is_ignored():
     core = make(0)
     out = Outbox()
@@ -154,6 +130,36 @@ def test_with_a_period_news_waits_for_the_next_tick_and_silence_sets_no_timer():
     assert len(net.sent(Data)) == 1
 
 
+@pytest.mark.parametrize("now_us", range(0, 3000, 250))
+def test_news_waits_for_the_next_tick_and_not_for_the_one_after_it(now_us):
+    core, out = make(0, Options(announce_us=1000)), Outbox()
+    core.on_link(now_us, 1, True, out)
+    core.on_broadcast(now_us, b"", out)
+    ((_, due_us),) = out.timers
+    assert now_us < due_us <= now_us + 1000
+    assert due_us % 1000 == core._phase_us % 1000
+
+
+def test_what_was_evicted_before_the_tick_is_not_announced():
+    core, out = make(0, Options(announce_us=1000, capacity=1)), Outbox()
+    core.on_link(0, 1, True, out)
+    for _ in range(3):
+        core.on_broadcast(0, b"", out)
+    core.on_timer(1000, ANNOUNCE_TIMER, out)
+    assert out.sends == [(1, Announce(1, frozenset({(0, 3)})))]
+
+
+def test_what_a_neighbour_asked_for_and_was_sent_is_not_announced_to_it_again():
+    """Though it did not acknowledge the announcement."""
+    core, out = make(0, Options(retry_us=1000)), Outbox()
+    core.on_link(0, 1, True, out)
+    core.on_broadcast(0, b"", out)
+    core.on_message(0, 1, Request(0, frozenset({(0, 1)})), out)
+    out.clear()
+    core.on_timer(1000, RETRY_TIMER, out)
+    assert out.sends == []
+
+
 @pytest.mark.parametrize(
     ("transfer", "expected"), [("oldest", [1, 2, 3, 4, 5]), ("newest", [5, 4, 3, 2, 1])]
 )
@@ -164,24 +170,6 @@ def test_the_order_of_transfer(transfer, expected):
     net.link(0, 1)
     net.settle()
     assert [message.seq for frame in net.sent(Data) for message in frame.messages] == expected
-
-
-def test_a_data_frame_is_filled_up_to_its_limit():
-    size = message_bytes(Message((0, 1), (), bytes(100)))
-    net = Net(make(0, Options(transfer="oldest", frame_bytes_max=2 * size)), make(1))
-    for _ in range(5):
-        net.give(0, "on_broadcast", bytes(100))
-    net.link(0, 1)
-    net.settle()
-    assert [len(frame.messages) for frame in net.sent(Data)] == [2, 2, 1]
-
-
-def test_a_message_larger_than_a_frame_goes_alone():
-    net = Net(make(0, Options(frame_bytes_max=10)), make(1))
-    net.give(0, "on_broadcast", bytes(100))
-    net.link(0, 1)
-    net.settle()
-    assert (1, (0, 1)) in net.delivered
 
 
 def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
@@ -201,6 +189,23 @@ def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
     assert (2, (0, 1)) in net.delivered
 
 
+def test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked():
+    """Its answer came twice, because the question was repeated."""
+    core, out, wanted = make(0, Options(retry_us=1000)), Outbox(), frozenset({(9, 1)})
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+        core.on_message(0, peer, Announce(1, wanted), out)
+    assert [peer for peer, frame in out.sends if frame.ids] == [1]
+    out.clear()
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == [(2, Request(0, wanted))]
+    out.clear()
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == []
+    core.on_link(0, 2, False, out)
+    assert core.gauges(0)["asking"] == 0
+
+
 def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twice():
     net = Net(make(0), make(1, Options(capacity=1), Barrier(1)), make(2))
     net.link(0, 1)
@@ -214,6 +219,22 @@ def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twi
     net.settle()
     assert net.cores[1].counters.received == 2
     assert net.delivered.count((1, (0, 1))) == 1
+
+
+@pytest.mark.parametrize("evicted", [2, 2 * EVICTED_MAX])
+def test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes(evicted):
+    """Else messages would go round and round; also if there were too many to remember."""
+    core, out = make(0, Options(capacity=1)), Outbox()
+    core.on_link(0, 1, True, out)
+    for seq in range(evicted + 1):
+        core.on_message(0, 1, Data((Message((9, seq), (), b""),)), out)
+    out.clear()
+    core.on_message(0, 1, Announce(1, frozenset({(9, 0), (9, 1), (8, 7)})), out)
+    assert out.sends == [(1, Request(0, frozenset({(8, 7)})))]
+    core.on_link(0, 2, True, out)
+    out.clear()
+    core.on_message(0, 2, Announce(1, frozenset({(9, 0), (9, 1)})), out)
+    assert out.sends == [(2, Request(0, frozenset({(9, 0), (9, 1)})))]
 
 
 def test_expired_messages_are_not_announced_and_not_sent():
@@ -297,18 +318,31 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
     assert net.cores[1].counters.received == 10
 
 
-def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
-    alive = make(0, order=Barrier(0))
-    first, second = (alive.order.on_broadcast(0, b"", Outbox(), None) for _ in range(2))
-    again, store, out = make(1, order=Barrier(1), durable=True), Store(), Outbox()
-    store.save([("message", second.id, second)])
-    again.restore(0, store.load(again.tables), out)
-    assert out.deliveries == []
-    again.on_link(0, 0, True, out)
-    out.clear()
-    again.on_message(0, 0, Data((first,)), out)
-    assert [message.id for message in out.deliveries] == [first.id, second.id]
-    assert again.holds(0) == {first.id, second.id}
+@pytest.mark.parametrize("timer", [ORDER_TIMER, ANNOUNCE_TIMER, RETRY_TIMER, ("tea", None)])
+@pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
+def test_a_timer_that_nobody_set_is_nothing(timer, kind):
+    net = Net(make(0, order=kind(0)), make(1, order=kind(1)))
+    net.link(0, 1)
+    net.now_us = 100
+    out = net.give(1, "on_timer", timer)
+    assert (out.sends, out.timers) == ([], [])
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
+
+
+@pytest.mark.parametrize("kind", [Barrier, Unordered])
+def test_what_is_said_after_the_clock_was_set_back_reaches_others(kind):
+    """Further back than the lifetime: else nothing would get through until it catches up."""
+    lifetimes = Lifetimes(10, 10, skew_us=1000)
+    net = Net(*(make(n, order=kind(n, lifetimes)) for n in range(2)))
+    net.give(0, "on_broadcast", b"before")
+    net.now_us = 500
+    net.link(0, 1)
+    net.now_us = 400
+    (said,) = net.give(0, "on_broadcast", b"after").deliveries
+    net.settle()
+    assert (1, said.id) in net.delivered
 
 
 @given(st.data())
@@ -340,14 +374,3 @@ def test_random_graphs_of_reliable_links_spread_everything_once(data):
         (source, id) for source, _, f in net.history if type(f) is Request for id in f.ids
     )
     assert all(count == 1 for count in asked.values())
-
-
-def test_frame_sizes_are_close_to_what_msgpack_writes():
-    import msgspec
-
-    ids = frozenset((node, 1_600_000_000_000_000 + node) for node in range(50))
-    message = Message((3, 1_600_000_000_000_000), tuple(sorted(ids))[:9], bytes(200))
-    for frame in (Announce(9, ids), Request(9, ids), Data((message,) * 5)):
-        wire = msgspec.msgpack.encode(frame)
-        assert abs(len(wire) - frame.size_bytes) / len(wire) < 0.1
-        assert msgspec.msgpack.decode(wire, type=Frame) == frame

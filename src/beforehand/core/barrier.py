@@ -196,9 +196,7 @@ class Barrier(Order):
         out.deliveries += messages
         self.counters.delivered += len(messages)
         if self._waiting.late:
-            self.counters.late += len(self._waiting.late)
-            out.losses += [("drop", message.id) for message in self._waiting.late]
-            self._waiting.late.clear()
+            self._give_up_late(self._waiting.late, out)
         self._save_horizon(out)
 
     def _next_deadline(self, now_us: int, lifetime_us: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from beforehand.core.base import Message, MessageId
 
 Eviction = Literal["oldest", "random"]
+EVICTED_MAX = 1024
+"""How many evicted messages are remembered during one contact."""
 
 
 class Cache:
@@ -84,3 +86,35 @@ class Cache:
             id = self._places.pop()
             if id in self.entries:
                 return id
+
+
+class Evicted:
+    """What was evicted since the last link came up, as far as there is room for it.
+
+    Beyond that, what was delivered and is not here is known to have been evicted; of the rest the
+    latest are remembered. What was not delivered is news then, though it may have been here.
+    """
+
+    def __init__(self, has_delivered: Callable[[MessageId], bool]) -> None:
+        self.ids: dict[MessageId, None] = {}
+        """The latest last."""
+        self._has_delivered = has_delivered
+        self._is_more = False
+
+    def add(self, ids: Sequence[MessageId]) -> None:
+        self.ids.update(dict.fromkeys(ids))
+        if len(self.ids) > EVICTED_MAX:
+            self._is_more = True
+            undelivered = [id for id in self.ids if not self._has_delivered(id)]
+            self.ids = dict.fromkeys(undelivered[-EVICTED_MAX // 2 :])
+
+    def clear(self) -> None:
+        self.ids.clear()
+        self._is_more = False
+
+    def taken_from(self, lacking: frozenset[MessageId]) -> frozenset[MessageId]:
+        """Without these, which are not in the cache either."""
+        lacking = lacking.difference(self.ids)
+        if self._is_more:
+            lacking = frozenset([id for id in lacking if not self._has_delivered(id)])
+        return lacking

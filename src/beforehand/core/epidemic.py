@@ -22,11 +22,11 @@ from typing import Literal
 import msgspec
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
-from beforehand.core.cache import Cache, Eviction
+from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import Neighbour
-from beforehand.core.order import LONG_AGO, ORDER_TIMER, Order
+from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
@@ -35,8 +35,6 @@ from beforehand.errors import RemoteError
 ANNOUNCE_TIMER: Timer = ("announce", None)
 RETRY_TIMER: Timer = ("retry", None)
 MESSAGES = Table("message", MessageId, Message)
-EVICTED_MAX = 1024
-"""How many evicted messages are remembered during one contact."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -84,10 +82,7 @@ class Epidemic:
         self._cache = Cache(self._options.capacity, self._options.eviction, rng)
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
-        self._evicted: dict[MessageId, None] = {}
-        """Evicted since the last link came up, the latest last."""
-        self._evicts_much = False
-        """More than can be remembered."""
+        self._evicted = Evicted(order.has_delivered)
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
         self._number = 0
@@ -109,7 +104,9 @@ class Epidemic:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        message = self.order.on_broadcast(now_us, payload, out, lifetime_us)
+        # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
+        born_us = self._horizon(now_us) if self.order.expires else now_us
+        message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
         self._store(now_us, [message], out)
         self._announce_news(now_us, out)
         return message.id
@@ -137,7 +134,6 @@ class Epidemic:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
             self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
             self._evicted.clear()
-            self._evicts_much = False
             if self._cache.entries:
                 self._announce_news(now_us, out)
             else:
@@ -149,16 +145,17 @@ class Epidemic:
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         if timer == ORDER_TIMER:
-            self.order.on_timer(now_us, out)
-        elif timer == ANNOUNCE_TIMER:
+            self.order.on_timer(self._horizon(now_us), out)
+        elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
-        elif timer == RETRY_TIMER:
+        elif timer == RETRY_TIMER and self._retry_armed:
             self._retry_armed = False
             self._retry(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         self.order.restore(rows)
+        self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows[MESSAGES.name].values())
         self._cache.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
@@ -176,7 +173,7 @@ class Epidemic:
             **self._cache.gauges(),
             **self.order.gauges(now_us),
             "asking": len(self._asking),
-            "evicted": len(self._evicted),
+            "evicted": len(self._evicted.ids),
             "fresh": len(self._fresh),
             "theirs": sum(len(link.theirs) for link in links),
             "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
@@ -199,13 +196,11 @@ class Epidemic:
             dead = [id for id in lacking if id[1] <= horizon_us]
             link.theirs.difference_update(dead)  # nobody would take them out later
             lacking = lacking.difference(dead)
-        lacking = lacking.difference(self._asking).difference(self._evicted)
-        if self._evicts_much:
-            # What was delivered and is not here was evicted. If it was not delivered, it is news.
-            lacking = frozenset([id for id in lacking if not self.order.has_delivered(id)])
+        lacking = self._evicted.taken_from(lacking.difference(self._asking))
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._ask(now_us, source, link, lacking, out, heard)
+        link.trim(self._cache.entries, self._asking)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
@@ -254,9 +249,11 @@ class Epidemic:
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out)
         if frame.gone:
+            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
             link.theirs.difference_update(frame.gone)
-            link.asked.difference_update(frame.gone)
-            self._ask_elsewhere(now_us, frame.gone, out)
+            link.asked.difference_update(gone)
+            self._ask_elsewhere(now_us, gone, out)
+        link.trim(held, asking)
 
     # ---- steps ----------------------------------------------------------------------------------
 
@@ -275,7 +272,7 @@ class Epidemic:
         evicted = self._cache.evict(self._horizon(now_us))
         if evicted:
             self.counters.evicted += len(evicted)
-            self._remember_evicted(evicted)
+            self._evicted.add(evicted)
             self.order.on_evict(now_us, evicted, out)
         gone = expired + evicted
         if gone:
@@ -283,16 +280,6 @@ class Epidemic:
                 link.theirs.difference_update(gone)
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
-
-    def _remember_evicted(self, evicted: Sequence[MessageId]) -> None:
-        """As many as there is room for. Beyond that, those that were delivered are known by that;
-        of the others the latest are kept."""
-        self._evicted.update(dict.fromkeys(evicted))
-        if len(self._evicted) <= EVICTED_MAX:
-            return
-        self._evicts_much = True
-        undelivered = [id for id in self._evicted if not self.order.has_delivered(id)]
-        self._evicted = dict.fromkeys(undelivered[-EVICTED_MAX // 2 :])
 
     def _announce_news(self, now_us: int, out: Outbox[Frame]) -> None:
         period_us = self._options.announce_us

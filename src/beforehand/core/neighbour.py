@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from beforehand.core.base import MessageId
+
+THEIRS_MIN = 1024
+"""What a neighbour has is not looked through below this size."""
 
 
 class Neighbour(msgspec.Struct):
@@ -20,3 +25,9 @@ class Neighbour(msgspec.Struct):
     """Was it told all that is here?"""
     progress_us: int = 0
     """When it last sent data, or was asked for some."""
+
+    def trim(self, held: Mapping[MessageId, object], asking: Mapping[MessageId, object]) -> None:
+        """Forget what it has, if that is much more than matters here: what is held here need not
+        be announced to it, what is asked of another could be asked of it."""
+        if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking)):
+            self.theirs = {id for id in self.theirs if id in held or id in asking}

@@ -112,6 +112,12 @@ class Order(ABC):
     @abstractmethod
     def gauges(self, now_us: int) -> dict[str, int]: ...
 
+    def _give_up_late(self, late: list[Message], out: Outbox[Any]) -> None:
+        """What was overtaken by its own origin is not delivered any more."""
+        self.counters.late += len(late)
+        out.losses += [("drop", message.id) for message in late]
+        late.clear()
+
     def _stamped(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
         """The next own message, proven if the group asks for that."""
         self.counters.broadcast += 1

@@ -76,5 +76,7 @@ class Vector(Order):
     def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
         out.deliveries += messages
         self.counters.delivered += len(messages)
+        if self._waiting.late:
+            self._give_up_late(self._waiting.late, out)
         if self.durable:
             out.saves += [("delivered", *message.id) for message in messages]

@@ -16,6 +16,9 @@ import msgspec
 from beforehand.core.base import Message, MessageId, NodeId
 from beforehand.core.order import LONG_AGO
 
+DEADLINES_MIN = 64
+"""The heap of deadlines is swept when most of it is idle, and never below this size."""
+
 
 class Pending(msgspec.Struct, eq=False):
     """A received message, and how far down its `past` everything is satisfied."""
@@ -89,23 +92,21 @@ class Waiting:
         while self._deadlines and self._deadlines[0][0] <= now_us:
             seq, _, origin = heappop(self._deadlines)
             self._careless.discard((origin, seq))
-            if (origin, seq) in self.pending:
-                self._lapsed.append(self.pending.pop((origin, seq)).message)
+            entry = self.pending.pop((origin, seq), None)
+            if entry is not None:
+                self._unpark(entry)
+                self._lapsed.append(entry.message)
             if origin in self._waiters:
                 self._wake(origin, seq, now_us, ready)
         lapsed, self._lapsed = self._lapsed, []
         return lapsed, self.settle(ready, now_us)
 
     def drop(self, id: MessageId) -> bool:
-        """Whether it was pending; it is not any more, and nothing of it is left."""
+        """Whether it was pending; it is not any more, and does not wait any more."""
         entry = self.pending.pop(id, None)
         if entry is None:
             return False
-        origin, seq = entry.message.past[entry.satisfied]
-        waiters = self._waiters[origin]
-        waiters[seq].remove(entry)
-        if not self._expires:  # else an empty list stays until its deadline, watched once only
-            self._forget(origin, seq)
+        self._unpark(entry)
         return True
 
     def gauges(self) -> dict[str, int]:
@@ -120,6 +121,8 @@ class Waiting:
 
     def next_deadline_us(self) -> int | None:
         """When `expire` must be called next, if nothing else happens."""
+        if len(self._deadlines) > DEADLINES_MIN + 4 * len(self.pending):
+            self._sweep()
         while self._deadlines:
             seq, _, origin = self._deadlines[0]
             waiters = self._waiters.get(origin, {})
@@ -149,8 +152,6 @@ class Waiting:
             del self._waiters[origin]
         for entry in woken:
             message = entry.message
-            if self.pending.get(message.id) is not entry:
-                continue  # expired meanwhile
             if message.id[1] <= horizon_us:
                 del self.pending[message.id]
                 self._lapsed.append(message)
@@ -183,6 +184,12 @@ class Waiting:
             self._careless.add(id)
             self._watch(id[1], id[0])
 
+    def _unpark(self, entry: Pending) -> None:
+        origin, seq = entry.message.past[entry.satisfied]
+        self._waiters[origin][seq].remove(entry)
+        if not self._expires:  # else an empty list stays while it is watched, and only once
+            self._forget(origin, seq)
+
     def _forget(self, origin: NodeId, seq: int) -> None:
         """That nobody waits for this one any more."""
         waiters = self._waiters.get(origin, {})
@@ -194,3 +201,16 @@ class Waiting:
     def _watch(self, seq: int, origin: NodeId) -> None:
         self._ticket += 1
         heappush(self._deadlines, (seq, self._ticket, origin))
+
+    def _sweep(self) -> None:
+        """Keep the deadlines of what is pending or waited for, each once: two per pending message
+        at most. More than half go, so that the cost per message stays constant."""
+        watched: dict[MessageId, tuple[int, int, NodeId]] = {}
+        for deadline in sorted(self._deadlines):
+            seq, _, origin = deadline
+            if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:
+                watched.setdefault((origin, seq), deadline)
+            else:
+                self._forget(origin, seq)
+        self._deadlines = list(watched.values())  # sorted, so it is a heap
+        self._careless = {id for id in watched if id in self.pending}

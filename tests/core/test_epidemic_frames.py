@@ -1,0 +1,121 @@
+"""What the opportunistic layer puts into one frame, and what it takes out of one."""
+
+import msgspec
+import pytest
+from tests.core.nets import Net, make
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.epidemic import Options
+from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
+from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
+from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
+
+SMALL = Options(frame_bytes_max=100)
+MANY = frozenset((9, seq) for seq in range(50))
+
+
+def sign_as(node):
+    """Whoever knows the name can sign: enough to tell signed from unsigned."""
+    return Proofs("g", lambda data: repr(node).encode() + data, is_signed)
+
+
+def is_signed(origin, data, proof):
+    return proof == repr(origin).encode() + data
+
+
+def test_a_data_frame_is_filled_up_to_its_limit():
+    size = message_bytes(Message((0, 1), (), bytes(100)))
+    net = Net(make(0, Options(transfer="oldest", frame_bytes_max=2 * size)), make(1))
+    for _ in range(5):
+        net.give(0, "on_broadcast", bytes(100))
+    net.link(0, 1)
+    net.settle()
+    assert [len(frame.messages) for frame in net.sent(Data)] == [2, 2, 1]
+
+
+def test_a_message_larger_than_a_frame_goes_alone():
+    net = Net(make(0, Options(frame_bytes_max=10)), make(1))
+    net.give(0, "on_broadcast", bytes(100))
+    net.link(0, 1)
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
+
+
+def test_no_announcement_is_larger_than_a_frame():
+    net = Net(make(0, SMALL), make(1))
+    for _ in range(50):
+        net.give(0, "on_broadcast", b"")
+    net.link(0, 1)
+    net.settle()
+    assert max(frame.size_bytes for frame in net.sent(Announce)) <= 100
+    assert len({frame.number for frame in net.sent(Announce)}) == len(net.sent(Announce)) == 8
+    assert len(net.cores[1].holds(0)) == 50
+
+
+@pytest.mark.parametrize("retry_us", [None, 1000])
+def test_no_request_is_larger_than_a_frame_and_each_acknowledges(retry_us):
+    core, out = make(0, Options(frame_bytes_max=100, retry_us=retry_us)), Outbox()
+    core.on_link(0, 1, True, out)
+    core.on_message(0, 1, Announce(4, MANY), out)
+    requests = [frame for _, frame in out.sends]
+    assert {frame.heard for frame in requests} == {0 if retry_us is None else 4}
+    assert max(frame.size_bytes for frame in requests) <= 100
+    assert frozenset().union(*(frame.ids for frame in requests)) == MANY
+
+
+def test_what_is_gone_is_said_in_frames_of_the_same_size():
+    core, out = make(0, SMALL), Outbox()
+    core.on_link(0, 1, True, out)
+    core.on_message(0, 1, Request(0, MANY), out)
+    answers = [frame for _, frame in out.sends]
+    assert max(frame.size_bytes for frame in answers) <= 100
+    assert frozenset().union(*(frame.gone for frame in answers)) == MANY
+
+
+# ---- proofs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
+def test_where_a_group_asks_for_proofs_every_own_message_is_sent_with_one(kind):
+    net = Net(*(make(n, order=kind(n), proofs=sign_as(n)) for n in range(3)))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"signed")
+    net.settle()
+    net.link(1, 2)  # it survives being forwarded
+    net.settle()
+    assert all(message.proof for frame in net.sent(Data) for message in frame.messages)
+    assert {(1, (0, 1)), (2, (0, 1))} <= set(net.delivered)
+
+
+def test_a_message_without_a_proof_of_its_origin_is_refused():
+    core, out = make(0, proofs=sign_as(0)), Outbox()
+    core.on_link(0, 1, True, out)
+    honest = sign_as(1).prove(Message((1, 1), (), b""))
+    forged = sign_as(1).prove(Message((2, 1), (), b""))
+    core.on_message(0, 1, Data((Message((1, 2), (), b""), forged, honest)), out)
+    assert out.deliveries == [honest]
+    assert core.counters.refused == 2
+    assert core.holds(0) == {(1, 1)}
+
+
+def test_without_proofs_none_is_made_and_none_is_asked_for():
+    net = Net(make(0), make(1))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert net.sent(Data)[0].messages[0].proof == b""
+
+
+# ---- sizes --------------------------------------------------------------------------------------
+
+
+def test_frame_sizes_are_close_to_what_msgpack_writes():
+    ids = frozenset((node, 1_600_000_000_000_000 + node) for node in range(50))
+    message = Message((3, 1_600_000_000_000_000), tuple(sorted(ids))[:9], bytes(200))
+    for frame in (Announce(9, ids), Request(9, ids), Data((message,) * 5)):
+        wire = msgspec.msgpack.encode(frame)
+        assert abs(len(wire) - frame.size_bytes) / len(wire) < 0.1
+        assert msgspec.msgpack.decode(wire, type=Frame) == frame

@@ -1,0 +1,222 @@
+"""Crash and go on: what an order and the layer under it must not forget."""
+
+import pytest
+from tests.core.nets import make
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.epidemic import Options
+from beforehand.core.frames import Data
+from beforehand.core.order import PURGE_AT_MIN, Lifetimes
+from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Store
+from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
+
+MINUTE = 60_000_000
+TEN_MINUTES = Lifetimes(10 * MINUTE, 10 * MINUTE, skew_us=2 * MINUTE)
+
+
+def ids(messages):
+    return [message.id for message in messages]
+
+
+def speak(order, now_us=0):
+    return order.on_broadcast(now_us, b"", Outbox())
+
+
+def durable(order):
+    """As the layer makes it."""
+    order.durable = True
+    return order
+
+
+def restored(order, store):
+    durable(order).restore(store.load(order.tables))
+    return order
+
+
+def do(store, take_in, *args):
+    """One input, saved; what was delivered by it."""
+    out = Outbox()
+    take_in(*args, out)
+    store.save(out.saves)
+    return ids(out.deliveries)
+
+
+# ---- orders -------------------------------------------------------------------------------------
+
+
+def test_a_restored_node_goes_on_where_it_was():
+    ann, bob, store = Barrier("ann"), durable(Barrier("bob")), Store()
+    do(store, bob.on_broadcast, 0, b"")
+    do(store, bob.on_receive, 0, [speak(ann)])
+    again = restored(Barrier("bob"), store)
+    message = speak(again)
+    assert message.id == ("bob", 2)
+    assert set(message.past) == {("bob", 1), ("ann", 1)}
+    assert do(store, again.on_receive, 0, [Message(("ann", 1), (), b"")]) == []
+
+
+def test_a_restored_vector_goes_on_where_it_was():
+    ann, bob, store = Vector("ann"), durable(Vector("bob")), Store()
+    do(store, bob.on_broadcast, 0, b"")
+    first = speak(ann)
+    do(store, bob.on_receive, 0, [first])
+    again = restored(Vector("bob"), store)
+    message = speak(again)
+    assert message.id == ("bob", 2)
+    assert set(message.past) == {("bob", 1), ("ann", 1)}
+    assert do(store, again.on_receive, 0, [first]) == []
+
+
+def test_what_is_saved_of_the_barrier_is_the_barrier():
+    ann, eve = Barrier("ann"), Barrier("eve")
+    bob, store = durable(Barrier("bob")), Store()
+    question = speak(ann)
+    do(store, bob.on_receive, 0, [question])
+    out = Outbox()
+    answer = bob.on_broadcast(0, b"", out)
+    store.save(out.saves)
+    eve.on_receive(0, [question, answer], Outbox())
+    do(store, bob.on_receive, 0, [speak(eve)])
+    assert store.load(bob.tables)["barrier"] == bob._barrier == {"eve": 1}
+
+
+@pytest.mark.parametrize("speaks", [True, False])
+def test_a_predecessor_that_expired_on_every_clock_is_not_named_after_a_restart(speaks):
+    """Whether it was taken out of the barrier by a broadcast, or because there were many."""
+    lifetimes = Lifetimes(100, 100, skew_us=10)
+    bob, store = durable(Barrier("bob", lifetimes)), Store()
+    heard = [Message((n, 50 if n else 90), (), b"") for n in range(PURGE_AT_MIN + 1)]
+    do(store, bob.on_receive, 0, heard)
+    do(store, bob.on_broadcast, 70, b"") if speaks else do(store, bob.on_timer, 70)
+    assert store.load(bob.tables)["barrier"] == bob._barrier
+    assert set(bob._barrier) == {"bob" if speaks else 0}
+
+
+def given_up(store):
+    """A node that delivered the effect after the deadline of the cause; and the cause."""
+    ann, dan = Barrier("ann", TEN_MINUTES), Barrier("dan", TEN_MINUTES)
+    bob = durable(Barrier("bob", TEN_MINUTES))
+    cause = speak(ann, now_us=0)
+    dan.on_receive(0, [cause], Outbox())
+    effect = speak(dan, now_us=9 * MINUTE)
+    assert effect.past == (cause.id,)
+    assert do(store, bob.on_receive, cause.seq, [effect]) == [effect.id]
+    return bob, cause
+
+
+def test_a_message_given_up_stays_so_when_the_clock_is_set_back():
+    bob, cause = given_up(Store())
+    assert do(Store(), bob.on_receive, cause.seq - MINUTE, [cause]) == []
+    assert bob.counters.stale == 1
+
+
+def test_a_message_given_up_is_not_welcome_when_the_clock_is_set_back():
+    bob, cause = given_up(Store())
+    assert bob.screen(cause.seq - MINUTE, [cause]) == []
+
+
+def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it():
+    store = Store()
+    _, cause = given_up(store)
+    again = restored(Barrier("bob", TEN_MINUTES), store)
+    late_us = cause.seq - MINUTE  # the clock was set back, within the agreed skew
+    assert again.screen(late_us, [cause]) == []
+    assert do(store, again.on_receive, late_us, [cause]) == []
+
+
+def forgotten(store):
+    """A node that delivered many messages and forgot them when they expired; and one of them."""
+    bob = durable(Unordered("bob", TEN_MINUTES))
+    many = [Message((n, 10 * MINUTE), (), b"") for n in range(PURGE_AT_MIN)]
+    assert len(do(store, bob.on_receive, 0, many)) == PURGE_AT_MIN
+    do(store, bob.on_receive, 10 * MINUTE, [])
+    assert bob.gauges(0)["delivered"] == 0
+    return bob, many[0]
+
+
+def test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back():
+    bob, message = forgotten(Store())
+    assert do(Store(), bob.on_receive, 9 * MINUTE, [message]) == []
+    assert bob.counters.stale == 1
+
+
+def test_without_order_too_what_was_forgotten_is_not_welcome_when_the_clock_is_set_back():
+    bob, message = forgotten(Store())
+    assert bob.screen(9 * MINUTE, [message]) == []
+
+
+def test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it():
+    store = Store()
+    _, message = forgotten(store)
+    again = restored(Unordered("bob", TEN_MINUTES), store)
+    assert again.screen(9 * MINUTE, [message]) == []
+    assert do(store, again.on_receive, 9 * MINUTE, [message]) == []
+
+
+@pytest.mark.parametrize("kind", [Barrier, Unordered])
+def test_what_is_alive_for_another_second_is_not_forgotten(kind):
+    order = kind("bob", TEN_MINUTES)
+    heard = [Message((n, 10 * MINUTE), (), b"") for n in range(2 * PURGE_AT_MIN)]
+    order.on_receive(0, heard, Outbox())
+    assert do(Store(), order.on_receive, 10 * MINUTE - 1, heard) == []
+    assert order.counters.duplicate == 2 * PURGE_AT_MIN
+
+
+# ---- the layer ----------------------------------------------------------------------------------
+
+
+def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
+    alive = Barrier(0)
+    first, second = speak(alive), speak(alive)
+    again, store, out = make(1, order=Barrier(1), durable=True), Store(), Outbox()
+    store.save([("message", second.id, second)])
+    again.restore(0, store.load(again.tables), out)
+    assert out.deliveries == []
+    again.on_link(0, 0, True, out)
+    out.clear()
+    again.on_message(0, 0, Data((first,)), out)
+    assert [message.id for message in out.deliveries] == [first.id, second.id]
+    assert again.holds(0) == {first.id, second.id}
+
+
+def test_what_was_evicted_is_not_held_again_after_a_restart():
+    def core():
+        return make(1, Options(capacity=2), Barrier(1), durable=True)
+
+    bob, store = core(), Store()
+    for _ in range(5):
+        do(store, bob.on_broadcast, 0, b"")
+    again = core()
+    again.restore(0, store.load(again.tables), Outbox())
+    assert again.holds(0) == bob.holds(0) == {(1, 4), (1, 5)}
+
+
+@pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
+def test_a_durable_layer_makes_its_order_durable(kind):
+    """Else a restart would deliver its own message again, and swallow the next one."""
+    bob, store = make(1, order=kind(1), durable=True), Store()
+    assert do(store, bob.on_broadcast, 0, b"") == [(1, 1)]
+    again = make(1, order=kind(1), durable=True)
+    assert do(store, again.restore, 0, store.load(again.tables)) == []
+    assert do(store, again.on_broadcast, 0, b"") == [(1, 2)]
+    assert again.holds(0) == {(1, 1), (1, 2)}
+
+
+@pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
+def test_a_layer_that_is_not_durable_saves_nothing(kind):
+    bob, store = make(1, order=kind(1)), Store()
+    do(store, bob.on_broadcast, 0, b"")
+    assert bob.tables == ()
+    assert store.count() == 0
+
+
+def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_is_behind():
+    bob, store = make(1, order=Barrier(1, TEN_MINUTES), durable=True), Store()
+    do(store, bob.on_broadcast, 0, b"")
+    do(store, bob.on_broadcast, 10 * MINUTE, b"")  # the first has expired
+    again = make(1, order=Barrier(1, TEN_MINUTES), durable=True)
+    do(store, again.restore, 9 * MINUTE, store.load(again.tables))
+    assert again.holds(9 * MINUTE) == {(1, 20 * MINUTE)}

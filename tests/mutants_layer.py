@@ -1,0 +1,271 @@
+"""Deliberate bugs in the opportunistic layer and in what survives a crash, each with its test."""
+
+BARRIER = "src/beforehand/core/barrier.py"
+EPIDEMIC = "src/beforehand/core/epidemic.py"
+NEIGHBOUR = "src/beforehand/core/neighbour.py"
+CACHE = "src/beforehand/core/cache.py"
+VECTOR = "src/beforehand/core/vector.py"
+UNORDERED = "src/beforehand/core/unordered.py"
+
+MUTANTS = [
+    (
+        "ask every neighbour that offers",
+        EPIDEMIC,
+        "lacking.difference(self._asking)",
+        "lacking",
+        "tests/core/test_epidemic.py::test_nothing_is_asked_of_two_neighbours_at_once",
+    ),
+    (
+        "do not ask elsewhere when a link goes down",
+        EPIDEMIC,
+        "            self._ask_elsewhere(now_us, link.asked, out)\n\n    def on_timer",
+        "            pass\n\n    def on_timer",
+        "tests/core/test_epidemic.py"
+        "::test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere",
+    ),
+    (
+        "do not pass news on",
+        EPIDEMIC,
+        "            self._store(now_us, welcome, out)\n"
+        "            self._announce_news(now_us, out)",
+        "            self._store(now_us, welcome, out)",
+        "tests/sim/test_contacts.py::test_a_crowd_of_hundreds_equals_the_ideal_flood",
+    ),
+    (
+        "ask again for what was evicted",
+        EPIDEMIC,
+        "self._evicted.taken_from(lacking.difference(self._asking))",
+        "lacking.difference(self._asking)",
+        "tests/core/test_epidemic.py"
+        "::test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes",
+    ),
+    (
+        "never repeat a request",
+        EPIDEMIC,
+        "                    self._ask(now_us, peer, link, frozenset(link.asked), out)",
+        "                    pass",
+        "tests/core/test_epidemic.py::test_what_is_lost_is_repeated",
+    ),
+    (
+        "let frames outlive the contact",
+        "src/beforehand/sim/links.py",
+        "return (arrive_us,) if arrive_us < self.down_us else ()",
+        "return (arrive_us,)",
+        "tests/sim/test_contacts.py::test_a_contact_that_ends_cuts_off_what_is_under_way",
+    ),
+    (
+        "do not save the horizon",
+        BARRIER,
+        '            out.saves.append(("own", "horizon", self._horizon_us))',
+        "            pass",
+        "tests/core/test_restore.py"
+        "::test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it",
+    ),
+    (
+        "do not restore the horizon",
+        BARRIER,
+        'own.get("horizon", LONG_AGO)',
+        "LONG_AGO",
+        "tests/core/test_restore.py"
+        "::test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it",
+    ),
+    (
+        "do not save the horizon without order",
+        UNORDERED,
+        '            out.saves.append(("own", "horizon", self._horizon_us))',
+        "            pass",
+        "tests/core/test_restore.py"
+        "::test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it",
+    ),
+    (
+        "do not restore the horizon without order",
+        UNORDERED,
+        'own.get("horizon", LONG_AGO)',
+        "LONG_AGO",
+        "tests/core/test_restore.py"
+        "::test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it",
+    ),
+    (
+        "a layer that forgets its horizon in a crash",
+        EPIDEMIC,
+        'rows.get(OWN.name, {}).get("horizon", LONG_AGO)',
+        "LONG_AGO",
+        "tests/core/test_restore.py"
+        "::test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_is_behind",
+    ),
+    (
+        "restore a vector without its own entry",
+        VECTOR,
+        'dict(rows["delivered"])',
+        '{o: s for o, s in rows["delivered"].items() if o != self.node}',
+        "tests/core/test_restore.py::test_a_restored_vector_goes_on_where_it_was",
+    ),
+    (
+        "a durable layer over an order that is not",
+        EPIDEMIC,
+        "self._durable = order.durable = durable",
+        "self._durable = durable",
+        "tests/core/test_restore.py::test_a_durable_layer_makes_its_order_durable",
+    ),
+    (
+        "leave what was evicted saved",
+        EPIDEMIC,
+        'out.saves += [("message", id, None) for id in gone]',
+        'out.saves += [("message", id, None) for id in expired]',
+        "tests/core/test_restore.py::test_what_was_evicted_is_not_held_again_after_a_restart",
+    ),
+    (
+        "another neighbour's copy does not cancel a request",
+        EPIDEMIC,
+        "                self._links[asked_of].asked.discard(id)",
+        "                pass",
+        "tests/core/test_epidemic.py"
+        "::test_what_comes_from_another_neighbour_is_not_asked_for_any_more",
+    ),
+    (
+        "another neighbour's regrets cancel a request",
+        EPIDEMIC,
+        "gone = link.asked.intersection(frame.gone)",
+        "gone = frame.gone",
+        "tests/core/test_epidemic.py"
+        "::test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked",
+    ),
+    (
+        "announce what was evicted",
+        EPIDEMIC,
+        "        if self._options.capacity is not None:\n            fresh",
+        "        if False:\n            fresh",
+        "tests/core/test_epidemic.py::test_what_was_evicted_before_the_tick_is_not_announced",
+    ),
+    (
+        "announce to a neighbour what it was sent",
+        EPIDEMIC,
+        "        link.theirs.update([message.id for message in messages])\n",
+        "",
+        "tests/core/test_epidemic.py"
+        "::test_what_a_neighbour_asked_for_and_was_sent_is_not_announced_to_it_again",
+    ),
+    (
+        "announce news a period late",
+        EPIDEMIC,
+        "wait_us = period_us - (now_us - self._phase_us) % period_us",
+        "wait_us = 2 * period_us - (now_us - self._phase_us) % period_us",
+        "tests/core/test_epidemic.py"
+        "::test_news_waits_for_the_next_tick_and_not_for_the_one_after_it",
+    ),
+    (
+        "announcements of any size",
+        EPIDEMIC,
+        "        for batch in split_ids(ids, self._options.frame_bytes_max):",
+        "        for batch in (ids,):",
+        "tests/core/test_epidemic_frames.py::test_no_announcement_is_larger_than_a_frame",
+    ),
+    (
+        "requests of any size",
+        EPIDEMIC,
+        "split_ids(ids, self._options.frame_bytes_max) if ids else (ids,)",
+        "(ids,)",
+        "tests/core/test_epidemic_frames.py"
+        "::test_no_request_is_larger_than_a_frame_and_each_acknowledges",
+    ),
+    (
+        "regrets of any size",
+        EPIDEMIC,
+        "for ids in split_ids(gone, bytes_max):",
+        "for ids in (gone,):",
+        "tests/core/test_epidemic_frames.py::test_what_is_gone_is_said_in_frames_of_the_same_size",
+    ),
+    (
+        "take in what is not proven",
+        EPIDEMIC,
+        "            fresh = proven\n",
+        "",
+        "tests/core/test_epidemic_frames.py"
+        "::test_a_message_without_a_proof_of_its_origin_is_refused",
+    ),
+    (
+        "send own messages without a proof",
+        EPIDEMIC,
+        "order.prove = None if proofs is None else proofs.prove",
+        "order.prove = None",
+        "tests/core/test_epidemic_frames.py"
+        "::test_where_a_group_asks_for_proofs_every_own_message_is_sent_with_one",
+    ),
+    (
+        "take any timer for one's own",
+        EPIDEMIC,
+        "elif timer == RETRY_TIMER and self._retry_armed:",
+        "elif timer == RETRY_TIMER:",
+        "tests/core/test_epidemic.py::test_a_timer_that_nobody_set_is_nothing",
+    ),
+    (
+        "let a timer end what has no lifetime",
+        EPIDEMIC,
+        "self.order.on_timer(self._horizon(now_us), out)",
+        "self.order.on_timer(now_us, out)",
+        "tests/core/test_epidemic.py::test_a_timer_that_nobody_set_is_nothing",
+    ),
+    (
+        "speak by a clock that was set back",
+        EPIDEMIC,
+        "born_us = self._horizon(now_us) if self.order.expires else now_us",
+        "born_us = now_us",
+        "tests/core/test_epidemic.py"
+        "::test_what_is_said_after_the_clock_was_set_back_reaches_others",
+    ),
+    (
+        "remember everything that was evicted",
+        CACHE,
+        "if len(self.ids) > EVICTED_MAX:",
+        "if False:",
+        "tests/core/test_registries.py"
+        "::test_what_was_evicted_in_a_long_contact_is_remembered_up_to_a_bound",
+    ),
+    (
+        "forget that more was evicted than can be remembered",
+        CACHE,
+        "            self._is_more = True\n",
+        "",
+        "tests/core/test_epidemic.py"
+        "::test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes",
+    ),
+    (
+        "remember evictions when somebody new comes",
+        EPIDEMIC,
+        "            self._evicted.clear()\n",
+        "",
+        "tests/core/test_epidemic.py"
+        "::test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes",
+    ),
+    (
+        "keep the places of what has expired",
+        CACHE,
+        "            if len(self._places) > 2 * len(entries):",
+        "            if False:",
+        "tests/core/test_registries.py::test_places_below_the_capacity_are_those_of_what_is_held",
+    ),
+    (
+        "remember announcements of what has expired",
+        EPIDEMIC,
+        "            link.theirs.difference_update(dead)  # nobody would take them out later\n",
+        "",
+        "tests/core/test_registries.py"
+        "::test_of_a_neighbour_that_announces_what_has_expired_nothing_is_remembered",
+    ),
+    (
+        "remember for ever what a neighbour has",
+        NEIGHBOUR,
+        "if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking)):",
+        "if False:",
+        "tests/core/test_registries.py"
+        "::test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remembered",
+    ),
+    (
+        "repeat what was never acknowledged besides what is new",
+        EPIDEMIC,
+        "                link.unheard.clear()\n",
+        "",
+        "tests/core/test_registries.py"
+        "::test_a_neighbour_that_never_acknowledges_is_owed_no_more_than_what_is_held",
+    ),
+]
