@@ -31,9 +31,11 @@ MESSAGES = st.builds(
 ID_SETS = st.frozensets(IDS, max_size=12)
 ENTRIES = st.dictionaries(COUNTS, st.integers(1, END - 1), max_size=5)
 CUBE_MESSAGES = st.builds(
-    CubeMessage,
+    lambda id, entries, payload, proof: CubeMessage(
+        id, tuple(sorted((o, s) for o, s in entries.items() if o != id[0])), payload, proof
+    ),
     st.tuples(COUNTS, st.integers(1, END - 1)),
-    ENTRIES.map(lambda entries: tuple(sorted(entries.items()))),
+    ENTRIES,
     st.binary(),
     PROOFS,
 )

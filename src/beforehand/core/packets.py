@@ -24,8 +24,9 @@ class CubeMessage(Message, frozen=True, array_like=True, gc=False):
     (Birman's compression, section 5). The others are those of the previous message of the same
     origin, which every node delivers, and forwards, before this one: nothing is rebuilt.
 
-    The entries come in order of their origins. There is no message for which that does not hold,
-    so a node need only look at the last one to know that it knows them all.
+    The entries come in order of their origins, and its own is not among them. There is no message
+    for which that does not hold, so a node need only look at the last one to know that it knows
+    them all, and no message waits for itself.
     """
 
     id: Entry
@@ -35,6 +36,8 @@ class CubeMessage(Message, frozen=True, array_like=True, gc=False):
         origins = [-1, *(origin for origin, _ in self.past)]
         if any(this >= following for this, following in pairwise(origins)):
             raise ValueError(f"causes out of order: {self.past}")
+        if self.id[0] in origins[1:]:
+            raise ValueError(f"a cause of the same origin: {self.id} after {self.past}")
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet"):
@@ -64,7 +67,44 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet
         return problem
 
 
-CubeOutbox = Outbox[Packet]
+class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ask"):
+    """Send me what I lack, and tell me what of it you no longer have."""
+
+    clock: tuple[int, ...]
+    """How many messages of each origin the sender has delivered, or passed over."""
+
+    def problem(self, nodes: int) -> str:
+        return _vector_problem(self.clock, nodes)
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="answer"):
+    """All that you lack is in the packets before this, but for what is no longer here."""
+
+    gone: tuple[int, ...]
+    """The first messages of each origin that the sender keeps no more, a set that is closed under
+    causes. Empty if nothing of it was lacking."""
+
+    def problem(self, nodes: int) -> str:
+        return _vector_problem(self.gone, nodes) if self.gone else ""
+
+
+class Known(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="known"):
+    """You have sent more than you remember: I know your messages up to this one."""
+
+    seq: int
+
+    def problem(self, nodes: int) -> str:
+        return "" if self.seq >= 1 else f"no such message: {self.seq}"
+
+
+CubeFrame = Packet | Ask | Answer | Known
+CubeOutbox = Outbox[CubeFrame]
+
+
+def _vector_problem(vector: tuple[int, ...], nodes: int) -> str:
+    if len(vector) != nodes:
+        return f"a clock of {len(vector)} entries in a group of {nodes}"
+    return f"a clock with negative entries: {vector}" if min(vector) < 0 else ""
 
 
 def pack(messages: list[CubeMessage], mtu_bytes: int) -> list[list[CubeMessage]]:

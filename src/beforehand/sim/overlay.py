@@ -202,7 +202,8 @@ class _World:
         self._law = spec.propagation.numbers()
         self._free_us = [0] * spec.nodes
         self._past: dict[Entry, tuple[Entry, ...]] = {}
-        self._targets, self._waits_us = array("i"), array("q")  # by packet
+        self._sources, self._targets = array("i"), array("i")  # by packet
+        self._waits_us = array("q")
         self._packets: list[Packet | None] = []  # those that travel
         self._log = Log()
         self._out: CubeOutbox = Outbox()
@@ -228,7 +229,7 @@ class _World:
 
     def run(self) -> None:
         out, log, cores = self._out, self._log, self._cores
-        targets, packets = self._targets, self._packets
+        sources, targets, packets = self._sources, self._targets, self._packets
         broadcasts = self._spec.nodes * self._spec.messages
         for now_us, ticket in self._agenda:
             if ticket < broadcasts:
@@ -242,7 +243,7 @@ class _World:
                 node, packet = targets[row], packets[row]
                 assert packet is not None, "a packet arrives once"
                 packets[row] = None
-                cores[node].on_message(now_us, -1, packet, out)
+                cores[node].on_message(now_us, sources[row], packet, out)
                 if out.receives:
                     log.add(now_us, node, RECEIVE, out.receives, row)
             if out.sends:
@@ -259,6 +260,7 @@ class _World:
         for target, packet in cast("list[tuple[int, Packet]]", self._out.sends):
             row = len(self._targets)
             log.add(now_us, node, SEND, packet.messages, row)
+            self._sources.append(node)
             self._targets.append(target)
             self._waits_us.append(free_us - ready_us)
             free_us += spec.transmit_us

@@ -1,0 +1,358 @@
+"""Beyond the paper: what a node of a VCube keeps for others, forgets, asks for and passes over.
+
+A node keeps every message for a while after its delivery. Who comes back is asked, and asks: `Ask`
+names what a node has, the packets that answer it bring what the other side keeps of the rest, and
+`Answer` names what is kept no more. That is passed over: never in silence, and never so that a
+cause comes after its effect. Call a set of messages *closed* if it holds the causes of all that it
+holds.
+
+1. What a node has delivered or passed over (`_clock`) is closed: it delivers a message after its
+   causes, and passes over closed sets only. So whatever it delivers later, being outside, is no
+   cause of what is inside.
+2. What a node keeps no more (`_gone`) is closed: it forgets in the order of its deliveries, causes
+   first. What it passed over was never here; so the set that it was told to pass over goes in, all
+   of it, and the union of two closed sets is closed.
+3. What is in the clock and not gone is kept. So whoever passes over what a peer has not, and gets
+   what it has, lacks nothing that the peer delivered.
+
+What is asked for comes with height 0: nobody answers for clusters because of it, and the rule by
+which messages travel down the trees stays what it was.
+
+Asking goes on one peer at a time, so that the first one who answers sends what is missing and the
+others find nothing to add. The first answer counts: what that peer has forgotten is passed over,
+even if another would still have had it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import gt
+
+from beforehand.core.aggregation import Aggregation, Copy
+from beforehand.core.base import Timer
+from beforehand.core.cube import NO_NODE
+from beforehand.core.packets import Answer, Ask, CubeMessage, CubeOutbox, Entry, Known
+from beforehand.core.tables import Rows, Table
+
+ASK: Timer = ("ask", None)
+"""Somebody does not answer, or something waits longer than a dissemination takes."""
+
+SPANS_MAX = 8
+"""Of each origin a node remembers the last gaps only: whoever is away ever so often does not
+remember ever more."""
+
+Span = tuple[int, int]
+"""The first and the last of some messages of one origin."""
+
+CLOCK = Table("clock", int, int)
+NEWS = Table("news", int, int)
+GONE = Table("gone", int, int)
+MISSED = Table("missed", int, tuple[Span, ...])
+MESSAGES = Table("messages", Entry, CubeMessage)
+HEIGHTS = Table("heights", Entry, int)
+FORGETFUL = Table("forgetful", int, bool)
+TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL)
+
+
+@dataclass(slots=True)
+class Book:
+    """What the paper does not need. One object, because Python reads the attributes of an object
+    that has more than thirty of them more slowly, and the way of a message is hot."""
+
+    gone: list[int]
+    """The first messages of each origin that are kept no more."""
+    ages: deque[tuple[int, Entry]] = field(default_factory=deque)
+    """When those that are kept were delivered, in that order."""
+    now_us: int = 0
+    age_us: int = 0
+    missed: dict[int, tuple[Span, ...]] = field(default_factory=dict)
+    is_forgetful: bool = False
+    """There are messages of ours that we do not remember."""
+    unheard: set[int] = field(default_factory=set)
+    """Since the restart nobody said whether these are up."""
+
+    asked: int = NO_NODE
+    to_ask: dict[int, None] = field(default_factory=dict)
+    has_asked: set[int] = field(default_factory=set)
+    """Those asked since they came up."""
+    is_watching: bool = False
+    watched: tuple[int, Entry | None] = (NO_NODE, None)
+    """Who had been asked, and what had waited longest, when the timer was set."""
+    tries: int = 0
+
+    sent_count: int = 0
+    missed_count: int = 0
+    dropped_count: int = 0
+    """Those of the missed that were pending."""
+    before_count: int = 0
+    """Of the clock, what was there at the restart."""
+    held_before_count: int = 0
+
+
+class Keeping(Aggregation):
+    """What happens only if `keep_us` is not 0."""
+
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        *,
+        aggregates: bool,
+        root: int | None,
+        keep_us: int,
+        mtu_bytes: int,
+        durable: bool,
+    ) -> None:
+        super().__init__(
+            node, nodes, aggregates=aggregates, root=root, keep_us=keep_us, mtu_bytes=mtu_bytes
+        )
+        self._durable = durable
+        self._book = Book(gone=[0] * nodes)
+
+    def _save(self, table: Table, key: object, value: object, out: CubeOutbox) -> None:
+        if self._durable:
+            out.saves.append((table.name, key, value))
+
+    # ---- keeping and forgetting -----------------------------------------------------------------
+
+    def _pass_time(self, now_us: int, out: CubeOutbox) -> None:
+        """Ages are counted in time that passed: a clock that is set back lets none pass."""
+        if now_us >= self._book.now_us:
+            self._book.age_us += now_us - self._book.now_us
+        elif self._book.is_watching:
+            out.timers.append((ASK, now_us + self._keep_us))
+        self._book.now_us = now_us
+        self._forget(out)
+
+    def _forget(self, out: CubeOutbox) -> None:
+        gone, last_us = self._book.gone, self._book.age_us - self._keep_us
+        while self._book.ages and self._book.ages[0][0] <= last_us:
+            id = self._book.ages.popleft()[1]
+            del self._kept[id]
+            self._save(MESSAGES, id, None, out)
+            self._save(HEIGHTS, id, None, out)
+            origin, seq = id
+            if seq > gone[origin]:
+                gone[origin] = seq
+                self._save(GONE, origin, seq, out)
+
+    def _on_kept(self, copy: Copy, out: CubeOutbox) -> None:
+        id = copy.message.id
+        self._kept[id] = copy
+        self._save(MESSAGES, id, copy.message, out)
+        self._save(HEIGHTS, id, copy.height, out)
+
+    def _keep_late(self, now_us: int, message: CubeMessage, out: CubeOutbox) -> Copy:
+        self._date([message.id])
+        return super()._keep_late(now_us, message, out)
+
+    def _raise(self, copy: Copy, height: int, out: CubeOutbox) -> None:
+        super()._raise(copy, height, out)
+        if self._keep_us:
+            self._save(HEIGHTS, copy.message.id, height, out)
+
+    def _on_delivered(self, messages: Sequence[CubeMessage], out: CubeOutbox) -> None:
+        self._date(message.id for message in messages)
+        if self._durable:
+            for message in messages:
+                origin, seq = message.id
+                out.saves += [(CLOCK.name, origin, seq), (NEWS.name, origin, seq)]
+
+    def _on_spoken(self, message: CubeMessage, out: CubeOutbox) -> None:
+        me, seq = message.id
+        self._date([message.id])
+        self._save(CLOCK, me, seq, out)
+        for origin, _ in message.past:
+            self._save(NEWS, origin, None, out)
+
+    def _date(self, ids: Iterable[Entry]) -> None:
+        if self._keep_us:
+            self._book.ages.extend((self._book.age_us, id) for id in ids)
+
+    # ---- asking and answering -------------------------------------------------------------------
+
+    def _ask(self, peer: int, out: CubeOutbox) -> None:
+        if peer != self._book.asked:
+            self._book.to_ask[peer] = None
+        if self._book.asked == NO_NODE:
+            self._ask_next(out)
+
+    def _ask_next(self, out: CubeOutbox) -> None:
+        self._book.asked = next(iter(self._book.to_ask), NO_NODE)
+        if self._book.asked != NO_NODE:
+            del self._book.to_ask[self._book.asked]
+            self._book.has_asked.add(self._book.asked)
+            out.sends.append((self._book.asked, Ask(tuple(self._clock[: self._nodes]))))
+
+    def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
+        self._book.to_ask.pop(peer, None)
+        self._book.has_asked.discard(peer)
+        if peer == self._book.asked:
+            self._ask_next(out)
+
+    def _on_ask(self, source: int, ask: Ask, out: CubeOutbox) -> None:
+        clock, theirs = self._clock, ask.clock
+        if theirs[self._self] > clock[self._self]:
+            self._find_out(out)
+        if theirs[source] < clock[source]:
+            out.sends.append((source, Known(clock[source])))
+        lacking = [copy.message for id, copy in self._kept.items() if id[1] > theirs[id[0]]]
+        out.sends += [(source, packet) for packet in self._packets(0, lacking)]
+        is_lacking = any(map(gt, self._book.gone, theirs))
+        out.sends.append((source, Answer(tuple(self._book.gone) if is_lacking else ())))
+        if source not in self._book.has_asked and any(map(gt, theirs, clock)):
+            self._ask(source, out)  # its detector was faster than ours
+
+    def _on_answer(self, source: int, answer: Answer, out: CubeOutbox) -> None:
+        if answer.gone:
+            if answer.gone[self._self] > self._clock[self._self]:
+                self._find_out(out)
+            self._pass_over(answer.gone, out)
+        if source == self._book.asked:
+            self._ask_next(out)
+
+    def _on_known(self, source: int, known: Known, out: CubeOutbox) -> None:
+        if known.seq > self._clock[self._self]:
+            self._find_out(out)
+
+    def _find_out(self, out: CubeOutbox) -> None:
+        """Somebody knows messages of ours that we do not: we came back without our state. We listen
+        and forward on, and take these messages like those of anybody else."""
+        if not self._book.is_forgetful:
+            self.refused += 1
+            self._book.is_forgetful = True
+            self._save(FORGETFUL, self._self, True, out)
+
+    def _refuse_second(self, message: CubeMessage, out: CubeOutbox) -> None:
+        self.refused += 1
+        origin, seq = message.id
+        if origin == self._self:
+            self._find_out(out)
+        else:
+            out.sends.append((origin, Known(max(seq, self._clock[origin]))))
+
+    # ---- watching, lest something waits for ever ------------------------------------------------
+
+    def _watch(self, now_us: int, out: CubeOutbox) -> None:
+        """Look again later, if there is anything to look after."""
+        if not self._book.is_watching and (self._pending or self._book.asked != NO_NODE):
+            self._book.is_watching = True
+            self._book.watched = self._book.asked, next(iter(self._pending), None)
+            out.timers.append((ASK, now_us + self._keep_us))
+
+    def _look_after(self, now_us: int, out: CubeOutbox) -> None:
+        """Who was asked long ago will not answer, and what came long ago has lost a cause."""
+        self._book.is_watching = False
+        asked, oldest = self._book.watched
+        if asked != NO_NODE and asked == self._book.asked:
+            self._ask_next(out)
+        if self._book.asked == NO_NODE and oldest in self._pending:
+            self._ask_about(oldest, out)
+        self._watch(now_us, out)
+
+    def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
+        """First its origin, which has delivered all causes; then one after the other."""
+        for _ in range(self._nodes):
+            peer = (id[0] + self._book.tries) % self._nodes
+            self._book.tries += 1
+            if peer != self._self and self._live[peer]:
+                self._ask(peer, out)
+                return
+
+    # ---- passing over ---------------------------------------------------------------------------
+
+    def _pass_over(self, gone: Sequence[int], out: CubeOutbox) -> None:
+        """Do without all of `gone`, a closed set, that is not delivered yet."""
+        clock, lost = self._clock, list[Entry]()
+        for origin, last in enumerate(gone):
+            first = clock[origin] + 1
+            if first <= last:
+                lost += [(origin, seq) for seq in range(first, last + 1)]
+                clock[origin] = last
+                self._save(CLOCK, origin, last, out)
+                self._note_missed(origin, first, last, out)
+        if not lost:
+            return
+        self._book.missed_count += len(lost)
+        out.losses += [("drop", id) for id in lost]
+        # Also what of it was delivered here: without that, the set would not be closed.
+        for origin, last in enumerate(gone):
+            if last > self._book.gone[origin]:
+                self._book.gone[origin] = last
+                self._save(GONE, origin, last, out)
+        self._go_on(out)
+
+    def _note_missed(self, origin: int, first: int, last: int, out: CubeOutbox) -> None:
+        spans = self._book.missed.get(origin, ())
+        if spans and spans[-1][1] == first - 1:
+            first, spans = spans[-1][0], spans[:-1]
+        self._book.missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
+        self._save(MISSED, origin, self._book.missed[origin], out)
+
+    def _go_on(self, out: CubeOutbox) -> None:
+        """What waited for what was passed over need not wait for it any more."""
+        copies = list(self._pending.values())
+        held = [copy for copy in copies if copy.postponed]
+        for message in self._index(copies):
+            self._deliver(message, out)
+        self._mark_early()
+        self._release(held, out)
+
+    def _index(self, copies: list[Copy]) -> list[CubeMessage]:
+        """Sort out what is pending, but for what was passed over. What is ready."""
+        self._pending.clear()
+        self._waiting.clear()
+        self._awaiting.clear()
+        ready = []
+        for copy in copies:
+            origin, seq = id = copy.message.id
+            copy.causes = iter(copy.message.past)
+            if seq <= self._clock[origin]:
+                self._book.dropped_count += 1
+                self._date([id])
+                continue
+            cause = self._undelivered(id, copy.causes)
+            if cause is None:
+                ready.append(copy.message)
+            else:
+                self._pending[id] = copy
+                self._waiting.setdefault(cause, []).append(copy)
+        return ready
+
+    def _mark_early(self) -> None:
+        self._early.clear()
+        for origin, seq in sorted(self._pending):
+            if not self._has_passed((origin, seq - 1)):
+                self._early.add((origin, seq))
+
+    # ---- coming back ----------------------------------------------------------------------------
+
+    def _restore(self, now_us: int, rows: Rows) -> None:
+        """The rest of what was saved is counted from now: what could not be sent before the crash
+        is kept as long as anything else."""
+        for origin, seq in rows.get(CLOCK.name, {}).items():
+            self._clock[origin] = seq
+        for origin, seq in rows.get(GONE.name, {}).items():
+            self._book.gone[origin] = seq
+        self._news = sorted(rows.get(NEWS.name, {}).items())
+        self._book.missed = dict(rows.get(MISSED.name, {}))
+        self._book.is_forgetful = bool(rows.get(FORGETFUL.name))
+        self._book.unheard = set(range(self._nodes)) - {self._self}
+        heights = rows.get(HEIGHTS.name, {})
+        copies = []
+        for id, message in sorted(rows.get(MESSAGES.name, {}).items()):
+            self._order += 1
+            copy = Copy(message, now_us, iter(()), self._order, heights[id], 0, id)
+            self._kept[id] = copy
+            if id[1] > self._clock[id[0]]:
+                copies.append(copy)
+            else:
+                self._date([id])
+        ready = self._index(copies)
+        assert not ready, "what is ready is delivered in the step that made it so"
+        self._mark_early()
+        for copy in copies:
+            copy.postponed = copy.height
+            self._hold_back(copy)
