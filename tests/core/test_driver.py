@@ -267,9 +267,10 @@ def test_a_broadcast_that_was_not_saved_is_not_told():
     assert log.rows == []
 
 
-def test_what_a_step_left_undone_is_not_done_in_the_next_life():
+@pytest.mark.parametrize("fuse", range(6))
+def test_what_a_step_left_undone_is_not_done_in_the_next_life(fuse):
     driver, log = make()
-    driver.fuse = 1
+    driver.fuse = fuse
     driver.on_message(0, "b", STEP)
     log.rows.clear()
     driver.restart(1)
