@@ -179,7 +179,7 @@ MUTANTS = [
         EPIDEMIC,
         "if not 0 <= now_us - link.progress_us < self._options.retry_us:",
         "if now_us - link.progress_us >= self._options.retry_us:",
-        f"{CONFORMING}nobody_waits_for_a_clock_to_catch_up[vector, retry]",
+        f"{CONFORMING}what_nobody_answered_is_repeated_by_a_timer_however_far_the_clock_fell",
     ),
     (
         "listen to those who have gone",

@@ -435,6 +435,23 @@ def test_nobody_waits_for_a_clock_to_catch_up(entry, seed):
         assert entry.due(stage, node) <= set(stage.oracle.delivered[node])
 
 
+@entries(only=lambda entry: RETRY_TIMER in entry.keys)
+@pytest.mark.parametrize("fall_us", [0, 1, SECOND, SKEW_US, ANY_US])
+def test_what_nobody_answered_is_repeated_by_a_timer_however_far_the_clock_fell(entry, fall_us):
+    core, now_us = entry.make_core(None, 0), 2 * ANY_US
+    give(core, "on_broadcast", now_us, b"")
+    outs = [
+        give(core, "on_link", now_us, 1, True),
+        give(core, "on_timer", now_us, ANNOUNCE_TIMER),
+        give(core, "on_message", now_us, 1, Announce(1, frozenset({(1, now_us + SECOND)}))),
+    ]
+    said = {(type(frame), frame.ids) for out in outs for _, frame in out.sends}
+    assert {kind for kind, _ in said} == {Announce, Request}
+    wait_us = SLOW.retry_us if fall_us == 0 else 0  # a clock that stands still shows nothing
+    again = give(core, "on_timer", now_us - fall_us + wait_us, RETRY_TIMER).sends
+    assert {(type(frame), frame.ids) for _, frame in again} == said
+
+
 # ---- timers and frames that mean nothing --------------------------------------------------------
 
 
