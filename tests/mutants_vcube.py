@@ -1,6 +1,8 @@
 """Deliberate bugs in VCube and its worlds, each with the test that must notice it."""
 
-CORE = "src/beforehand/core/vcube.py"
+NODE = "src/beforehand/core/vcube.py"
+CORE = "src/beforehand/core/aggregation.py"
+KEEPING = "src/beforehand/core/keeping.py"
 CUBE = "src/beforehand/core/cube.py"
 PACKETS = "src/beforehand/core/packets.py"
 WORLD = "src/beforehand/sim/overlay.py"
@@ -9,6 +11,9 @@ TWIN = "src/beforehand/kernels/overlay/run.py"
 HEAP = "src/beforehand/kernels/heap.py"
 
 STEPS = "tests/core/test_vcube.py"
+KEPT = "tests/core/test_vcube_keeping.py"
+BACK = "tests/core/test_vcube_restore.py"
+AWAY = "tests/core/test_vcube_away.py::test_whoever_comes_back_goes_on"
 PAPER = "tests/core/test_vcube_paper.py"
 OVERLAY = "tests/sim/test_overlay.py"
 
@@ -99,9 +104,9 @@ MUTANTS = [
     ),
     (
         "leave the cluster of a failed child alone",
-        CORE,
-        "                if level > served or self._child[level] != before[level]:",
-        "                if level > served:",
+        NODE,
+        "                if level > served or child != before[level] or child == peer:",
+        "                if level > served or child == peer:",
         f"{STEPS}::test_the_next_live_node_takes_over_the_cluster_of_a_child_that_fails",
     ),
     (
@@ -114,16 +119,158 @@ MUTANTS = [
     (
         "take a duplicate for nothing but a duplicate",
         CORE,
-        "        if height > copy.height:",
-        "        if height > self.dimension:",
+        "        elif height > copy.height:",
+        "        elif height > self.dimension:",
         f"{STEPS}::test_a_duplicate_with_a_larger_share_is_served_beyond_what_was_done",
     ),
     (
         "never forget",
-        CORE,
-        "            del self._kept[self._by_age.popleft().message.id]",
-        "            self._by_age.popleft()",
+        KEEPING,
+        "            del self._kept[id]",
+        "            pass",
         f"{STEPS}::test_a_message_is_kept_no_longer_than_asked",
+    ),
+    (
+        "serve postponed clusters again when a link changes",
+        NODE,
+        "            for level in range(copy.postponed + 1, copy.height + 1):",
+        "            for level in range(1, copy.height + 1):",
+        f"{STEPS}::test_what_is_held_back_from_a_cluster_stays_so_when_a_link_changes",
+    ),
+    (
+        "serve a late duplicate from the bottom",
+        CORE,
+        "            self._serve(message, copy.height, height, out)",
+        "            self._serve(message, 0, height, out)",
+        f"{STEPS}::test_a_late_duplicate_is_not_served_from_the_bottom",
+    ),
+    (
+        "count the time for which a message is kept from its last duplicate",
+        CORE,
+        "            self._raise(copy, height, out)\n",
+        "            self._raise(copy, height, out)\n"
+        "            self._book.ages.remove((0, message.id))\n"
+        "            self._book.ages.append((self._book.age_us, message.id))\n",
+        f"{KEPT}::test_a_duplicate_does_not_lengthen_the_time_for_which_a_message_is_kept",
+    ),
+    (
+        "pass over without closing under causes",
+        KEEPING,
+        "            if last > self._book.gone[origin]:",
+        "            if last > self._book.gone[origin] and (origin, last) in lost:",
+        f"{KEPT}::test_what_is_passed_over_takes_its_causes_along",
+    ),
+    (
+        "forget what is still pending",
+        KEEPING,
+        "        self._kept[id] = copy\n        self._save(MESSAGES, id, copy.message, out)",
+        "        self._kept[id] = copy\n        self._date([id])",
+        f"{KEPT}::test_messages_are_forgotten_in_the_order_of_their_deliveries",
+    ),
+    (
+        "pass over in silence",
+        KEEPING,
+        '        out.losses += [("drop", id) for id in lost]',
+        "        pass",
+        f"{KEPT}::test_what_nobody_keeps_is_passed_over_and_told",
+    ),
+    (
+        "let go of what was held back when it is given up",
+        KEEPING,
+        "        self._release(held, out)",
+        "        pass",
+        f"{KEPT}::test_what_is_given_up_here_is_forwarded_all_the_same",
+    ),
+    (
+        "go on looking at the causes behind the one that is waited for",
+        KEEPING,
+        "            copy.causes = iter(copy.message.past)",
+        "            pass",
+        f"{KEPT}::test_what_waits_for_something_else_too_goes_on_waiting",
+    ),
+    (
+        "answer before the packets",
+        KEEPING,
+        "        out.sends.append((source, Answer(",
+        "        out.sends.insert(0, (source, Answer(",
+        f"{KEPT}::test_an_answer_is_what_is_kept_and_what_is_gone",
+    ),
+    (
+        "never ask about what waits",
+        KEEPING,
+        "            self._ask_about(oldest, out)",
+        "            pass",
+        f"{KEPT}::test_what_waits_for_long_is_asked_for",
+    ),
+    (
+        "never ask who came up",
+        NODE,
+        "                self._ask(peer, out)",
+        "                pass",
+        AWAY,
+    ),
+    (
+        "wait for a clock to catch up",
+        KEEPING,
+        "        elif self._book.is_watching:",
+        "        elif self._nodes < 0:",
+        f"{KEPT}::test_nobody_waits_for_a_clock_to_catch_up",
+    ),
+    (
+        "lose the own number in a crash",
+        KEEPING,
+        "        self._save(CLOCK, me, seq, out)",
+        "        pass",
+        f"{BACK}::test_after_a_restart_nothing_comes_twice_and_no_number_is_used_again",
+    ),
+    (
+        "restore without the news",
+        KEEPING,
+        "        self._news = sorted(rows.get(NEWS.name, {}).items())",
+        "        self._news = []",
+        f"{BACK}::test_after_a_restart_a_message_names_what_was_delivered_before",
+    ),
+    (
+        "restore without what is gone",
+        KEEPING,
+        "            self._book.gone[origin] = seq\n        self._news",
+        "            pass\n        self._news",
+        f"{BACK}::test_after_a_restart_what_is_gone_is_gone_and_what_was_missed_was_missed",
+    ),
+    (
+        "take everybody at the word of the last life",
+        KEEPING,
+        "        self._book.unheard = set(range(self._nodes)) - {self._self}",
+        "        pass",
+        f"{BACK}::test_after_a_restart_what_is_kept_goes_to_whoever_is_said_to_be_up",
+    ),
+    (
+        "forget a larger share in a crash",
+        KEEPING,
+        "            self._save(HEIGHTS, copy.message.id, height, out)",
+        "            pass",
+        f"{BACK}::test_after_a_restart_it_answers_for_as_many_clusters_as_before",
+    ),
+    (
+        "answer one without memory as if nothing was wrong",
+        KEEPING,
+        "        if theirs[source] < clock[source]:",
+        "        if self._nodes < 0:",
+        f"{BACK}::test_who_asks_without_remembering_itself_is_told",
+    ),
+    (
+        "speak on without memory",
+        NODE,
+        "        if self._book.is_forgetful:",
+        "        if self._nodes < 0:",
+        f"{BACK}::test_who_hears_of_messages_of_its_own_is_mute",
+    ),
+    (
+        "forward another message under a known id",
+        CORE,
+        "        if copy.message is not message and copy.message != message:",
+        "        if self._nodes < 0:",
+        f"{BACK}::test_an_id_that_is_used_again_is_neither_delivered_nor_forwarded",
     ),
     (
         "search a cluster from its end",

@@ -13,6 +13,7 @@ from beforehand.check.oracle import Oracle
 from beforehand.core.driver import SpeakerDriver
 from beforehand.core.tables import Store
 from beforehand.core.vcube import VCube
+from beforehand.errors import LocalError
 
 KEEP_US = 100_000
 TROUBLES_US = 2_000_000
@@ -44,13 +45,12 @@ class Net:
         self.told_us = {}  # (node, peer) -> the last word of the detector: words keep their order
         self.sent_us = {}
         self.skew_us = [0] * self.nodes
-        self.drivers = [
-            SpeakerDriver(
-                lambda node=node: make_core(node, self.nodes, **options), self, store=Store()
-            )
-            for node in range(self.nodes)
-        ]
+        self.make_driver = lambda node: SpeakerDriver(
+            lambda: make_core(node, self.nodes, **options), self, store=Store()
+        )
+        self.drivers = [self.make_driver(node) for node in range(self.nodes)]
         self.lives = [1] * self.nodes
+        self.forgetful = None
         self._draw_troubles()
 
     def _draw_troubles(self):
@@ -93,7 +93,7 @@ class Net:
     # ---- what happens ---------------------------------------------------------------------------
 
     def _speak(self, node):
-        if self.drivers[node].is_up:
+        if self.drivers[node].is_up and node != self.forgetful:
             self._step(node, "on_broadcast", b"")
 
     def _light(self, node):
@@ -118,9 +118,11 @@ class Net:
             self.at(self.now_us + self.rng.randrange(8 * KEEP_US), self._restart, node)
 
     def _restart(self, node):
-        driver = self.drivers[node]
         self.lives[node] += 1
-        driver.restart(self.clock(node))
+        if node == self.forgetful:
+            self.drivers[node] = self.make_driver(node)
+        else:
+            self.drivers[node].restart(self.clock(node))
         for peer in range(self.nodes):
             if peer != node:
                 if self.reaches(node, peer):
@@ -182,8 +184,10 @@ class Net:
             self.at(due_us, self._arrive, node, target, self.breaks.get(key, 0), frame)
 
     def deliver(self, node, messages):
+        # Who forgot everything is somebody else.
+        name = f"{node}, life {self.lives[node]}" if node == self.forgetful else node
         for message in messages:
-            self.oracle.see(node, "deliver", message.id)
+            self.oracle.see(name, "deliver", message.id)
 
     def wake(self, node, timer, due_us, ticket):
         at_us = self.now_us + due_us - self.clock(node)
@@ -202,7 +206,8 @@ class Net:
 
     def problems(self):
         found = [str(violation) for violation in self.oracle.violations]
-        everything = {id for ids in self.oracle.delivered.values() for id in ids}
+        by_name = self.oracle.delivered.items()
+        everything = {id for name, ids in by_name if name != self.forgetful for id in ids}
         for node, driver in enumerate(self.drivers):
             assert driver.is_up
             fates = {id: driver.core.explain(id) for id in sorted(everything)}
@@ -214,7 +219,7 @@ class Net:
             found += [
                 f"node {node} says that it missed {id}, and delivered it"
                 for id in self.oracle.delivered.get(node, ())
-                if fates[id].state == "missed"
+                if node != self.forgetful and fates[id].state == "missed"
             ]
         return found
 
@@ -227,3 +232,21 @@ def play(seed, make_core=VCube):
 def test_whoever_comes_back_goes_on(first):
     for seed in range(first, first + 50):
         assert play(seed).problems() == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("first", range(0, 100, 50))
+def test_a_node_without_memory_disturbs_nobody_and_is_told(first):
+    told = 0
+    for seed in range(first, first + 50):
+        net = Net(seed)
+        net.at(TROUBLES_US // 2, setattr, net, "forgetful", 0)
+        net.at(TROUBLES_US // 2, net._light, 0)
+        for _ in range(5):
+            net.at(TROUBLES_US, net._speak, net.nodes - 1)
+        assert net.run().problems() == [], f"seed {seed}"
+        known = any(driver.core.explain((0, 1)).state == "delivered" for driver in net.drivers[1:])
+        if net.lives[0] > 1 and known:
+            with pytest.raises(LocalError, match="does not remember"):
+                net.drivers[0].on_broadcast(net.clock(0), b"")
+            told += 1
+    assert told > 20
