@@ -652,8 +652,12 @@ def test_a_crash_at_any_point_delivers_nothing_twice_and_loses_what_it_says_it_l
     entry, inbox, seed
 ):
     case, moves = drawn(entry, seed)
-    case, moves = replace(case, inbox=inbox), moves[:MOVES_MAX]
     victim = entry.victims[seed % len(entry.victims)]
+    case = replace(case, inbox=inbox)
+    if entry.kind != "feed":  # it speaks before any crash, and after
+        case = replace(case, says=tuple(count + 2 for count in case.says))
+        moves = [("speak", victim, case.lifetimes_us[0]), *moves]
+    moves = moves[:MOVES_MAX]
     for at in range(len(moves)):
         for effects in range(100):
             stage = _crashed(entry, case, moves[:at], victim, effects, moves[at])
@@ -687,6 +691,7 @@ def _come_back(stage: Stage, victim: int, *, falls: bool) -> None:
     stage.do(("restart", victim))
     assert not stage.drivers[victim].is_up
     stage.do(("restart", victim))
+    stage.do(("speak", victim, stage.case.lifetimes_us[0]))
 
 
 def _judge(entry: Entry, stage: Stage, victim: int) -> None:
