@@ -382,14 +382,14 @@ def is_idle(out: Outbox[Any]) -> bool:
 
 
 @entries()
-@runs(8)
+@runs(4)
 def test_order_holds_while_clocks_are_set_within_what_was_agreed(entry, seed):
     for _ in played(entry, seed):
         pass  # every delivery is judged
 
 
 @entries()
-@runs(5)
+@runs(4)
 def test_clocks_that_fall_by_any_amount_crash_nothing_and_deliver_nothing_twice(entry, seed):
     case, moves = drawn(entry, seed)
     lawless = _Lawless(entry)
@@ -419,7 +419,7 @@ class _Lawless(Entry):
 
 
 @entries()
-@runs(5)
+@runs(4)
 def test_nobody_waits_for_a_clock_to_catch_up(entry, seed):
     """All clocks fall at once; then the net has a minute, far less than they fell by."""
     case, moves = drawn(entry, seed)
@@ -456,7 +456,7 @@ def test_what_nobody_answered_is_repeated_by_a_timer_however_far_the_clock_fell(
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_a_timer_of_a_key_that_it_does_not_know_is_nothing(entry, seed):
     strange: list[Timer] = [("nobody", None), ("nobody", 1), ("", "x")]
     strange += [(kind, 77) for kind, _ in entry.keys]
@@ -470,7 +470,7 @@ def test_a_timer_of_a_key_that_it_does_not_know_is_nothing(entry, seed):
     why="`retry` fails an assertion where nothing is repeated; `order` lets all expire in a Barrier"
     " without lifetimes",
 )
-@runs(3)
+@runs(2)
 def test_a_timer_of_a_key_that_only_other_cores_set_is_nothing(entry, seed):
     _expect_nothing(entry, seed, [key for key in KEYS if key not in entry.keys])
 
@@ -485,7 +485,7 @@ def _expect_nothing(entry: Entry, seed: int, keys: Sequence[Timer]) -> None:
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_a_timer_that_it_no_longer_waits_for_has_no_effect(entry, seed):
     for stage in played(entry, seed):
         for node, core in watched(stage):
@@ -498,7 +498,7 @@ def test_a_timer_that_it_no_longer_waits_for_has_no_effect(entry, seed):
 
 
 @entries(only=lambda entry: entry.kind == "contact")
-@runs(3)
+@runs(2)
 def test_a_frame_from_somebody_who_is_not_in_contact_is_ignored(entry, seed):
     message = Message((8, 5), (), b"")
     frames = [Announce(1, frozenset({(8, 5)})), Request(1, frozenset({(0, 1)})), Data((message,))]
@@ -531,7 +531,7 @@ def test_a_frame_of_a_feed_is_taken_from_anybody(entry):
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_an_input_that_raises_has_changed_nothing(entry, seed):
     for stage in played(entry, seed):
         node, core = watched(stage)[0]
@@ -564,7 +564,7 @@ def _without_refusals(core: Any) -> bytes:
 
 
 @entries(only=lambda entry: entry.kind != "feed")
-@runs(3)
+@runs(2)
 def test_a_broadcast_gives_the_id_of_a_delivery_of_its_own_step(entry, seed):
     *_, stage = played(entry, seed)
     assert all(message in deliveries for message, deliveries in stage.spoken)
@@ -578,7 +578,7 @@ def seqs_grow(stage: Stage) -> bool:
 
 
 @entries(only=lambda entry: entry.kind != "feed")
-@runs(3)
+@runs(2)
 def test_the_ids_of_one_origin_grow_strictly(entry, seed):
     *_, stage = played(entry, seed)
     assert seqs_grow(stage)
@@ -588,7 +588,7 @@ def test_the_ids_of_one_origin_grow_strictly(entry, seed):
 
 
 @entries(only=lambda entry: entry.is_durable)
-@runs(3)
+@runs(2)
 def test_what_is_saved_is_declared_and_survives_an_encoder_that_knows_no_types(entry, seed):
     *_, stage = played(entry, seed)  # `Strict` takes nothing else
     assert all(stage.stores[node].count() for node, core in watched(stage) if _has_news(core))
@@ -599,7 +599,7 @@ def _has_news(core: Any) -> bool:
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_a_core_that_is_not_durable_saves_nothing(entry, seed):
     *_, stage = played(entry, seed, durable=False)
     assert [store.count() for store in stage.stores] == [0] * stage.case.nodes
@@ -607,7 +607,7 @@ def test_a_core_that_is_not_durable_saves_nothing(entry, seed):
 
 
 @entries(only=lambda entry: entry.is_durable)
-@runs(3)
+@runs(2)
 def test_a_restored_core_answers_like_the_one_that_never_crashed(entry, seed):
     latest_us: Counter[int] = Counter()  # that a deadline has passed is saved with what it did
     for stage in played(entry, seed):
@@ -713,7 +713,7 @@ def _judge(entry: Entry, stage: Stage, victim: int) -> None:
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_every_gauge_is_a_count(entry, seed):
     for stage in played(entry, seed):
         for node, core in watched(stage):
@@ -722,7 +722,7 @@ def test_every_gauge_is_a_count(entry, seed):
 
 
 @entries()
-@runs(3)
+@runs(2)
 def test_a_question_changes_nothing(entry, seed):
     for stage in played(entry, seed):
         for _, core in watched(stage):
