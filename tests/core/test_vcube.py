@@ -360,5 +360,5 @@ def test_causes_come_in_order_of_their_origins_or_not_at_all(past):
     with pytest.raises(ValueError, match="out of order"):
         CubeMessage((0, 1), tuple(past), b"")
     frame = msgspec.msgpack.encode(("packet", 0, (((0, 1), past, b""),)))
-    with pytest.raises(msgspec.ValidationError, match="out of order"):
+    with pytest.raises(msgspec.ValidationError, match=r"out of order|>= 0"):
         msgspec.msgpack.decode(frame, type=Packet)

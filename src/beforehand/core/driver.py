@@ -19,6 +19,8 @@ from beforehand.core.outbox import LossKind, Outbox
 from beforehand.core.tables import Store, Table
 
 INBOX = Table("inbox", MessageId, Message)
+"""What comes again is a plain `Message`, whatever its family made of it: so much is the
+application's."""
 
 SentT = TypeVar("SentT", contravariant=True)
 
@@ -56,7 +58,8 @@ class Driver(Generic[FrameT]):
         store: Store | None = None,
         inbox: bool = False,
     ) -> None:
-        """store: for a durable core; what is in it already is restored. inbox: see above."""
+        """store: for a durable core. If an earlier process left something in it, the first call is
+        `restart`: else ids that were used are used again. inbox: see above."""
         self.core = make_core()
         self.node = self.core.node
         self.is_up = True
@@ -186,6 +189,8 @@ class SpeakerDriver(Driver[FrameT]):
     def on_broadcast(
         self, now_us: int, payload: bytes, lifetime_us: int | None = None
     ) -> MessageId:
+        """The id of the message. If the node did not survive the step, there may be no such
+        message; `spoke` was told if there is."""
         message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
         self._drain(message)
         return message

@@ -44,7 +44,8 @@ class Store:
                 rows[_encode(key)] = _encode(value)
 
     def load(self, tables: Sequence[Table]) -> Rows:
-        """Everything, typed again. A row that does not fit its table is an error, not a guess."""
+        """Everything, typed again, in the order in which the rows were first saved: an inbox is
+        handed over in it. A row that does not fit its table is an error, not a guess."""
         return {table.name: self._load(table) for table in tables}
 
     def count(self) -> int:

@@ -1,0 +1,214 @@
+"""Deliberate bugs in how cores are driven and saved, each with the test that must notice it."""
+
+DRIVER = "src/beforehand/core/driver.py"
+TABLES = "src/beforehand/core/tables.py"
+NEEDS = "src/beforehand/core/needs.py"
+EPIDEMIC = "src/beforehand/core/epidemic.py"
+UNORDERED = "src/beforehand/core/unordered.py"
+VECTOR = "src/beforehand/core/vector.py"
+VCUBE = "src/beforehand/core/vcube.py"
+
+DRIVING = "tests/core/test_driver.py::test_"
+STORING = "tests/core/test_tables.py::test_"
+NEEDING = "tests/core/test_needs.py::test_"
+CONFORMING = "tests/core/test_conformance.py::test_"
+CRASHING = f"{CONFORMING}a_crash_at_any_point_delivers_nothing_twice_and_loses_what_it_says_it_lost"
+
+MUTANTS = [
+    (
+        "send before saving",
+        DRIVER,
+        "        if out.saves:\n            if self._store is not None:",
+        "        port.send(self.node, out.sends)\n        out.sends.clear()\n"
+        "        if out.saves:\n            if self._store is not None:",
+        f"{DRIVING}effects_are_carried_out_as_saves_sends_deliveries_and_timers",
+    ),
+    (
+        "tell of a broadcast after sending it",
+        DRIVER,
+        "            port.spoke(self.node, spoken, out.deliveries)\n",
+        "            port.send(self.node, out.sends)\n            out.sends.clear()\n"
+        "            port.spoke(self.node, spoken, out.deliveries)\n",
+        f"{DRIVING}a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent",
+    ),
+    (
+        "let timers outlive a crash",
+        DRIVER,
+        "        self._timers.clear()\n",
+        "",
+        f"{DRIVING}a_timer_of_an_earlier_life_never_fires",
+    ),
+    (
+        "number the timers of each life from one",
+        DRIVER,
+        "        self.incarnation += 1\n",
+        "        self.incarnation += 1\n        self._ticket = 0\n",
+        f"{DRIVING}a_timer_of_an_earlier_life_never_fires",
+    ),
+    (
+        "let a replaced timer fire",
+        DRIVER,
+        "        if self._timers.get(timer) == ticket:  #",
+        "        if timer in self._timers:  #",
+        f"{DRIVING}a_timer_that_was_replaced_does_not_fire",
+    ),
+    (
+        "let a cancelled timer fire",
+        DRIVER,
+        "            self._ticket += 1\n",
+        "            if due_us < 0:\n                continue\n            self._ticket += 1\n",
+        f"{DRIVING}a_timer_that_was_cancelled_does_not_fire",
+    ),
+    (
+        "do what a crashed step left undone",
+        DRIVER,
+        "        self._timers.clear()\n        self._out.clear()\n",
+        "        self._timers.clear()\n",
+        f"{DRIVING}what_a_step_left_undone_is_not_done_in_the_next_life",
+    ),
+    (
+        "save what a crash came before",
+        DRIVER,
+        "        if left < 0:\n            return False",
+        "        left = max(left, 0)",
+        f"{DRIVING}a_fuse_counts_the_effects_that_are_carried_out_before_the_crash",
+    ),
+    (
+        "say nothing of what was cut off",
+        DRIVER,
+        "        self.cut_off += out.deliveries[left:]\n",
+        "",
+        f"{DRIVING}what_is_cut_off_was_saved_as_delivered_and_did_not_arrive",
+    ),
+    (
+        "do not save the inbox",
+        DRIVER,
+        "        if self._inbox:\n            out.saves",
+        "        if False:\n            out.saves",
+        f"{DRIVING}with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order",
+    ),
+    (
+        "save the inbox after the deliveries",
+        DRIVER,
+        "out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]",
+        "late = [(INBOX.name, message.id, message) for message in out.deliveries]\n"
+        "            if self.fuse is None and self._store is not None:\n"
+        "                self._store.save(late)",
+        f"{CRASHING}[at least once-causal]",
+    ),
+    (
+        "restart without the inbox",
+        DRIVER,
+        "        if self._inbox and rows[INBOX.name]:",
+        "        if False:",
+        f"{DRIVING}with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order",
+    ),
+    (
+        "take a restart for an acknowledgement",
+        DRIVER,
+        "            self._port.deliver(self.node, list(rows[INBOX.name].values()))\n",
+        "            self._port.deliver(self.node, list(rows[INBOX.name].values()))\n"
+        "            self.acknowledge(list(rows[INBOX.name]))\n",
+        f"{DRIVING}an_inbox_is_handed_over_again_at_every_restart_until_it_is_acknowledged",
+    ),
+    (
+        "forget acknowledgements",
+        DRIVER,
+        "[(INBOX.name, message, None) for message in messages]",
+        "[]",
+        f"{DRIVING}an_inbox_is_handed_over_again_at_every_restart_until_it_is_acknowledged",
+    ),
+    (
+        "a store that forgets to delete",
+        TABLES,
+        "rows.pop(_encode(key), None)",
+        "pass",
+        f"{STORING}none_deletes_a_row",
+    ),
+    (
+        "a store that deletes what is empty",
+        TABLES,
+        "            if value is None:",
+        "            if not value:",
+        f"{STORING}what_is_empty_is_not_deleted",
+    ),
+    (
+        "a store without types",
+        TABLES,
+        "msgspec.msgpack.decode(key, type=table.key)",
+        "msgspec.msgpack.decode(key)",
+        f"{STORING}keys_and_values_come_back_with_their_types",
+    ),
+    (
+        "take a network that lets frames overtake",
+        NEEDS,
+        "if needed.fifo and not given.fifo:",
+        "if False:",
+        f"{NEEDING}fifo_links_are_refused_only_where_they_are_needed_and_not_given",
+    ),
+    (
+        "take a network that loses frames",
+        NEEDS,
+        "if needed.reliable and not given.reliable:",
+        "if False:",
+        f"{NEEDING}reliable_links_are_refused_only_where_they_are_needed_and_not_given",
+    ),
+    (
+        "take clocks that nothing bounds",
+        NEEDS,
+        "(given_us is None or given_us > asked_us)",
+        "(given_us is not None and given_us > asked_us)",
+        f"{NEEDING}clocks_that_differ_by_more_than_agreed_are_refused",
+    ),
+    (
+        "take clocks that differ by too much",
+        NEEDS,
+        "(given_us is None or given_us > asked_us)",
+        "given_us is None",
+        f"{NEEDING}clocks_that_differ_by_more_than_agreed_are_refused",
+    ),
+    (
+        "take a network without the links",
+        NEEDS,
+        '        return [f"{kind} links, but there are none"]',
+        "        return []",
+        f"{NEEDING}a_kind_of_link_that_is_not_there_is_refused",
+    ),
+    (
+        "repeat nothing until the clock has caught up",
+        EPIDEMIC,
+        "if not 0 <= now_us - link.progress_us < self._options.retry_us:",
+        "if now_us - link.progress_us >= self._options.retry_us:",
+        f"{CONFORMING}what_nobody_answered_is_repeated_by_a_timer_however_far_the_clock_fell",
+    ),
+    (
+        "listen to those who have gone",
+        EPIDEMIC,
+        "        if link is None:\n            return",
+        "        if link is None:\n            link = Neighbour(set(), set(), {})\n"
+        "        if False:\n            return",
+        f"{CONFORMING}a_frame_from_somebody_who_is_not_in_contact_is_ignored[causal]",
+    ),
+    (
+        "use a sequence number again after a crash",
+        UNORDERED,
+        'out.saves.append(("own", "seq", seq))',
+        "pass",
+        f"{CRASHING}[at most once-unordered]",
+    ),
+    (
+        "deliver again after a crash",
+        VECTOR,
+        'out.saves += [("delivered", *message.id) for message in messages]',
+        "pass",
+        f"{CRASHING}[at most once-vector]",
+    ),
+    (
+        "listen to no member that is said to be down",
+        VCUBE,
+        "        self._refuse(source, frame)\n",
+        "        self._refuse(source, frame)\n        if not self._live[source]:  # type: ignore\n"
+        "            return\n",
+        f"{CONFORMING}a_frame_from_a_member_that_is_said_to_be_down_is_taken[vcube]",
+    ),
+]
