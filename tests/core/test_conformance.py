@@ -242,22 +242,9 @@ ENTRIES: list[Entry] = [
 KEYS: tuple[Timer, ...] = (ANNOUNCE_TIMER, RETRY_TIMER, ORDER_TIMER, ASK, TIMER)
 
 
-def entries(
-    *,
-    only: Callable[[Entry], bool] = lambda _: True,
-    broken: Callable[[Entry], bool] = lambda _: False,
-    why: str = "",
-) -> pytest.MarkDecorator:
-    """broken: those that are known not to keep the rule yet, and why."""
-    failing = pytest.mark.xfail(raises=AssertionError, reason=why)
-    return pytest.mark.parametrize(
-        "entry",
-        [
-            pytest.param(entry, id=entry.name, marks=[failing] if broken(entry) else [])
-            for entry in ENTRIES
-            if only(entry)
-        ],
-    )
+def entries(*, only: Callable[[Entry], bool] = lambda _: True) -> pytest.MarkDecorator:
+    chosen = [pytest.param(entry, id=entry.name) for entry in ENTRIES if only(entry)]
+    return pytest.mark.parametrize("entry", chosen)
 
 
 def runs(count: int) -> Callable[..., Any]:
@@ -463,13 +450,7 @@ def test_a_timer_of_a_key_that_it_does_not_know_is_nothing(entry, seed):
     _expect_nothing(entry, seed, strange)
 
 
-@entries(
-    broken=lambda entry: (
-        entry.kind == "contact" and ("retry" not in entry.name or "causal" in entry.name)
-    ),
-    why="`retry` fails an assertion where nothing is repeated; `order` lets all expire in a Barrier"
-    " without lifetimes",
-)
+@entries()
 @runs(2)
 def test_a_timer_of_a_key_that_only_other_cores_set_is_nothing(entry, seed):
     _expect_nothing(entry, seed, [key for key in KEYS if key not in entry.keys])

@@ -12,6 +12,7 @@ from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
+from beforehand.errors import LocalError
 
 SMALL = Options(frame_bytes_max=100)
 MANY = frozenset((9, seq) for seq in range(50))
@@ -119,3 +120,15 @@ def test_frame_sizes_are_close_to_what_msgpack_writes():
         wire = msgspec.msgpack.encode(frame)
         assert abs(len(wire) - frame.size_bytes) / len(wire) < 0.1
         assert msgspec.msgpack.decode(wire, type=Frame) == frame
+
+
+@pytest.mark.parametrize("order", [Barrier(0), Unordered(0), Vector(0)])
+def test_a_broadcast_that_cannot_be_signed_was_never_made(order):
+    core = make(0, order=order, proofs=Proofs("g", lambda _: b"", lambda *_: True))
+    out = Outbox()
+    with pytest.raises(LocalError):
+        core.on_broadcast(0, b"", out)
+    assert out == Outbox()
+    assert core.counters.broadcast == 0
+    core.order.prove = None
+    assert core.on_broadcast(0, b"", out) == (0, 1)

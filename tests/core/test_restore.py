@@ -220,3 +220,21 @@ def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_
     again = make(1, order=Barrier(1, TEN_MINUTES), durable=True)
     do(store, again.restore, 9 * MINUTE, store.load(again.tables))
     assert again.holds(9 * MINUTE) == {(1, 20 * MINUTE)}
+
+
+def test_what_had_expired_for_a_node_without_order_stays_so_after_a_restart_with_the_clock_back():
+    lifetimes = Lifetimes(1000, 1000, skew_us=2000)
+    bob, store, out = make(0, order=Unordered(0, lifetimes), durable=True), Store(), Outbox()
+    bob.on_broadcast(5000, b"", out)
+    store.save(out.saves)
+    assert bob.explain((1, 4000)).state == "expired"
+    again = make(0, order=Unordered(0, lifetimes), durable=True)
+    again.restore(3500, store.load(again.tables), Outbox())
+    assert again.explain((1, 4000)).state == "expired"
+
+
+def test_a_core_that_saved_nothing_starts_from_nothing():
+    for order in (Barrier(0), Vector(0), Unordered(0)):
+        core = make(0, order=order)
+        core.restore(0, {}, Outbox())
+        assert core.on_broadcast(0, b"", Outbox()) == (0, 1)

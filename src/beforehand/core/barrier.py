@@ -64,15 +64,13 @@ class Barrier(Order):
         literal_deadlines: bool = False,
         literal_barriers: bool = False,
     ) -> None:
-        super().__init__(node)
-        self.expires = lifetimes is not None
+        super().__init__(node, lifetimes)
         self._lifetimes = lifetimes
         self._literal_deadlines = literal_deadlines
         self._literal_barriers = literal_barriers
         self._last_seq = LONG_AGO if lifetimes else 0
         self._barrier: dict[NodeId, int] = {}
         self._waiting = Waiting(expires=self.expires)
-        self._horizon_us = self._saved_horizon_us = LONG_AGO
         self._armed_us = LONG_AHEAD
         self._purge_at = self._purge_barrier_at = PURGE_AT_MIN
 
@@ -147,11 +145,10 @@ class Barrier(Order):
         return self._waiting.delivered.get(message[0], LONG_AGO) >= message[1]
 
     def restore(self, rows: Rows) -> None:
-        own = rows["own"]
-        self._last_seq = own.get("seq", self._last_seq)
-        self._horizon_us = self._saved_horizon_us = own.get("horizon", LONG_AGO)
-        self._barrier = dict(rows["barrier"])
-        self._waiting.delivered = dict(rows["delivered"])
+        last_seq = self._restore_own(rows)
+        self._last_seq = self._last_seq if last_seq is None else last_seq
+        self._barrier = dict(rows.get("barrier", {}))
+        self._waiting.delivered = dict(rows.get("delivered", {}))
 
     # ---- questions ------------------------------------------------------------------------------
 
@@ -245,13 +242,6 @@ class Barrier(Order):
                 out.saves.append(("delivered", origin, None))
         self._save_horizon(out)
         self._purge_at = max(PURGE_AT_MIN, 2 * len(delivered))
-
-    def _save_horizon(self, out: Outbox[Any]) -> None:
-        """What was given up, or forgotten as delivered, must stay so in the next life, even if the
-        clock is behind then: it would come again, after its effects or a second time."""
-        if self.durable and self._horizon_us > self._saved_horizon_us:
-            self._saved_horizon_us = self._horizon_us
-            out.saves.append(("own", "horizon", self._horizon_us))
 
     def _arm(self, out: Outbox[Any]) -> None:
         due_us = self._waiting.next_deadline_us()

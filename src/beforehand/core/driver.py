@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from beforehand.core.base import Core, FrameT, Message, MessageId, NodeId, Speaker, Timer
 from beforehand.core.outbox import LossKind, Outbox
 from beforehand.core.tables import Store, Table
+from beforehand.errors import LocalError
 
 INBOX = Table("inbox", MessageId, Message)
 """What comes again is a plain `Message`, whatever its family made of it: so much is the
@@ -33,7 +34,8 @@ class Port(Protocol[SentT]):
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None: ...
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
-        """Call `on_timer` with timer and ticket when the node's clock shows `due_us`."""
+        """Call `on_timer` with timer and ticket when the node's clock shows `due_us`; or, if that
+        clock can be set, after as long as it would take now."""
         ...
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
@@ -191,7 +193,11 @@ class SpeakerDriver(Driver[FrameT]):
     ) -> MessageId:
         """The id of the message. If the node did not survive the step, there may be no such
         message; `spoke` was told if there is."""
-        message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
+        try:
+            message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
+        except LocalError:
+            self._drain()  # nothing was said, but what time alone brought about is not lost
+            raise
         self._drain(message)
         return message
 

@@ -93,7 +93,8 @@ class Epidemic:
 
     @property
     def needs(self) -> Needs:
-        return Needs({"contact": Link(reliable=self._options.retry_us is None)})
+        contact = Link(reliable=self._options.retry_us is None)
+        return Needs({"contact": contact}, self.order.clocks_within_us)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -105,7 +106,7 @@ class Epidemic:
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
-        born_us = self._horizon(now_us) if self.order.expires else now_us
+        born_us = max(now_us, self._horizon_us)
         message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
         self._store(now_us, [message], out)
         self._announce_news(now_us, out)
@@ -145,7 +146,7 @@ class Epidemic:
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         if timer == ORDER_TIMER:
-            self.order.on_timer(self._horizon(now_us), out)
+            self.order.on_timer(max(now_us, self._horizon_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
@@ -156,7 +157,7 @@ class Epidemic:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         self.order.restore(rows)
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
-        held = list(rows[MESSAGES.name].values())
+        held = list(rows.get(MESSAGES.name, {}).values())
         self._cache.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
         self.order.on_receive(now_us, held, out)

@@ -65,7 +65,7 @@ class Order(ABC):
 
     tables: tuple[Table, ...]
     """What it saves if it is durable."""
-    expires = False
+    expires: bool
     """Is `seq` a deadline?"""
     durable = False
     """The layer below decides that for both: one without the other would forget its own messages
@@ -73,9 +73,14 @@ class Order(ABC):
     prove: Callable[[Message], Message] | None = None
     """Puts the origin's proof on an own message; also the layer's to decide."""
 
-    def __init__(self, node: NodeId) -> None:
+    def __init__(self, node: NodeId, lifetimes: Lifetimes | None = None) -> None:
         self.node = node
         self.counters = Counters()
+        self.expires = lifetimes is not None
+        self.clocks_within_us = max(0, lifetimes.skew_us - 1) if lifetimes else None
+        """What it needs of the clocks of a group."""
+        self._horizon_us = self._saved_horizon_us = LONG_AGO
+        """Up to here deadlines have passed. It never falls, whatever the clock does."""
 
     @abstractmethod
     def on_broadcast(
@@ -120,9 +125,25 @@ class Order(ABC):
 
     def _stamped(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
         """The next own message, proven if the group asks for that."""
-        self.counters.broadcast += 1
         message = Message((self.node, seq), past, payload)
-        return message if self.prove is None else self.prove(message)
+        if self.prove is not None:
+            message = self.prove(message)  # if that fails, nothing was said
+        self.counters.broadcast += 1
+        return message
+
+    def _save_horizon(self, out: Outbox[Any]) -> None:
+        """What was given up, or forgotten as delivered, must stay so in the next life, even if the
+        clock is behind then: it would come again, after its effects or a second time."""
+        if self.durable and self._horizon_us > self._saved_horizon_us:
+            self._saved_horizon_us = self._horizon_us
+            out.saves.append(("own", "horizon", self._horizon_us))
+
+    def _restore_own(self, rows: Rows) -> int | None:
+        """The seq of the last own message, if there was one; the horizon is as it was."""
+        own = rows.get(OWN.name, {})
+        self._horizon_us = self._saved_horizon_us = own.get("horizon", LONG_AGO)
+        last_seq: int | None = own.get("seq")
+        return last_seq
 
 
 def refuse_lifetime(node: NodeId, lifetime_us: int | None) -> None:

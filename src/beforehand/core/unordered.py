@@ -26,12 +26,10 @@ class Unordered(Order):
     tables = (OWN, Table("delivered", MessageId, bool))
 
     def __init__(self, node: NodeId, lifetimes: Lifetimes | None = None) -> None:
-        super().__init__(node)
-        self.expires = lifetimes is not None
+        super().__init__(node, lifetimes)
         self._lifetimes = lifetimes
         self._last_seq = LONG_AGO if lifetimes else 0
         self._delivered: dict[MessageId, None] = {}
-        self._horizon_us = LONG_AGO
         self._purge_at = PURGE_AT_MIN
 
     def on_broadcast(
@@ -44,8 +42,8 @@ class Unordered(Order):
             lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
             seq = max(now_us + lifetime_us, self._last_seq + 1)
             self._expire(now_us, out)
-        self._last_seq = seq
         message = self._stamped(seq, (), payload)
+        self._last_seq = seq
         if self.durable:
             out.saves.append(("own", "seq", seq))
         self._deliver(message, out)
@@ -81,10 +79,9 @@ class Unordered(Order):
         return message in self._delivered
 
     def restore(self, rows: Rows) -> None:
-        own = rows["own"]
-        self._last_seq = own.get("seq", self._last_seq)
-        self._horizon_us = own.get("horizon", LONG_AGO)
-        self._delivered = dict.fromkeys(rows["delivered"])
+        last_seq = self._restore_own(rows)
+        self._last_seq = self._last_seq if last_seq is None else last_seq
+        self._delivered = dict.fromkeys(rows.get("delivered", {}))
 
     def explain(self, message: MessageId) -> Fate:
         if message in self._delivered:
@@ -100,6 +97,7 @@ class Unordered(Order):
         self.counters.delivered += 1
         if self.durable:
             out.saves.append(("delivered", message.id, True))
+            self._save_horizon(out)
 
     def _expire(self, now_us: int, out: Outbox[Any]) -> None:
         self._horizon_us = max(self._horizon_us, now_us)
@@ -111,7 +109,5 @@ class Unordered(Order):
             del self._delivered[id]
             if self.durable:
                 out.saves.append(("delivered", id, None))
-        if self.durable:
-            # What is forgotten must not come again, even if the clock is behind in the next life.
-            out.saves.append(("own", "horizon", self._horizon_us))
+        self._save_horizon(out)
         self._purge_at = max(PURGE_AT_MIN, 2 * len(self._delivered))

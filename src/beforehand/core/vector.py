@@ -62,7 +62,7 @@ class Vector(Order):
         return self._waiting.delivered.get(message[0], 0) >= message[1]
 
     def restore(self, rows: Rows) -> None:
-        self._waiting.delivered = dict(rows["delivered"])
+        self._waiting.delivered = dict(rows.get("delivered", {}))
 
     def explain(self, message: MessageId) -> Fate:
         entry = self._waiting.pending.get(message)
