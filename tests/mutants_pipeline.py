@@ -11,7 +11,7 @@ VERIFY = "src/beforehand/verify/verdict.py"
 EVENT_LOG = "src/beforehand/verify/event_log.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
 SOURCE = "src/beforehand/scenario/source.py"
-SCENARIO = "src/beforehand/pipeline/scenario.py"
+PROTOCOLS = "src/beforehand/scenario/protocols.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
 VERIFY_TESTS = "tests/verify/test_verdict.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
@@ -99,8 +99,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "an unknown key of a protocol is let pass",
-        SCENARIO,
-        '        document.check_keys(entry, at, KEYS["protocols"])\n',
+        PROTOCOLS,
+        "        document.check_keys(entry, at, KEYS)\n",
         "",
         f"{SCENARIO_TESTS}::test_everything_that_is_wrong_is_told_at_once_with_its_line",
     ),

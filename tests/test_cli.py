@@ -72,9 +72,9 @@ def test_no_order_is_not_blamed_for_disorder(meetings, capsys):
         (["--protocol", "delta", "--lifetime", "20"], "write a number and a unit"),
         (["--protocol", "causal", "--lifetime", "20m"], "has no message lifetimes"),
         (["--loss", "0.1"], "need a retry time"),
-        (["--loss", "1.5", "--retry", "1s"], "`loss` must be in [0, 1)"),
+        (["--loss", "1.5", "--retry", "1s"], "not a share: `1.5`"),
         (["--bandwidth", "fast"], "bytes per second"),
-        (["--capacity", "0"], "`capacity` must be positive"),
+        (["--capacity", "0"], "not a whole number from 1 on: `0`"),
         (["--events", "nowhere/at/all.parquet"], "no such folder"),
     ],
 )

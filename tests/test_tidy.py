@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "runtime": ("runtime", "core", *EVERYWHERE),
     "check": ("check", "core", "sim", "mobility.trace", *EVERYWHERE),
     "papers": ("papers", *EVERYWHERE),
-    "scenario": ("scenario", "mobility", *EVERYWHERE),
+    "scenario": ("scenario", "mobility", "sim", *EVERYWHERE),
     "spark": ("spark", *EVERYWHERE),
     # Event logs in, verdicts out: whatever wrote a log, its columns are the contract.
     "verify": ("verify", "kernels", *EVERYWHERE),

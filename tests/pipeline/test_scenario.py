@@ -49,8 +49,8 @@ def test_the_scenarios_of_the_paper_run_its_lifetimes():
 )
 def test_the_scenarios_of_the_paper_have_its_traffic_and_range(name, period_min, range_m):
     scenario = read_scenario(SCENARIOS / f"{name}.toml")
-    assert {spec.period_us for spec in scenario.specs} == {period_min * MINUTE_US}
-    assert {spec.first_us for spec in scenario.specs} == {20_000_000}
+    assert {spec.traffic.period_us for spec in scenario.specs} == {period_min * MINUTE_US}
+    assert {spec.traffic.first_us for spec in scenario.specs} == {20_000_000}
     assert scenario.source.range_m == range_m
 
 
@@ -85,7 +85,8 @@ def test_settings_of_the_command_line_come_last(tmp_path):
     path = write(tmp_path, GOOD + '[network]\nannounce = "3s"\nlatency = "1ms"\n')
     scenario = read_scenario(path, seeds=3, overrides=["network.announce=5s", "traffic.first=0s"])
     (spec,) = scenario.specs
-    assert (spec.announce_us, spec.latency_us, spec.first_us) == (5_000_000, 1_000, 0)
+    assert (spec.layer.announce_us, spec.links.latency_us) == (5_000_000, 1_000)
+    assert spec.traffic.first_us == 0
     assert scenario.seeds == (1, 2, 3)
     assert scenario.document["network"]["announce"] == "5s"
 
@@ -93,9 +94,10 @@ def test_settings_of_the_command_line_come_last(tmp_path):
 def test_units_are_those_of_people(tmp_path):
     text = GOOD + '[network]\nbandwidth = "1.5MB/s"\nframe = "16kB"\n[traffic]\npayload = "80 B"\n'
     (spec,) = read_scenario(write(tmp_path, text)).specs
-    assert (spec.bytes_per_s, spec.frame_bytes_max, spec.payload_bytes) == (1_500_000, 16_000, 80)
+    assert (spec.links.bytes_per_s, spec.layer.frame_bytes_max) == (1_500_000, 16_000)
+    assert spec.traffic.payload_bytes == 80
     endless = read_scenario(write(tmp_path, text), overrides=["network.bandwidth=endless"])
-    assert endless.specs[0].bytes_per_s is None
+    assert endless.specs[0].links.bytes_per_s is None
 
 
 def test_everything_that_is_wrong_is_told_at_once_with_its_line(tmp_path):

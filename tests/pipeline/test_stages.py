@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.core.epidemic import Options
 from beforehand.mobility.crowd import generate
 from beforehand.mobility.walkers import generate as generate_walkers
 from beforehand.pipeline import verdicts
@@ -38,7 +39,7 @@ SPECS = {
     "causal": Spec("causal", seed=3),
     "delta": Spec("delta", seed=3, lifetime_us=120_000_000),
     # A small cache: messages are evicted, come again, and some are dropped while they wait.
-    "small": Spec("causal", seed=3, capacity=15),
+    "small": Spec("causal", seed=3, layer=Options(announce_us=1_000_000, capacity=15)),
     "none": Spec("none", seed=3),
 }
 

@@ -102,7 +102,8 @@ def _is_small(work: Work) -> bool:
     for run in work.runs:
         _, presence = read_presence(work.positions[run.spec.seed])
         _, up_us, down_us = presence.T
-        spoken = np.maximum(down_us - up_us - run.spec.first_us, 0) // run.spec.period_us + 1
+        traffic = run.spec.traffic
+        spoken = np.maximum(down_us - up_us - traffic.first_us, 0) // traffic.period_us + 1
         # Everybody who is there at one time hears of everything, which is about right.
         receptions += int(spoken.sum()) * at_once_max(up_us, down_us)
     return receptions < BULK_RECEPTIONS

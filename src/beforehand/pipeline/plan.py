@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from beforehand.pipeline.datasets import Dataset, plan_dataset, write_table
 from beforehand.pipeline.scenario import Scenario
@@ -40,14 +41,14 @@ def plan_runs(root: Path, scenario: Scenario, traces: Mapping[int, Dataset]) -> 
     runs = []
     for seed in scenario.seeds:
         for unseeded in scenario.specs:
-            spec = dataclasses.replace(unseeded, seed=seed)
+            spec = msgspec.structs.replace(unseeded, seed=seed)
             label = _label(spec)
             events = plan_dataset(
                 root,
                 "events",
                 label,
                 inputs=[traces[seed].name],
-                parameters={**dataclasses.asdict(spec), "watched": scenario.gauge_node},
+                parameters={**msgspec.to_builtins(spec), "watched": scenario.gauge_node},
                 sources=EVENT_SOURCES,
             )
             runs.append(Run(spec, label, traces[seed], events, scenario.gauge_node))
@@ -66,7 +67,7 @@ def make_plan(dataset: Dataset, runs: Sequence[Run]) -> None:
 
 
 def _text(spec: Spec) -> str:
-    return json.dumps(dataclasses.asdict(spec), sort_keys=True)
+    return json.dumps(msgspec.to_builtins(spec), sort_keys=True)
 
 
 def _label(spec: Spec) -> str:
