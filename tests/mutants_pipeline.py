@@ -79,8 +79,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "other code gives the same name",
         DATASETS,
-        '        "sources": digest_of_sources(*sources),\n',
-        '        "sources": len(sources),\n',
+        "        sources=digest_of_sources(*sources),\n",
+        "        sources=str(len(sources)),\n",
         f"{DATASET_TESTS}::test_a_name_changes_with_whatever_decides_the_content",
     ),
     (
