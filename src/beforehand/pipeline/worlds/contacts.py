@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
@@ -180,8 +183,6 @@ def _events() -> Stage:
 
 def _is_small(work: Work) -> bool:
     """Whether fewer receptions are to be expected than make up for a slower start of Java."""
-    import numpy as np
-
     from beforehand.mobility.statistics import at_once_max
     from beforehand.pipeline.positions import read_presence
 
@@ -201,9 +202,6 @@ def _is_small(work: Work) -> bool:
 
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     from beforehand.pipeline.positions import PRESENCE_FILE, read_trace
 
     (metrics,) = work.datasets("metrics")
