@@ -16,6 +16,7 @@ import time
 
 from beforehand.mobility import crowd
 from beforehand.sim.run import Spec, run_one
+from beforehand.sim.workload import Traffic
 
 MINUTE_US = 60_000_000
 # Meetings a little rarer than in the default crowd, so that about 10,500 messages make about 1.5
@@ -28,7 +29,7 @@ def measure(protocol: str, period_us: int) -> dict[str, float]:
     started = time.process_time()
     result = run_one(
         trace,
-        Spec(protocol, seed=1, lifetime_us=20 * MINUTE_US, period_us=period_us),
+        Spec(protocol, seed=1, lifetime_us=20 * MINUTE_US, traffic=Traffic(period_us=period_us)),
     )
     cpu_s = time.process_time() - started
     counters = result.counters

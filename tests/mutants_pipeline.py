@@ -10,11 +10,15 @@ CAUSALITY = "src/beforehand/kernels/causality.py"
 VERIFY = "src/beforehand/verify/verdict.py"
 EVENT_LOG = "src/beforehand/verify/event_log.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
+STAGES = "src/beforehand/pipeline/stages.py"
+OVERLAY = "src/beforehand/pipeline/worlds/overlay.py"
 SOURCE = "src/beforehand/scenario/source.py"
-SCENARIO = "src/beforehand/pipeline/scenario.py"
+PROTOCOLS = "src/beforehand/scenario/protocols.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
 VERIFY_TESTS = "tests/verify/test_verdict.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
+SWEEP_TESTS = "tests/pipeline/test_sweep.py"
+OVERLAY_TESTS = "tests/pipeline/worlds/test_overlay.py"
 WORK_TESTS = "tests/pipeline/test_work.py"
 SCENARIO_TESTS = "tests/pipeline/test_scenario.py"
 
@@ -79,8 +83,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "other code gives the same name",
         DATASETS,
-        '        "sources": digest_of_sources(*sources),\n',
-        '        "sources": len(sources),\n',
+        "        sources=digest_of_sources(*sources),\n",
+        "        sources=str(len(sources)),\n",
         f"{DATASET_TESTS}::test_a_name_changes_with_whatever_decides_the_content",
     ),
     (
@@ -91,6 +95,27 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{DATASET_TESTS}::test_a_write_that_fails_leaves_what_was_there",
     ),
     (
+        "the manifest of another dataset is believed",
+        DATASETS,
+        "        if not self.name.endswith(found.digest()):\n",
+        "        if not found.stage:\n",
+        f"{DATASET_TESTS}::test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do",
+    ),
+    (
+        "the shortest tasks are started first",
+        STAGES,
+        "key=lambda job: -job.task.cost)",
+        "key=lambda job: job.task.cost)",
+        f"{SWEEP_TESTS}::test_all_rows_come_in_the_order_of_the_tasks_and_the_longest_start_first",
+    ),
+    (
+        "the runs of a case write their events into one place",
+        OVERLAY,
+        '            name = f"{measure.system}-{measure.payload_bytes}"\n',
+        "            name = measure.system\n",
+        f"{OVERLAY_TESTS}::test_events_are_kept_on_request_and_verify_as_the_sweep_says",
+    ),
+    (
         "an input file is known by its name",
         SOURCE,
         "digest = digest_of_input(self.path) if self.path is not None else None",
@@ -99,8 +124,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "an unknown key of a protocol is let pass",
-        SCENARIO,
-        '        document.check_keys(entry, at, KEYS["protocols"])\n',
+        PROTOCOLS,
+        "        document.check_keys(entry, at, KEYS)\n",
         "",
         f"{SCENARIO_TESTS}::test_everything_that_is_wrong_is_told_at_once_with_its_line",
     ),

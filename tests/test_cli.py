@@ -11,6 +11,7 @@ import beforehand
 from beforehand.cli import COMMANDS, main
 from beforehand.mobility import crowd
 from beforehand.mobility.contacts_list import write_contacts
+from beforehand.pipeline.experiment import world_names
 
 CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
 
@@ -72,9 +73,9 @@ def test_no_order_is_not_blamed_for_disorder(meetings, capsys):
         (["--protocol", "delta", "--lifetime", "20"], "write a number and a unit"),
         (["--protocol", "causal", "--lifetime", "20m"], "has no message lifetimes"),
         (["--loss", "0.1"], "need a retry time"),
-        (["--loss", "1.5", "--retry", "1s"], "`loss` must be in [0, 1)"),
+        (["--loss", "1.5", "--retry", "1s"], "not a share: `1.5`"),
         (["--bandwidth", "fast"], "bytes per second"),
-        (["--capacity", "0"], "`capacity` must be positive"),
+        (["--capacity", "0"], "not a whole number from 1 on: `0`"),
         (["--events", "nowhere/at/all.parquet"], "no such folder"),
     ],
 )
@@ -164,6 +165,21 @@ def test_version_and_help_are_quick_and_need_nothing_heavy():
     version = [sys.executable, "-m", "beforehand.cli", "--version"]
     shown = subprocess.run(version, capture_output=True, text=True, check=True).stdout
     assert shown == f"beforehand {beforehand.__version__}\n"
+
+
+@pytest.mark.parametrize("world", world_names())
+def test_status_and_report_know_a_world_without_what_runs_it(tmp_path, world):
+    index = {"scenario": "x", "world": world, "stages": {"events": []}}
+    (tmp_path / "plan.json").write_text(json.dumps(index))
+    (tmp_path / "scenario.json").write_text(json.dumps({"name": "x", "world": world}))
+    code = (
+        "import sys; from beforehand.cli import main\n"
+        f"codes = [main([name, {str(tmp_path)!r}]) for name in ('status', 'report')]\n"
+        "assert codes == [0, 2], codes\n"  # there is nothing to report
+        "sys.exit(bool({'numba', 'pyspark'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_command_shows_an_example(capsys):

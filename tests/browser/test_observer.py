@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.report.page import write_report
+from beforehand.commands.report import write_report
 from tests.browser.chromium import EXECUTABLE, Chromium
 from tests.report.observer.test_page import MEASURES, measured, save
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from beforehand.report.page import write_report
+from beforehand.commands.report import write_report
 from tests.browser.chromium import EXECUTABLE, Chromium
 from tests.report.made_up import write_datasets
 

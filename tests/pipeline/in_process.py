@@ -1,4 +1,4 @@
-"""What a sweep asks of a Spark session, done here and now: the tasks, one after the other."""
+"""What tasks ask of a Spark session, done here and now, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class InProcess:
         self.opened = 0
 
     @contextmanager
-    def open(self):
+    def open(self, *_, **__):
         self.opened += 1
         yield self
 

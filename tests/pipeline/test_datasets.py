@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.errors import InputError
 from beforehand.pipeline import datasets
 from beforehand.pipeline.datasets import (
     digest_of_sources,
@@ -53,11 +55,42 @@ def test_a_dataset_is_there_once_its_manifest_is(tmp_path):
     dataset.commit(rows=1)
     assert dataset.exists
     manifest = dataset.manifest()
-    assert manifest["rows"] == 1
-    assert manifest["inputs"] == ["a-1"]
-    assert manifest["parameters"] == {"range_m": 50.0}
-    assert {"stage", "version", "sources"} <= manifest.keys()
-    assert json.loads(dataset.file("manifest.json").read_text()) == manifest
+    assert (manifest.rows, manifest.facts) == (1, {})
+    assert (manifest.stage, manifest.inputs) == ("contacts", ("a-1",))
+    assert manifest.parameters == {"range_m": 50.0}
+    written = json.loads(dataset.file("manifest.json").read_text())
+    assert {"stage", "inputs", "parameters", "version", "sources", "rows"} <= written.keys()
+
+
+class Count(msgspec.Struct, frozen=True):
+    nodes: int
+
+
+def test_what_a_stage_found_out_comes_back_as_it_was(tmp_path):
+    dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
+    dataset.commit(3, Count(7))
+    assert dataset.facts(Count) == Count(7)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda text: text[: len(text) // 2], "not a manifest"),
+        (lambda _: "[]", "not a manifest"),
+        (lambda text: text.replace('"rows": 3', '"rows": "three"'), "not a manifest"),
+        (lambda text: text.replace("50.0", "60.0"), "the manifest of another dataset"),
+        (lambda text: text.replace('"nodes": 7', '"places": 7'), "not what `contacts` writes"),
+    ],
+)
+def test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do(tmp_path, spoil, problem):
+    dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
+    dataset.commit(3, Count(7))
+    path = dataset.file("manifest.json")
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(InputError, match=problem) as refused:
+        dataset.facts(Count)
+    assert refused.value.where == str(path)
+    assert f"remove the folder `{dataset.folder}`" in refused.value.hint
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path):

@@ -114,9 +114,9 @@ def test_a_scenario_leaves_all_that_a_report_reads(run, quick):
     summary, has_started = run(QUICK, quick, overrides=SMALL)
     assert has_started
     assert summary.state == "valid"
-    verdicts = {row["protocol"]: row["verdict"] for row in summary.runs}
+    verdicts = {row["protocol"]: row["verdict"] for row in summary.rows}
     assert verdicts == {"causal": "valid", "delta": "valid", "vector": "valid", "none": "invalid"}
-    assert {row["transfer_model"][:12] for row in summary.runs} == {"latency 2 ms"}
+    assert {row["transfer_model"][:12] for row in summary.rows} == {"latency 2 ms"}
     for name in PUBLISHED:
         assert pq.read_table(quick / f"{name}.parquet").num_rows > 0, name
     about = json.loads((quick / "scenario.json").read_text())
@@ -124,15 +124,15 @@ def test_a_scenario_leaves_all_that_a_report_reads(run, quick):
     assert about["parameters"]["mobility"]["hours"] == 0.1
     assert about["versions"]["beforehand"]
     (trace,) = pq.read_table(quick / "trace.parquet").to_pylist()
-    assert trace["contacts"] == summary.runs[0]["contacts"]
+    assert trace["contacts"] == summary.rows[0]["contacts"]
     assert 1e6 < trace["duration_avg"] < 3600e6
     assert [p.there for p in read_progress(quick)] == [p.wanted for p in read_progress(quick)]
 
 
 def test_the_logs_of_a_scenario_verify_as_it_says(run, quick):
     summary, _ = run(QUICK, quick, overrides=SMALL)
-    states = {row["run"]: row["verdict"] for row in summary.runs}
-    violations = {row["run"]: row["violations"] for row in summary.runs}
+    states = {row["run"]: row["verdict"] for row in summary.rows}
+    violations = {row["run"]: row["violations"] for row in summary.rows}
     for judged in verify_events(quick).runs:
         assert judged.state == states[judged.run]
         assert sum(judged.counts.values()) == violations[judged.run]
@@ -150,7 +150,7 @@ def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
 def test_what_is_gone_is_computed_again_and_comes_out_the_same(run, quick):
     first, _ = run(QUICK, quick, overrides=SMALL)
     before = {name: pq.read_table(quick / f"{name}.parquet") for name in PUBLISHED}
-    lost = first.runs[1]["run"]
+    lost = first.rows[1]["run"]
     (quick / "data" / "events" / lost / "manifest.json").unlink()
     for path in (quick / "data" / "metrics").iterdir():
         (path / "manifest.json").unlink()
@@ -223,7 +223,7 @@ def test_real_data_runs_as_it_is(run, shared_data, tmp_path, file, settings, nod
     source = f'[mobility]\ninput = "{shared_data / file}"\n{settings}\n'
     path.write_text(source + traffic + protocols)
     summary, _ = run(path, tmp_path / "out")
-    (row,) = summary.runs
+    (row,) = summary.rows
     assert (row["verdict"], row["violations"]) == ("valid", 0)
     assert row["nodes"] >= nodes
     assert row["receptions"] > 100

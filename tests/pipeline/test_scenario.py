@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.pipeline.scenario import read_scenario
+from beforehand.pipeline.experiment import read_scenario
+from beforehand.pipeline.plan import specs_of
+from beforehand.sim.run import Spec
+from beforehand.sim.workload import Traffic
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 MINUTE_US = 60_000_000
@@ -33,8 +36,12 @@ def problems_of(path, **options):
     return getattr(caught.value, "errors", (caught.value,))
 
 
+def specs_in(path, **options):
+    return list(specs_of(read_scenario(path, **options), 1))
+
+
 def lifetimes_of(name):
-    specs = read_scenario(SCENARIOS / f"{name}.toml").specs
+    specs = specs_in(SCENARIOS / f"{name}.toml")
     return [(s.protocol, s.lifetime_us and s.lifetime_us // MINUTE_US) for s in specs]
 
 
@@ -49,9 +56,9 @@ def test_the_scenarios_of_the_paper_run_its_lifetimes():
 )
 def test_the_scenarios_of_the_paper_have_its_traffic_and_range(name, period_min, range_m):
     scenario = read_scenario(SCENARIOS / f"{name}.toml")
-    assert {spec.period_us for spec in scenario.specs} == {period_min * MINUTE_US}
-    assert {spec.first_us for spec in scenario.specs} == {20_000_000}
-    assert scenario.source.range_m == range_m
+    traffic = {spec.traffic for spec in specs_of(scenario, 1)}
+    assert traffic == {Traffic(20_000_000, period_min * MINUTE_US, 200)}
+    assert scenario.options["mobility"].range_m == range_m
 
 
 @pytest.mark.parametrize("name", ["my-gtfs", "my-contacts"])
@@ -78,24 +85,27 @@ def test_what_is_left_out_has_a_default(tmp_path):
     scenario = read_scenario(write(tmp_path, GOOD))
     assert (scenario.name, scenario.title, scenario.paper) == ("try", "try", None)
     assert scenario.seeds == (1,)
-    assert scenario.gauge_node is None
+    assert scenario.options["gauges"] == {"period": None, "node": None}
+    assert list(specs_of(scenario, 7)) == [Spec("causal", seed=7)]
 
 
 def test_settings_of_the_command_line_come_last(tmp_path):
     path = write(tmp_path, GOOD + '[network]\nannounce = "3s"\nlatency = "1ms"\n')
     scenario = read_scenario(path, seeds=3, overrides=["network.announce=5s", "traffic.first=0s"])
-    (spec,) = scenario.specs
-    assert (spec.announce_us, spec.latency_us, spec.first_us) == (5_000_000, 1_000, 0)
+    (spec,) = specs_of(scenario, 1)
+    assert (spec.layer.announce_us, spec.links.latency_us) == (5_000_000, 1_000)
+    assert spec.traffic.first_us == 0
     assert scenario.seeds == (1, 2, 3)
     assert scenario.document["network"]["announce"] == "5s"
 
 
 def test_units_are_those_of_people(tmp_path):
     text = GOOD + '[network]\nbandwidth = "1.5MB/s"\nframe = "16kB"\n[traffic]\npayload = "80 B"\n'
-    (spec,) = read_scenario(write(tmp_path, text)).specs
-    assert (spec.bytes_per_s, spec.frame_bytes_max, spec.payload_bytes) == (1_500_000, 16_000, 80)
-    endless = read_scenario(write(tmp_path, text), overrides=["network.bandwidth=endless"])
-    assert endless.specs[0].bytes_per_s is None
+    (spec,) = specs_in(write(tmp_path, text))
+    assert (spec.links.bytes_per_s, spec.layer.frame_bytes_max) == (1_500_000, 16_000)
+    assert spec.traffic.payload_bytes == 80
+    (endless,) = specs_in(write(tmp_path, text), overrides=["network.bandwidth=endless"])
+    assert endless.links.bytes_per_s is None
 
 
 def test_everything_that_is_wrong_is_told_at_once_with_its_line(tmp_path):
@@ -174,7 +184,8 @@ seeds = 0
         (GOOD + "[traffic]\npayload = '1.5B'\n", "not a whole number of bytes"),
         (GOOD + "[traffic]\nperiod = '0s'\n", "longer than zero"),
         (GOOD + "[sweep]\nseeds = 1.5\n", "not a whole number"),
-        ("[scenario]\nworld = 'overlay'\n" + GOOD, "no such choice: `overlay`"),
+        ("[scenario]\nworld = 'moon'\n" + GOOD, "no such world: `moon`"),
+        (GOOD + "[sweep]\nevents = true\n", "no such key: `events`"),
         ("traffic = 3\n" + GOOD, "`traffic` is no table"),
         ("[mobility\n", "not TOML"),
     ],
@@ -187,7 +198,7 @@ def test_each_mistake_is_told(tmp_path, text, fragment):
 def test_an_input_is_looked_for_beside_the_scenario(tmp_path):
     (tmp_path / "met.txt").write_text("a b 0 10\nb c 5 20\n")
     path = write(tmp_path, GOOD.replace('generator = "crowd"', 'input = "met.txt"'))
-    source = read_scenario(path).source
+    source = read_scenario(path).options["mobility"]
     assert source.load(1).nodes_count == 3
     assert not source.has_places
     assert source.seeds((1, 2, 3)) == (1,)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.core.epidemic import Options
 from beforehand.mobility.crowd import generate
 from beforehand.mobility.walkers import generate as generate_walkers
 from beforehand.pipeline import verdicts
@@ -26,7 +27,8 @@ from beforehand.pipeline.plan import Run
 from beforehand.pipeline.positions import write_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, FACTS, POSITIONS, table_of, table_of_rows
 from beforehand.pipeline.simulate import simulate
-from beforehand.pipeline.verdicts import commit_verdict, make_blocks, verify
+from beforehand.pipeline.stages import AsTasks, InParts, Job, Task
+from beforehand.pipeline.verdicts import VerdictFacts, join_blocks, make_blocks, verify_block
 from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE, event_table, write_events
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.summary import describe, summarise
@@ -38,7 +40,7 @@ SPECS = {
     "causal": Spec("causal", seed=3),
     "delta": Spec("delta", seed=3, lifetime_us=120_000_000),
     # A small cache: messages are evicted, come again, and some are dropped while they wait.
-    "small": Spec("causal", seed=3, capacity=15),
+    "small": Spec("causal", seed=3, layer=Options(announce_us=1_000_000, capacity=15)),
     "none": Spec("none", seed=3),
 }
 
@@ -159,42 +161,42 @@ def test_the_scatter_keeps_the_largest_latencies_and_is_the_same_every_time(rank
         assert len(kept) > 0.7 * min(SCATTER_MAX, len(latency_us))
 
 
-def make_runs(root, trace):
-    """The runs of `SPECS`, and the datasets of their verdicts."""
+def make_jobs(root, trace):
+    """The runs of `SPECS`, and the verdicts on them."""
     made = {"inputs": (), "parameters": {}, "sources": ()}
     traces = plan_dataset(root, "contacts", "s3", **made)
-    write_trace(traces, trace)
-    runs = [
-        Run(spec, name, traces, plan_dataset(root, "events", name, **made), None)
-        for name, spec in SPECS.items()
-    ]
-    return runs, [plan_dataset(root, "verdicts", run.label, **made) for run in runs]
+    traces.commit(*write_trace(traces, trace))
+    runs, judgements = [], []
+    for name, spec in SPECS.items():
+        events = plan_dataset(root, "events", name, **made)
+        runs.append(Job(Task(name, {}, Run(spec, None), (traces,)), events))
+        verdict = plan_dataset(root, "verdicts", name, **made)
+        judgements.append(Job(Task(name, {}, None, (events,)), verdict))
+    return runs, judgements
 
 
 def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_kernel(
     spark, trace, columns, tmp_path, monkeypatch
 ):
-    runs, judgements = make_runs(tmp_path, trace)
-    rows = simulate(spark, runs).collect()
-    assert {row["run"]: row["rows"] for row in rows} == {
-        run.name: len(columns[run.label]["t_us"]) for run in runs
+    runs, judgements = make_jobs(tmp_path, trace)
+    AsTasks(simulate).make("events", runs, lambda: spark)
+    assert {run.task.label: run.dataset.manifest().rows for run in runs} == {
+        name: len(log["t_us"]) for name, log in columns.items()
     }
     # So little to a task that every run is cut into many.
     monkeypatch.setattr(verdicts, "TASK_STEPS_MAX", 300_000)
-    pairs = list(zip(runs, judgements, strict=True))
-    blocks = [block for pair in pairs for block in make_blocks(*pair)]
-    assert len(blocks) > 2 * len(runs)
-    judged = [row.asDict() for row in verify(spark, blocks).collect()]
-    for run, judgement in pairs:
-        commit_verdict(run, judgement, [row for row in judged if row["run"] == run.name])
-        (expected,) = verify_events(run.events.file("events.parquet")).runs
-        said = judgement.manifest()
-        assert said["state"] == expected.state
-        assert {kind: said[kind] for kind in expected.counts} == expected.counts
+    assert sum(len(make_blocks(job)) for job in judgements) > 2 * len(runs)
+    InParts(make_blocks, verify_block, join_blocks).make("verdicts", judgements, lambda: spark)
+    states = set()
+    for run, judgement in zip(runs, judgements, strict=True):
+        (expected,) = verify_events(run.dataset.file("events.parquet")).runs
+        said = judgement.dataset.facts(VerdictFacts)
+        states.add(said.state)
+        assert (said.state, said.violations) == (expected.state, expected.counts)
         steps = [
             step
-            for path in judgement.folder.glob("violations-*.parquet")
+            for path in judgement.dataset.folder.glob("violations-*.parquet")
             for step in pq.read_table(path)["step"].to_pylist()
         ]
         assert sorted(steps) == expected.log.step[expected.violations.row].tolist()
-    assert {judgement.manifest()["state"] for judgement in judgements} == {"valid", "invalid"}
+    assert states == {"valid", "invalid"}

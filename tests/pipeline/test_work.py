@@ -8,11 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError
+from beforehand.pipeline.experiment import load_experiment, read_scenario, world_names
 from beforehand.pipeline.plan import PLAN_FILE, make_plan
 from beforehand.pipeline.positions import make_positions, read_trace, write_trace
-from beforehand.pipeline.scenario import read_scenario
-from beforehand.pipeline.simulate import simulate_one, watched_node
-from beforehand.pipeline.work import STAGES, plan_work, read_progress, write_index
+from beforehand.pipeline.simulate import RunFacts, simulate, watched_node
+from beforehand.pipeline.work import plan_work, read_progress, write_index
+from beforehand.pipeline.worlds.contacts import EXPERIMENT, traces_of
+
+STAGES = [stage.name for stage in EXPERIMENT.stages()]
 
 SCENARIO = """\
 [mobility]
@@ -42,32 +45,33 @@ def work_of(tmp_path):
     def plan(text=SCENARIO, **options):
         path = tmp_path / "try.toml"
         path.write_text(text)
-        return plan_work(tmp_path, read_scenario(path, **options))
+        return plan_work(tmp_path, EXPERIMENT, read_scenario(path, **options))
 
     return plan
 
 
 def names_of(work, stage):
-    return {dataset.name for dataset in work.by_stage()[stage]}
+    return {job.name for job in work[stage]}
 
 
-def test_each_stage_reads_only_what_comes_before_it():
-    order = list(STAGES)
-    for stage, inputs in STAGES.items():
-        assert all(order.index(name) < order.index(stage) for name in inputs)
+@pytest.mark.parametrize("world", world_names())
+def test_each_stage_reads_only_what_comes_before_it(world):
+    before = []
+    for stage in load_experiment(world, where="").stages():
+        assert set(stage.inputs) <= set(before)
+        before.append(stage.name)
 
 
 def test_every_stage_has_its_datasets(work_of):
-    counts = {stage: len(datasets) for stage, datasets in work_of().by_stage().items()}
+    counts = {stage: len(jobs) for stage, jobs in work_of().jobs.items()}
     assert list(counts.items()) == [
         *(("positions", 2), ("contacts", 2), ("plan", 1)),
         *(("events", 6), ("verdicts", 6), ("metrics", 1)),
     ]
-    assert list(counts) == list(STAGES)
 
 
 def test_the_longest_runs_come_first(work_of):
-    labels = [run.label for run in work_of().runs]
+    labels = [run.task.label for run in work_of()["events"]]
     assert labels[:2] == ["causal-s1", "causal-s2"]
     assert labels[-2:] == ["delta-1m-s1", "delta-1m-s2"]
 
@@ -98,7 +102,7 @@ def test_a_setting_changes_what_depends_on_it_and_no_more(work_of, setting, stag
     before, after = work_of(), work_of(overrides=[setting])
     changed = {s for s in STAGES if names_of(before, s).isdisjoint(names_of(after, s))}
     assert changed == stages
-    for stage in STAGES.keys() - stages:
+    for stage in set(STAGES) - stages:
         assert names_of(before, stage) == names_of(after, stage)
 
 
@@ -106,8 +110,7 @@ def test_contacts_of_a_file_are_one_trace_for_all_seeds(work_of, tmp_path):
     (tmp_path / "met.txt").write_text(CONTACTS)
     text = '[mobility]\ninput = "met.txt"\n[[protocols]]\nname = "causal"\n[sweep]\nseeds = 3\n'
     work = work_of(text)
-    stages = work.by_stage()
-    assert (len(stages["positions"]), len(stages["contacts"]), len(stages["events"])) == (1, 0, 3)
+    assert [len(work[stage]) for stage in ("positions", "contacts", "events")] == [1, 0, 3]
     before = names_of(work, "events")
     (tmp_path / "met.txt").write_text(CONTACTS + "ann bob 290 299\n")
     assert names_of(work_of(text), "events").isdisjoint(before)
@@ -115,9 +118,10 @@ def test_contacts_of_a_file_are_one_trace_for_all_seeds(work_of, tmp_path):
 
 def test_the_plan_says_what_will_run(work_of):
     work = work_of()
-    make_plan(work.plan, work.runs)
-    rows = pq.read_table(work.plan.file(PLAN_FILE)).to_pylist()
-    assert [row["run"] for row in rows] == [run.name for run in work.runs]
+    (plan,) = work["plan"]
+    make_plan(plan)
+    rows = pq.read_table(plan.dataset.file(PLAN_FILE)).to_pylist()
+    assert [row["run"] for row in rows] == [run.name for run in work["events"]]
     assert {(row["protocol"], row["lifetime_us"], row["seed"]) for row in rows} >= {
         ("causal", None, 1),
         ("delta", 60_000_000, 2),
@@ -128,10 +132,10 @@ def test_progress_is_what_is_there(work_of, tmp_path):
     with pytest.raises(InputError, match=r"no `plan.json`"):
         read_progress(tmp_path)
     work = work_of()
-    scenario = read_scenario(tmp_path / "try.toml")
-    write_index(tmp_path, scenario, work)
-    work.runs[0].events.commit()
-    work.runs[1].events.folder.mkdir()  # as left behind by a run that was killed
+    write_index(work, read_scenario(tmp_path / "try.toml"))
+    first, second = work.datasets("events")[:2]
+    first.commit()
+    second.folder.mkdir()  # as left behind by a run that was killed
     there = {
         progress.stage: (progress.there, progress.wanted) for progress in read_progress(tmp_path)
     }
@@ -139,12 +143,27 @@ def test_progress_is_what_is_there(work_of, tmp_path):
     assert there["metrics"] == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [("{", "not a plan"), ('{"stages": {}}', "not a plan"), (None, "no such world: `moon`")],
+)
+def test_a_plan_that_is_none_of_ours_is_refused(work_of, tmp_path, written, problem):
+    write_index(work_of(), read_scenario(tmp_path / "try.toml"))
+    path = tmp_path / "plan.json"
+    path.write_text(written or path.read_text().replace('"contacts",', '"moon",'))
+    with pytest.raises(InputError, match=problem) as refused:
+        read_progress(tmp_path)
+    assert refused.value.where == str(path)
+    assert refused.value.hint
+
+
 def test_a_trace_comes_back_as_it_was_written(work_of, tmp_path):
     work = work_of()
-    source = read_scenario(tmp_path / "try.toml").source
-    trace = source.load(1).contacts_within(100)
-    write_trace(work.traces[1], trace)
-    again = read_trace(work.traces[1])
+    scenario = read_scenario(tmp_path / "try.toml")
+    trace = scenario.options["mobility"].load(1).contacts_within(100)
+    dataset = traces_of(scenario, work)[1]
+    dataset.commit(*write_trace(dataset, trace))
+    again = read_trace(dataset)
     assert again.names == trace.names
     assert again.contacts.tolist() == trace.contacts.tolist()
     assert again.presence.tolist() == trace.presence.tolist()
@@ -156,28 +175,25 @@ def test_a_simulation_writes_all_that_later_stages_read(work_of, tmp_path):
     for line in ('range = "100m"\n', "nodes = 8\n", "hours = 0.1\n"):
         text = text.replace(line, "")
     work = work_of(text + 'node = "cem"\n')
-    source = read_scenario(tmp_path / "try.toml").source
-    make_positions(work.positions[1], source, 1)
-    run = work.runs[0]
-    name, rows, cpu_s = simulate_one(run)
-    events = pq.read_table(run.events.file("events.parquet"))
-    facts = run.events.manifest()
-    assert (name, rows) == (run.name, events.num_rows)
+    (positions,), run = work["positions"], work["events"][0]
+    positions.dataset.commit(*make_positions(positions))
+    rows, facts = simulate(run)
+    events = pq.read_table(run.dataset.file("events.parquet"))
+    assert rows == events.num_rows
     assert set(events["run"].to_pylist()) == {run.name}
-    assert facts["rows"] == events.num_rows
-    assert facts["deliveries"] == events["kind"].to_pylist().count("deliver") > 10
-    assert facts["nodes"] == 3
-    assert facts["contacts"] == 3
-    assert facts["frames"] > 0
-    assert cpu_s > 0
-    gauges = pq.read_table(run.events.file("gauges.parquet"))
+    assert isinstance(facts, RunFacts)
+    assert facts.deliveries == events["kind"].to_pylist().count("deliver") > 10
+    assert (facts.nodes, facts.contacts) == (3, 3)
+    assert facts.frames > 0
+    assert facts.cpu_s > 0
+    gauges = pq.read_table(run.dataset.file("gauges.parquet"))
     assert set(gauges["node"].to_pylist()) == {2}
     assert set(gauges["run"].to_pylist()) == {run.name}
 
 
 def test_the_watched_node_is_named_numbered_or_there_longest(work_of, tmp_path):
     work_of()
-    trace = read_scenario(tmp_path / "try.toml").source.load(1).contacts_within(100)
+    trace = read_scenario(tmp_path / "try.toml").options["mobility"].load(1).contacts_within(100)
     trace = dataclasses.replace(trace, names=tuple("abcdefgh"))
     assert watched_node(trace, "c") == 2
     assert watched_node(trace, 5) == 5

@@ -7,11 +7,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.commands.report import write_report
 from beforehand.report.charts import scatter_chart
 from beforehand.report.content import Cell, Figure, Page, Section, Table
 from beforehand.report.export import csv_text
 from beforehand.report.opportunistic.page import build_opportunistic_page
-from beforehand.report.page import write_page, write_report
+from beforehand.report.page import write_page
 from beforehand.report.shell import render_page
 from tests.report.made_up import TRANSFER, write_datasets
 

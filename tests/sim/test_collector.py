@@ -4,8 +4,10 @@ import gc
 
 import pytest
 
+from beforehand.core.epidemic import Options
 from beforehand.mobility import crowd
 from beforehand.sim.collector import no_collection
+from beforehand.sim.links import LinkModel
 from beforehand.sim.overlay import OverlaySpec
 from beforehand.sim.overlay import run as run_overlay
 from beforehand.sim.run import Spec, run_one
@@ -16,7 +18,8 @@ A_FEW = 100
 
 def contacts():
     trace = crowd.generate(3, nodes_mean=200, hours=1)
-    spec = Spec("delta", seed=1, lifetime_us=600_000_000, loss=0.1, retry_us=5_000_000, capacity=50)
+    links, layer = LinkModel(loss=0.1), Options(retry_us=5_000_000, capacity=50)
+    spec = Spec("delta", seed=1, lifetime_us=600_000_000, links=links, layer=layer)
     return run_one(trace, spec)
 
 

@@ -217,7 +217,7 @@ def test_duplicates_on_the_way_are_received_once():
 def test_two_protocols_on_one_seed_see_the_same_traffic_and_noise():
     trace = crowd.generate(5, nodes_mean=60, hours=0.5)
     runs = [
-        run_one(trace, Spec(p, seed=5, loss=0.2, retry_us=SECOND, announce_us=0))
+        run_one(trace, Spec(p, seed=5, links=LinkModel(loss=0.2), layer=Options(retry_us=SECOND)))
         for p in ("none", "none", "causal")
     ]
     spoken = [r.columns["t_us"][r.columns["kind"] == 0].tolist() for r in runs]
@@ -253,7 +253,8 @@ def test_a_world_that_does_not_come_to_rest_is_an_error():
 @given(st.integers(0, 10_000))
 def test_same_seed_gives_the_same_log(seed):
     trace = crowd.generate(seed, nodes_mean=20, hours=0.3)
-    spec = Spec("delta", seed=seed, lifetime_us=300 * SECOND, loss=0.1, retry_us=SECOND)
+    links, layer = LinkModel(loss=0.1), Options(retry_us=SECOND)
+    spec = Spec("delta", seed=seed, lifetime_us=300 * SECOND, links=links, layer=layer)
     first, second = run_one(trace, spec), run_one(trace, spec)
     assert all(np.array_equal(first.columns[c], second.columns[c]) for c in first.columns)
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections import Counter, defaultdict
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,9 +13,9 @@ from beforehand.sim.overlay_measure import (
     OverlayCase,
     Times,
     count_violations,
-    measure_case,
     measure_overlay,
     most_buffered,
+    run_case,
 )
 
 BOTH = (("aggregated", 50), ("plain", 50))
@@ -23,6 +24,10 @@ BOTH = (("aggregated", 50), ("plain", 50))
 def case(nodes, seed, runs=BOTH):
     spec = OverlaySpec(nodes)
     return OverlayCase(nodes, seed, runs, spec.starts, spec.propagation)
+
+
+def measure_case(case):
+    return [msgspec.to_builtins(measure) for measure, _ in run_case(case)]
 
 
 def bars(row, name):

@@ -18,7 +18,7 @@ from beforehand.sim.links import Channel, LinkModel
 from beforehand.sim.log import Log, event_table, write_events
 from beforehand.sim.streams import generator, mix, stream_key, unit
 from beforehand.sim.summary import summarise
-from beforehand.sim.workload import Broadcast, periodic, scattered
+from beforehand.sim.workload import Broadcast, Traffic, periodic, scattered
 
 TRACE = make_trace(["a", "b"], np.array([(0, 1, 5, 60)]), np.array([(0, 0, 100), (1, 50, 90)]))
 
@@ -124,7 +124,7 @@ def test_events_are_written_whole_with_kinds_spelled_out(tmp_path):
 
 
 def test_periodic_traffic_follows_presence():
-    found = periodic(TRACE, first_us=20, period_us=30, payload_bytes=7)
+    found = periodic(TRACE, Traffic(first_us=20, period_us=30, payload_bytes=7))
     assert [(b.t_us, b.node) for b in found] == [(20, 0), (50, 0), (70, 1), (80, 0)]
 
 

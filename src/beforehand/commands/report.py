@@ -18,7 +18,15 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.report.page import write_report
-
     print(write_report(args.directory))
     return EXIT_VALID
+
+
+def write_report(directory: Path) -> Path:
+    """Write report.html and figures/ into the folder that holds the results of a scenario."""
+    from beforehand.pipeline.experiment import load_experiment
+    from beforehand.report.datasets import read_scenario
+    from beforehand.report.page import write_page
+
+    experiment = load_experiment(read_scenario(directory).world, where=str(directory))
+    return write_page(experiment.page(directory), directory)

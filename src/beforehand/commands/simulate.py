@@ -15,6 +15,7 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_distance, parse_duration
 
 if TYPE_CHECKING:
@@ -34,16 +35,8 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--period", default="1m", metavar="TIME", help="between two broadcasts")
-    parser.add_argument("--first", default="20s", metavar="TIME", help="until the first broadcast")
-    parser.add_argument("--payload", type=int, default=200, metavar="BYTES")
-    parser.add_argument("--latency", default="2ms", metavar="TIME")
-    parser.add_argument("--bandwidth", default="1000000", metavar="BYTES/S", help="or `endless`")
-    parser.add_argument("--announce", default="1s", metavar="TIME", help="0s: at once")
-    parser.add_argument("--loss", type=float, default=0.0, metavar="SHARE", help="of all frames")
-    parser.add_argument("--retry", metavar="TIME", help="repeat what was not answered")
-    parser.add_argument("--capacity", type=int, metavar="N", help="messages a node can hold")
-    parser.add_argument("--skew", default="0s", metavar="TIME", help="between any two clocks")
+    for name, setting in FLAGS.items():
+        parser.add_argument(f"--{name}", metavar=setting.flag, help=setting.help or None)
     parser.add_argument(
         "--literal", action="store_true", help="deadlines to the letter of the paper"
     )
@@ -84,34 +77,17 @@ def run(args: argparse.Namespace) -> int:
 def read_spec(args: argparse.Namespace) -> Spec:
     from beforehand.sim.run import Spec
 
-    def optional(text: str | None, flag: str) -> int | None:
-        return None if text is None else parse_duration(text, positive=True, where=flag)
-
-    bytes_per_s = None
-    if args.bandwidth != "endless":
-        if not args.bandwidth.isdecimal():
-            raise InputError(
-                f"not a bandwidth: `{args.bandwidth}`",
-                where="--bandwidth",
-                hint="write bytes per second, such as `1000000`, or `endless`",
-            )
-        bytes_per_s = int(args.bandwidth)
-    return Spec(
-        protocol=args.protocol,
-        seed=args.seed,
-        lifetime_us=optional(args.lifetime, "--lifetime"),
-        first_us=parse_duration(args.first, where="--first"),
-        period_us=parse_duration(args.period, positive=True, where="--period"),
-        payload_bytes=args.payload,
-        latency_us=parse_duration(args.latency, where="--latency"),
-        bytes_per_s=bytes_per_s,
-        loss=args.loss,
-        skew_us=parse_duration(args.skew, where="--skew"),
-        announce_us=parse_duration(args.announce, where="--announce"),
-        retry_us=optional(args.retry, "--retry"),
-        capacity=args.capacity,
-        literal_deadlines=args.literal,
-    )
+    lifetime_us = None
+    if args.lifetime is not None:
+        lifetime_us = parse_duration(args.lifetime, positive=True, where="--lifetime")
+    spec = Spec(args.protocol, args.seed, lifetime_us, literal_deadlines=args.literal)
+    written = {name: getattr(args, name) for name in FLAGS}
+    found = {
+        FLAGS[name].field: parse_flag(name, text)
+        for name, text in written.items()
+        if text is not None
+    }
+    return with_settings(spec, found)
 
 
 def read_trace(args: argparse.Namespace) -> Trace:

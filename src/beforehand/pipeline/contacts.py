@@ -12,26 +12,26 @@ from pyspark.sql import functions as F
 
 from beforehand.kernels.contacts import SLAB_US_MIN, Segments, contacts_of_slab
 from beforehand.mobility.trace import make_trace
-from beforehand.pipeline.datasets import Dataset
-from beforehand.pipeline.positions import POSITIONS_FILE, read_presence, write_trace
+from beforehand.pipeline.positions import POSITIONS_FILE, TraceFacts, read_presence, write_trace
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, names_of, table_of
+from beforehand.pipeline.stages import Job, Made
 
 SLABS_MAX = 256
 """Enough to keep a cluster busy, and each with enough to do."""
 
 
-def make_contacts(
-    spark: SparkSession, dataset: Dataset, positions: Dataset, range_m: float
-) -> None:
-    """Read the positions, find the contacts, write the trace."""
+def make_contacts(spark: SparkSession, job: Job) -> Made:
+    """Read the positions, find who is within the range of the job, write the trace."""
+    (positions,) = job.inputs
     segments = spark.read.parquet(str(positions.file(POSITIONS_FILE)))
     names, presence = read_presence(positions)
     start_us, end_us = int(presence[:, 1].min()), int(presence[:, 2].max())
     slab_us = max(SLAB_US_MIN, (end_us - start_us) // SLABS_MAX)
-    pieces = find_pieces(segments, range_m=range_m, start_us=start_us, slab_us=slab_us)
+    pieces = find_pieces(segments, range_m=job.spec, start_us=start_us, slab_us=slab_us)
     found = merge_pieces(pieces).toArrow()
     rows = np.column_stack([found[name].to_numpy() for name in names_of(CONTACTS)])
-    write_trace(dataset, make_trace(names, rows, presence, positions.manifest()["changes"]))
+    changes = positions.facts(TraceFacts).changes
+    return write_trace(job.dataset, make_trace(names, rows, presence, changes))
 
 
 def find_pieces(segments: DataFrame, *, range_m: float, start_us: int, slab_us: int) -> DataFrame:

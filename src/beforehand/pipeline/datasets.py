@@ -18,14 +18,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from beforehand.errors import InputError
 
 MANIFEST = "manifest.json"
 HASH_DIGITS = 12
 PACKAGE = Path(__file__).parent.parent
+
+
+Facts = TypeVar("Facts", bound=msgspec.Struct)
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """All that the content of a dataset depends on."""
+
+    stage: str
+    inputs: tuple[str, ...]
+    parameters: dict[str, Any]
+    version: str
+    sources: str
+
+    def digest(self) -> str:
+        """The hash in the name of the folder."""
+        every = msgspec.to_builtins(self)
+        text = json.dumps({key: every[key] for key in Recipe.__struct_fields__}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+
+
+class Manifest(Recipe, frozen=True):
+    """What stands in `manifest.json`: what the hash stands for, and what came of it."""
+
+    rows: int
+    facts: dict[str, Any] = {}
+    """What was found out on the way; each stage has its own."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +63,7 @@ class Dataset:
     """One folder, there or not yet."""
 
     folder: Path
-    recipe: Mapping[str, Any]
-    """Stage, inputs, parameters and version: what the hash in the name stands for."""
+    recipe: Recipe
 
     @property
     def name(self) -> str:
@@ -47,14 +76,33 @@ class Dataset:
     def file(self, name: str) -> Path:
         return self.folder / name
 
-    def commit(self, **facts: Any) -> None:
-        """Say that all files are there. `facts` are what was found out while making them."""
-        text = json.dumps({**self.recipe, **facts}, indent=2, sort_keys=True, ensure_ascii=False)
-        write_text(self.file(MANIFEST), text + "\n")
+    def commit(self, rows: int = 0, facts: msgspec.Struct | None = None) -> None:
+        """Say that all files are there."""
+        known = {} if facts is None else msgspec.to_builtins(facts)
+        made = Manifest(**msgspec.structs.asdict(self.recipe), rows=rows, facts=known)
+        text = msgspec.json.encode(made, order="sorted")
+        write_text(self.file(MANIFEST), msgspec.json.format(text, indent=2).decode() + "\n")
 
-    def manifest(self) -> dict[str, Any]:
-        manifest: dict[str, Any] = json.loads(self.file(MANIFEST).read_text())
-        return manifest
+    def manifest(self) -> Manifest:
+        """What `commit` said. Anything else in its place is refused."""
+        try:
+            found = msgspec.json.decode(self.file(MANIFEST).read_bytes(), type=Manifest)
+        except (FileNotFoundError, msgspec.MsgspecError) as error:
+            raise self._refused(f"not a manifest: {error}") from error
+        if not self.name.endswith(found.digest()):
+            raise self._refused("the manifest of another dataset")
+        return found
+
+    def facts(self, kind: type[Facts]) -> Facts:
+        """What the stage found out, as it wrote it down."""
+        try:
+            return msgspec.convert(self.manifest().facts, kind)
+        except msgspec.ValidationError as error:
+            raise self._refused(f"not what `{self.recipe.stage}` writes: {error}") from error
+
+    def _refused(self, problem: str) -> InputError:
+        hint = f"remove the folder `{self.folder}`, and run the scenario again to make it anew"
+        return InputError(problem, where=str(self.file(MANIFEST)), hint=hint)
 
 
 def plan_dataset(
@@ -71,16 +119,15 @@ def plan_dataset(
     inputs: names of other datasets, or digests of files. sources: the parts of this package, as
     paths within it, that decide what comes out.
     """
-    recipe = {
-        "stage": stage,
-        "inputs": list(inputs),
-        "parameters": dict(parameters),
-        "version": version("beforehand"),
-        "sources": digest_of_sources(*sources),
-    }
-    text = json.dumps(recipe, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
-    return Dataset(root.absolute() / "data" / stage / f"{label}-{digest}", recipe)
+    recipe = Recipe(
+        stage=stage,
+        inputs=tuple(inputs),
+        parameters=dict(parameters),
+        version=version("beforehand"),
+        sources=digest_of_sources(*sources),
+    )
+    folder = root.absolute() / "data" / stage / f"{label}-{recipe.digest()}"
+    return Dataset(folder, recipe)
 
 
 @functools.cache

@@ -5,14 +5,12 @@ Each function is DataFrame to DataFrame and ends in the `select` that is its con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from beforehand.pipeline.datasets import Dataset, write_table
-from beforehand.pipeline.plan import Run
+from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.schemas import (
     EVENTS,
     FACTS,
@@ -27,6 +25,9 @@ from beforehand.pipeline.schemas import (
     names_of,
     table_of_rows,
 )
+from beforehand.pipeline.simulate import RunFacts
+from beforehand.pipeline.stages import Job, Made
+from beforehand.pipeline.verdicts import VerdictFacts
 from beforehand.verify.event_log import EVENTS_FILE
 
 PERMILLE = (*range(0, 1000, 5), 999, 1000)
@@ -44,11 +45,10 @@ COUNTED = {
 }
 
 
-def make_metrics(
-    spark: SparkSession, dataset: Dataset, runs: Sequence[Run], verdicts: Sequence[Dataset]
-) -> None:
+def make_metrics(spark: SparkSession, job: Job) -> Made:
     """Read the logs of all runs, compute, write one file for each kind of result."""
-    paths = [str(run.events.file(EVENTS_FILE)) for run in runs]
+    runs, verdicts = job.spec
+    paths = [str(run.dataset.file(EVENTS_FILE)) for run in runs]
     events = spark.read.schema(EVENTS).parquet(*paths)
     facts = [_facts(run, verdict) for run, verdict in zip(runs, verdicts, strict=True)]
     delays = rank_values(find_receptions(events), "delay_us").cache()
@@ -61,10 +61,10 @@ def make_metrics(
         SCATTER_FILE: sample_scatter(latencies).orderBy("run", "delay_us", "latency_us"),
     }
     for name, table in tables.items():
-        write_table(dataset.file(name), table.toArrow())
+        write_table(job.dataset.file(name), table.toArrow())
     delays.unpersist()
     latencies.unpersist()
-    dataset.commit(rows=len(runs))
+    return Made(len(runs))
 
 
 def find_receptions(events: DataFrame) -> DataFrame:
@@ -177,10 +177,12 @@ def _spreads(measure: str) -> list[Column]:
     ]
 
 
-def _facts(run: Run, verdict: Dataset) -> tuple[object, ...]:
-    made, judged = run.events.manifest(), verdict.manifest()
+def _facts(run: Job, verdict: Job) -> tuple[object, ...]:
+    spec = run.spec.spec
+    made, judged = run.dataset.facts(RunFacts), verdict.dataset.facts(VerdictFacts)
+    violations = sum(judged.violations.values())
     return (
-        *(run.name, run.spec.protocol, run.spec.lifetime_us, run.spec.seed),
-        *(made["nodes"], made["contacts"], made["frames"], made["bytes"]),
-        *(judged["state"], judged["rows"], made["cpu_s"], made["transfer_model"]),
+        *(run.name, spec.protocol, spec.lifetime_us, spec.seed),
+        *(made.nodes, made.contacts, made.frames, made.bytes),
+        *(judged.state, violations, made.cpu_s, made.transfer_model),
     )

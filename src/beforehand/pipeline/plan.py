@@ -2,73 +2,67 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from beforehand.pipeline.datasets import Dataset, plan_dataset, write_table
-from beforehand.pipeline.scenario import Scenario
+import msgspec
+
+from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.schemas import PLAN, table_of_rows
+from beforehand.pipeline.stages import Job, Made
+from beforehand.scenario.head import Scenario
+from beforehand.scenario.settings import with_settings
 from beforehand.sim.run import Spec
 from beforehand.units import format_duration
 
-EVENT_SOURCES = ("core", "sim", "pipeline/simulate.py")
 PLAN_FILE = "plan.parquet"
 
 
-@dataclass(frozen=True)
-class Run:
-    """One simulation: on which trace, to which specification, and where its events go."""
+class Run(NamedTuple):
+    """One simulation, on the trace that its job reads. Its name is that of the job."""
 
     spec: Spec
-    label: str
-    trace: Dataset
-    events: Dataset
     watched: str | int | None
     """The node whose gauges are kept, as the scenario says it."""
 
     @property
-    def name(self) -> str:
-        """The `run` of every row. Its hash tells it from runs with other parameters."""
-        return self.events.name
+    def label(self) -> str:
+        spec = self.spec
+        lifetime = () if spec.lifetime_us is None else (format_duration(spec.lifetime_us),)
+        return "-".join((spec.protocol, *lifetime, f"s{spec.seed}")).replace(" ", "")
+
+    @property
+    def cost(self) -> float:
+        """The longer a message lives, the further it goes: a good enough guess at the work."""
+        return self.spec.lifetime_us or float("inf")
 
 
-def plan_runs(root: Path, scenario: Scenario, traces: Mapping[int, Dataset]) -> list[Run]:
-    """Every protocol and lifetime with every seed. traces: by seed; they need not exist yet."""
-    runs = []
-    for seed in scenario.seeds:
-        for unseeded in scenario.specs:
-            spec = dataclasses.replace(unseeded, seed=seed)
-            label = _label(spec)
-            events = plan_dataset(
-                root,
-                "events",
-                label,
-                inputs=[traces[seed].name],
-                parameters={**dataclasses.asdict(spec), "watched": scenario.gauge_node},
-                sources=EVENT_SOURCES,
-            )
-            runs.append(Run(spec, label, traces[seed], events, scenario.gauge_node))
-    # The longer a message lives, the further it goes: a good enough guess at the work.
-    return sorted(runs, key=lambda run: -(run.spec.lifetime_us or float("inf")))
+def plan_runs(scenario: Scenario) -> list[Run]:
+    """Every protocol and lifetime with every seed, the longest first."""
+    watched = scenario.options["gauges"]["node"]
+    runs = [Run(spec, watched) for seed in scenario.seeds for spec in specs_of(scenario, seed)]
+    return sorted(runs, key=lambda run: -run.cost)
 
 
-def make_plan(dataset: Dataset, runs: Sequence[Run]) -> None:
+def specs_of(scenario: Scenario, seed: int) -> Iterator[Spec]:
+    """All runs of one seed."""
+    options = scenario.options
+    for chosen in options["protocols"]:
+        spec = with_settings(chosen, options["traffic"] | options["network"])
+        yield msgspec.structs.replace(spec, seed=seed, gauge_us=options["gauges"]["period"])
+
+
+def make_plan(job: Job) -> Made:
     """Write down what is going to be run, one row per simulation in the order of the work."""
-    rows = [
-        (at, r.name, r.trace.name, r.spec.protocol, r.spec.lifetime_us, r.spec.seed, _text(r.spec))
-        for at, r in enumerate(runs)
-    ]
-    write_table(dataset.file(PLAN_FILE), table_of_rows(PLAN, rows))
-    dataset.commit(rows=len(rows))
+    rows = []
+    for at, planned in enumerate(job.spec):
+        spec, (trace,) = planned.spec.spec, planned.inputs
+        named = (spec.protocol, spec.lifetime_us, spec.seed, _text(spec))
+        rows.append((at, planned.name, trace.name, *named))
+    write_table(job.dataset.file(PLAN_FILE), table_of_rows(PLAN, rows))
+    return Made(len(rows))
 
 
 def _text(spec: Spec) -> str:
-    return json.dumps(dataclasses.asdict(spec), sort_keys=True)
-
-
-def _label(spec: Spec) -> str:
-    lifetime = () if spec.lifetime_us is None else (format_duration(spec.lifetime_us),)
-    return "-".join((spec.protocol, *lifetime, f"s{spec.seed}")).replace(" ", "")
+    return json.dumps(msgspec.to_builtins(spec), sort_keys=True)

@@ -6,6 +6,7 @@ has contacts already, the dataset is the trace itself.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,36 +14,43 @@ import pyarrow.parquet as pq
 from beforehand.mobility.trace import Ints, Trace
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, PRESENCE, names_of, table_of
-from beforehand.scenario.source import Source
+from beforehand.pipeline.stages import Job, Made
 
 POSITIONS_FILE, CONTACTS_FILE = "positions.parquet", "contacts.parquet"
 PRESENCE_FILE = "presence.parquet"
 
 
-def make_positions(dataset: Dataset, source: Source, seed: int) -> None:
-    """Load the source and write it down."""
+class TraceFacts(msgspec.Struct, frozen=True):
+    """Of movement or of contacts."""
+
+    nodes: int
+    changes: dict[str, int]
+    """What cleaning mended, and how often."""
+
+
+def make_positions(job: Job) -> Made:
+    """Load the source of the job and write it down."""
+    dataset, (source, seed) = job.dataset, job.spec
     loaded = source.load(seed)
     if isinstance(loaded, Trace):
-        write_trace(dataset, loaded)
-        return
+        return write_trace(dataset, loaded)
     write_table(dataset.file(POSITIONS_FILE), table_of(POSITIONS, loaded.segments))
     _write_presence(dataset, loaded.names, loaded.presence)
-    dataset.commit(rows=len(loaded.node), nodes=len(loaded.names), changes=dict(loaded.changes))
+    return Made(len(loaded.node), TraceFacts(len(loaded.names), dict(loaded.changes)))
 
 
-def write_trace(dataset: Dataset, trace: Trace) -> None:
-    """The whole trace, committed."""
+def write_trace(dataset: Dataset, trace: Trace) -> Made:
+    """The whole trace, yet to be committed."""
     write_table(dataset.file(CONTACTS_FILE), table_of(CONTACTS, trace.contacts.T))
     _write_presence(dataset, trace.names, trace.presence)
-    rows = len(trace.contacts)
-    dataset.commit(rows=rows, nodes=trace.nodes_count, changes=dict(trace.changes))
+    return Made(len(trace.contacts), TraceFacts(trace.nodes_count, dict(trace.changes)))
 
 
 def read_trace(dataset: Dataset) -> Trace:
     """What `write_trace` wrote."""
     names, presence = read_presence(dataset)
     contacts = _matrix(pq.read_table(dataset.file(CONTACTS_FILE)), names_of(CONTACTS))
-    return Trace(names, presence, contacts, dataset.manifest()["changes"])
+    return Trace(names, presence, contacts, dataset.facts(TraceFacts).changes)
 
 
 def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:

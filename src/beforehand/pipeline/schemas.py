@@ -31,12 +31,7 @@ PLAN = (
     "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
     " spec string"
 )
-SIMULATED = "run string, rows bigint, cpu_s double"
-"""What a simulation task returns; the events stay where it wrote them."""
-
 VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
-JUDGED = "run string, low int, late bigint, twice bigint, unknown bigint"
-"""What a verifier task returns, for the senders from `low` on."""
 
 MEASURES = ("delay", "latency", "age")
 """delay: broadcast to reception. latency: reception to delivery. age: their sum."""

@@ -1,71 +1,67 @@
-"""Stage `events`: one simulation is one task, which writes its own files.
-
-A task is all or nothing and gives the same result every time. So it does not matter how often Spark
-tries it, and what a killed run has finished is not done again.
-"""
+"""Stage `events`: one simulation is one task, which writes its own files."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.datasets import replaced, write_table
-from beforehand.pipeline.plan import Run
 from beforehand.pipeline.positions import read_trace
-from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, SIMULATED, table_of_rows
+from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, table_of_rows
+from beforehand.pipeline.stages import Job, Made
 from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
 from beforehand.sim.run import Result, run_one
 from beforehand.verify.event_log import EVENTS_FILE
 
 
-def simulate(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-    """One row per run when it is done. The first of `runs` are started first."""
-    # `range` gives one row to each partition; `repartition` leaves some empty.
-    tasks = spark.range(0, len(runs), 1, len(runs))
-    return tasks.mapInArrow(_worker(tuple(runs)), SIMULATED)
+class RunFacts(msgspec.Struct, frozen=True):
+    """Of one simulation."""
+
+    nodes: int
+    contacts: int
+    broadcasts: int
+    deliveries: int
+    frames: int
+    bytes: int
+    transfer_model: str
+    cpu_s: float
 
 
-def _worker(
-    runs: tuple[Run, ...],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch["id"].to_numpy().tolist():
-                yield from table_of_rows(SIMULATED, [simulate_one(runs[index])]).to_batches()
-
-    return work
-
-
-def simulate_one(run: Run) -> tuple[str, int, float]:
-    """Run, write, commit. The name, the number of events and the CPU seconds."""
-    trace = read_trace(run.trace)
-    watched = watched_node(trace, run.watched)
+def simulate(job: Job) -> Made:
+    """Run what the job says on its trace, and write down what happened."""
+    (source,), (spec, wanted) = job.inputs, job.spec
+    trace = read_trace(source)
+    watched = watched_node(trace, wanted)
     started_s = time.process_time()
-    result = run_one(trace, run.spec)
+    result = run_one(trace, spec)
     cpu_s = time.process_time() - started_s
-    write_table(run.events.file(GAUGES_FILE), _gauge_table(run.name, watched, result))
-    with replaced(run.events.file(EVENTS_FILE)) as partial:
-        write_events(event_table(run.name, result.columns), partial)
+    write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
+    with replaced(job.dataset.file(EVENTS_FILE)) as partial:
+        write_events(event_table(job.name, result.columns), partial)
     kind = result.columns["kind"]
-    rows = len(kind)
-    run.events.commit(
-        rows=rows,
+    facts = RunFacts(
         nodes=trace.nodes_count,
         contacts=len(trace.contacts),
         broadcasts=int(np.count_nonzero(kind == BROADCAST)),
         deliveries=int(np.count_nonzero(kind == DELIVER)),
         frames=result.frames_sent,
         bytes=result.bytes_sent,
-        transfer_model=run.spec.transfer_model,
+        transfer_model=spec.transfer_model,
         cpu_s=round(cpu_s, 3),
     )
-    return run.name, rows, cpu_s
+    return Made(len(kind), facts)
+
+
+def check_watched(jobs: Sequence[Job]) -> None:
+    """Refuse a node to watch that is on none of the traces."""
+    for job in jobs:
+        watched_node(read_trace(job.inputs[0]), job.spec.watched)
 
 
 def watched_node(trace: Trace, wanted: str | int | None) -> int:

@@ -3,73 +3,55 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from beforehand.kernels.causality import KINDS, Violations, find_violations
 from beforehand.pipeline.datasets import Dataset, write_table
-from beforehand.pipeline.plan import Run
-from beforehand.pipeline.schemas import JUDGED, VIOLATIONS, table_of, table_of_rows
+from beforehand.pipeline.schemas import VIOLATIONS, table_of
+from beforehand.pipeline.simulate import RunFacts
+from beforehand.pipeline.stages import Job, Made
 from beforehand.verify.event_log import EVENTS_FILE, Log, read_logs
-from beforehand.verify.verdict import count_kinds, state_of
+from beforehand.verify.verdict import State, count_kinds, state_of
 
 TASK_STEPS_MAX = 4_000_000_000
 """Deliveries times senders of one task: a few seconds."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """One task: the senders from `low` to `high` (excluded) of one run."""
 
-    run: str
     events: Dataset
     verdict: Dataset
     low: int
     high: int
 
 
-def make_blocks(run: Run, verdict: Dataset) -> list[Block]:
+class VerdictFacts(msgspec.Struct, frozen=True):
+    """On one run."""
+
+    state: State
+    reason: str
+    """If unknown: why."""
+    violations: dict[str, int]
+    """By kind."""
+
+
+def make_blocks(job: Job) -> list[Block]:
     """Blocks of senders with about the same work; any node may be a sender."""
-    facts = run.events.manifest()
-    nodes = max(1, facts["nodes"])
-    count = max(1, min(nodes, -(-facts["deliveries"] * nodes // TASK_STEPS_MAX)))
+    (events,) = job.inputs
+    facts = events.facts(RunFacts)
+    nodes = max(1, facts.nodes)
+    count = max(1, min(nodes, -(-facts.deliveries * nodes // TASK_STEPS_MAX)))
     edges = [nodes * i // count for i in range(count + 1)]
-    return [
-        Block(run.name, run.events, verdict, low, high) for low, high in itertools.pairwise(edges)
-    ]
+    return [Block(events, job.dataset, low, high) for low, high in itertools.pairwise(edges)]
 
 
-def verify(spark: SparkSession, blocks: Sequence[Block]) -> DataFrame:
-    """One row per block when it is done; the violations stay in the files that it wrote."""
-    tasks = spark.range(0, len(blocks), 1, len(blocks))
-    return tasks.mapInArrow(_worker(tuple(blocks)), JUDGED)
-
-
-def commit_verdict(run: Run, verdict: Dataset, judged: Sequence[dict[str, int]]) -> None:
-    """The verdict on a run, once all of its blocks are done."""
-    counts = {kind: sum(row[kind] for row in judged) for kind in KINDS}
-    deliveries = run.events.manifest()["deliveries"]
-    state, reason = state_of(counts, deliveries, missing=0)
-    rows = sum(counts.values())
-    verdict.commit(run=run.name, state=state, reason=reason, rows=rows, **counts)
-
-
-def _worker(
-    blocks: tuple[Block, ...],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch["id"].to_numpy().tolist():
-                yield from table_of_rows(JUDGED, [verify_block(blocks[index])]).to_batches()
-
-    return work
-
-
-def verify_block(block: Block) -> tuple[str, int, int, int, int]:
-    """Judge, write the violations: the run, `low`, and how many there are of each kind."""
+def verify_block(block: Block) -> dict[str, int]:
+    """Judge, write the violations: how many there are of each kind."""
     (log,) = read_logs(block.events.file(EVENTS_FILE))
     history = log.history()
     # Nodes that neither broadcast nor delivered have no place in the history.
@@ -77,8 +59,15 @@ def verify_block(block: Block) -> tuple[str, int, int, int, int]:
     violations = find_violations(history, min(block.low, high), high)
     path = block.verdict.file(f"violations-{block.low}.parquet")
     write_table(path, _violation_table(log, violations))
-    counts = count_kinds(violations)
-    return (block.run, block.low, counts["late"], counts["twice"], counts["unknown"])
+    return count_kinds(violations)
+
+
+def join_blocks(job: Job, judged: Sequence[dict[str, int]]) -> Made:
+    """The verdict on a run, once all of its blocks are done."""
+    (events,) = job.inputs
+    counts = {kind: sum(found[kind] for found in judged) for kind in KINDS}
+    state, reason = state_of(counts, events.facts(RunFacts).deliveries, missing=0)
+    return Made(sum(counts.values()), VerdictFacts(state, reason, counts))
 
 
 def _violation_table(log: Log, violations: Violations) -> pa.Table:

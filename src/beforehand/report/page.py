@@ -1,32 +1,12 @@
-"""From the datasets of a run to one page, and the same tables and figures as files beside it."""
+"""A page on disk, and the same tables and figures as files beside it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from beforehand.errors import InputError
 from beforehand.report.content import Page
-from beforehand.report.datasets import read_scenario
 from beforehand.report.export import csv_text, png_bytes, svg_text
-from beforehand.report.observer.page import build_observer_page
-from beforehand.report.opportunistic.page import build_opportunistic_page
 from beforehand.report.shell import render_page
-from beforehand.report.vcube.page import build_vcube_page
-
-BUILDERS = {
-    "contacts": build_opportunistic_page,
-    "drift": build_observer_page,
-    "overlay": build_vcube_page,
-}
-"""The page of each world."""
-
-
-def write_report(directory: Path) -> Path:
-    """Write report.html and figures/ into the folder that holds the datasets."""
-    world = read_scenario(directory).world
-    if world not in BUILDERS:
-        raise InputError(f"no page for the world `{world}`", where=str(directory))
-    return write_page(BUILDERS[world](directory), directory)
 
 
 def write_page(page: Page, directory: Path) -> Path:

@@ -98,12 +98,12 @@ class Document:
         self._overridden.add(path)
         section = self.content.setdefault(path[0], {})
         if isinstance(section, dict):
-            section[path[1]] = _toml_value(value.strip())
+            section[path[1]] = toml_value(value.strip())
         else:
             self.add(InputError(f"`{path[0]}` is no table"), path)
 
 
-def _toml_value(written: str) -> object:
+def toml_value(written: str) -> object:
     """As in the file; what is no TOML is a text, so that `5s` needs no quotes."""
     try:
         return tomllib.loads(f"value = {written}")["value"]

@@ -14,6 +14,8 @@ from beforehand.mobility import buses, crowd, walkers, waypoint
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read
 from beforehand.mobility.trace import Trace
+from beforehand.scenario import values
+from beforehand.scenario.document import Document
 
 Make = Callable[..., Positions | Trace]
 
@@ -23,6 +25,10 @@ GENERATORS: dict[str, Make] = {
     "waypoint": waypoint.generate,
     "crowd": crowd.generate,
 }
+
+
+KEYS = ("generator", "input", "format", "range")
+"""Of `[mobility]`; what else is there belongs to the generator or to the reader."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,35 @@ class Source:
             known = ", ".join(f"`{known}`" for known in READERS)
             raise InputError(f"no such format: `{name}`", hint=f"the formats are {known}")
         return READERS[name]
+
+
+def read_source(document: Document) -> Source | None:
+    """The table `[mobility]`; None if something is wrong with it."""
+    before = len(document.problems)
+    section = document.table("mobility", None)
+    chosen = [key for key in ("generator", "input") if key in section]
+    if len(chosen) != 1:
+        problem = "say where the contacts come from: `generator` or `input`, one of the two"
+        document.add(InputError(problem), ("mobility",))
+        return None
+    options = {k: v for k, v in section.items() if k not in KEYS}
+    range_m = document.value(section, ("mobility", "range"), values.distance, None)
+    if chosen == ["generator"]:
+        choices = values.one_of(*GENERATORS)
+        generator = document.value(section, ("mobility", "generator"), choices, "")
+        source = Source(generator, None, None, range_m, options)
+        if "format" in section:
+            error = InputError("`format` is for an `input`")
+            document.add(error, ("mobility", "format"))
+    else:
+        written = document.value(section, ("mobility", "input"), values.text, "")
+        format = document.value(section, ("mobility", "format"), values.text, None)
+        source = Source(None, (document.path.parent / written).resolve(), format, range_m, options)
+    if len(document.problems) > before:
+        return None
+    for key, error in source.problems():
+        document.add(error, ("mobility", key))
+    return source
 
 
 def digest_of_input(path: Path) -> str:

@@ -111,6 +111,25 @@ def one_of(*choices: str) -> Parse:
     return parse
 
 
+def list_of(parse: Parse) -> Parse:
+    """A list with something in it, nothing twice."""
+
+    def parse_list(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list) or not value:
+            raise InputError(f"not a list with something in it: `{value}`", hint="write `[...]`")
+        items = tuple(parse(item) for item in value)
+        if len(set(items)) < len(items):
+            raise InputError(f"something is in it twice: `{value}`")
+        return items
+
+    return parse_list
+
+
+def as_written(value: object) -> object:
+    """Whatever it is: whoever uses it knows what it may be."""
+    return value
+
+
 def _with_unit(value: object, example: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"a number without a unit: `{value}`", hint=f'write it as `"{example}"`')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 MILLION = 1_000_000
 
 
@@ -28,3 +30,10 @@ class Clock:
 
 
 TRUE_CLOCK = Clock()
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """What is agreed on the clocks of a group."""
+
+    skew_us: int = 0
+    """Any two differ by less."""

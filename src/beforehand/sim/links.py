@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from beforehand.core.needs import Link
 from beforehand.sim.streams import mix
 
 FOREVER_US = 1 << 62
 
 
-@dataclass(frozen=True)
-class LinkModel:
+class LinkModel(msgspec.Struct, frozen=True, dict=True):
     """One frame at a time in each direction; what is under way when the contact ends is lost."""
 
     latency_us: int = 0

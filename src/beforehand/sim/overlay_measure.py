@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -72,8 +72,8 @@ class OverlayMeasure(msgspec.Struct, frozen=True):
     the most messages that a node held back at once. most_packed: the most that it sent together."""
 
 
-def measure_case(case: OverlayCase) -> Iterator[dict[str, Any]]:
-    """The runs of a case as flat rows, in the order in which it names them."""
+def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
+    """The runs of a case, in the order in which it names them: what was measured, and the log."""
     pairs: Bools | None = None
     for system, payload_bytes in case.runs:
         spec = OverlaySpec(
@@ -86,7 +86,7 @@ def measure_case(case: OverlayCase) -> Iterator[dict[str, Any]]:
         result = run_compiled(spec, case.seed)
         if pairs is None:
             pairs = _came_in_pairs(spec, result)
-        yield msgspec.to_builtins(measure_overlay(spec, case.seed, result, pairs))
+        yield measure_overlay(spec, case.seed, result, pairs), result.events
 
 
 def measure_overlay(

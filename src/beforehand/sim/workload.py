@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from beforehand.mobility.trace import Trace
 from beforehand.sim.streams import stream_key, unit
 
@@ -18,12 +20,20 @@ class Broadcast:
     lifetime_us: int | None = None
 
 
-def periodic(trace: Trace, *, first_us: int, period_us: int, payload_bytes: int) -> list[Broadcast]:
+class Traffic(msgspec.Struct, frozen=True):
     """Every node broadcasts `first_us` after it appears and then every `period_us` (OPP VI)."""
+
+    first_us: int = 20_000_000
+    period_us: int = 60_000_000
+    payload_bytes: int = 200
+
+
+def periodic(trace: Trace, traffic: Traffic) -> list[Broadcast]:
+    """What all nodes of a trace broadcast while they are there, in order of time."""
     return sorted(
-        Broadcast(t_us, node, payload_bytes)
+        Broadcast(t_us, node, traffic.payload_bytes)
         for node, up_us, down_us in trace.presence.tolist()
-        for t_us in range(up_us + first_us, down_us, period_us)
+        for t_us in range(up_us + traffic.first_us, down_us, traffic.period_us)
     )
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.commands.report import write_report
 from beforehand.errors import InputError
 from beforehand.report.observer.figures import (
     GRAPHS,
@@ -16,7 +17,6 @@ from beforehand.report.observer.figures import (
     violations_chart,
 )
 from beforehand.report.observer.page import build_observer_page, show_expected
-from beforehand.report.page import write_report
 
 USUAL = {"processes": 10, "epsilon": 10, "delta": 10, "rate": 0.1, "law": "half", "seed": 1}
 RESULT = {"received": 90, "pairs": 500, "inverted": 0, "wait_share_max": 0.9, "messages": 100}
@@ -183,5 +183,5 @@ def test_a_folder_without_measures_or_of_another_world_is_refused(tmp_path):
     (tmp_path / "measures.parquet").unlink()
     with pytest.raises(InputError, match="no measures"):
         write_report(tmp_path)
-    with pytest.raises(InputError, match="no page for the world `moon`"):
+    with pytest.raises(InputError, match="no such world: `moon`"):
         write_report(save(tmp_path, world="moon"))

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.report.made_up import write_rows
 
+from beforehand.commands.report import write_report
 from beforehand.errors import InputError
 from beforehand.papers.vcube import read_published
-from beforehand.report.page import write_report
 from beforehand.report.vcube.data import Histogram, read_overlay
 from beforehand.report.vcube.figures import TREES, lines_table
 from beforehand.report.vcube.page import build_vcube_page

@@ -2,19 +2,23 @@
 
 import json
 import tomllib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.cli import main
 from beforehand.errors import InputError, InputErrors
-from beforehand.pipeline.overlay_sweep import OPTIONS, OVERLAY, run_overlay
-from beforehand.pipeline.sweeps import run_task, run_world
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.pipeline.sweep import sweep_stage
+from beforehand.pipeline.worlds import overlay
 from beforehand.sim.overlay import OverlaySpec
-from beforehand.sim.overlay_measure import measure_case
+from beforehand.verify.verdict import verify_events
+from tests.pipeline.in_process import InProcess
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SMALL = """
 [scenario]
 world = "overlay"
@@ -37,21 +41,12 @@ def scenario(tmp_path):
 @pytest.fixture
 def without_spark(monkeypatch):
     """The same tasks, one after the other in this process."""
-
-    def compute(_, __, missing, function):
-        for task, dataset in missing:
-            run_task(task.spec, dataset, function)
-
-    class NoSession:
-        __enter__ = __exit__ = lambda *_: None
-
-    monkeypatch.setattr("beforehand.pipeline.sweeps._compute", compute)
-    monkeypatch.setattr("beforehand.pipeline.sweeps.spark_opener", lambda *_: NoSession)
+    monkeypatch.setattr("beforehand.spark.session.open_session", InProcess().open)
 
 
 @pytest.mark.usefixtures("without_spark")
 def test_each_size_and_seed_has_all_systems_asked_for(scenario, tmp_path):
-    summary = run_overlay(scenario, tmp_path / "out")
+    summary = run_scenario(scenario, tmp_path / "out")
     rows = pq.read_table(tmp_path / "out" / "overlay_runs.parquet").to_pylist()
     found = [(row["nodes"], row["seed"], row["system"], row["payload_bytes"]) for row in rows]
     both = [("aggregated", 50), ("plain", 50)]
@@ -76,14 +71,34 @@ def test_each_size_and_seed_has_all_systems_asked_for(scenario, tmp_path):
 
 @pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("fault", ["violations", "missing"])
-def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, fault):
-    def spoiled(case):
-        for row in measure_case(case):
-            is_bad = (case.nodes, case.seed, row["system"]) == (16, 2, "plain")
+def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, monkeypatch, fault):
+    def spoiled(job):
+        for row in overlay.measure_rows(job):
+            is_bad = (row["nodes"], row["seed"], row["system"]) == (16, 2, "plain")
             yield {**row, fault: 1} if is_bad else row
 
-    world = replace(OVERLAY, function=spoiled)
-    assert run_world(world, scenario, tmp_path / "out").state == "invalid"
+    stage = sweep_stage(overlay.STAGE, overlay.SOURCES, overlay._tasks, spoiled)
+    changed = replace(overlay.EXPERIMENT, stages=lambda: (stage,))
+    monkeypatch.setattr(overlay, "EXPERIMENT", changed)
+    assert run_scenario(scenario, tmp_path / "out").state == "invalid"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_path, capsys):
+    out = tmp_path / "out"
+    plain = run_scenario(scenario, out)
+    assert not list(out.rglob("events.parquet"))
+    kept = run_scenario(scenario, out, overrides=["sweep.events=true"])
+    assert (kept.state, kept.computed) == ("valid", {"overlay": 4})
+    assert kept.rows == plain.rows
+    verdict = verify_events(out)
+    assert verdict.state == kept.state
+    assert len(verdict.runs) == len(kept.rows) == 11
+    found = sorted((run.broadcasts, run.deliveries) for run in verdict.runs)
+    assert found == sorted((row["broadcasts"], row["deliveries"]) for row in kept.rows)
+    assert sum(sum(run.counts.values()) for run in verdict.runs) == 0
+    assert main(["verify", str(out)]) == 0
+    assert "valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -97,26 +112,26 @@ def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, fault):
 )
 def test_bad_input_is_refused_before_anything_runs(scenario, tmp_path, setting, problem):
     with pytest.raises((InputError, InputErrors)) as refused:
-        run_overlay(scenario, tmp_path / "out", overrides=[setting])
+        run_scenario(scenario, tmp_path / "out", overrides=[setting])
     assert problem in refused.value.render()
     assert not (tmp_path / "out").exists()
 
 
 def test_the_shipped_scenario_is_run_with_the_fitted_laws():
     written = tomllib.loads((SCENARIOS / "vcube-tables.toml").read_text())["overlay"]
+    options = overlay.EXPERIMENT.tables()["overlay"]
     for key in ("starts", "propagation"):
-        assert OPTIONS[key].parse(written[key]) == getattr(OverlaySpec(8), key)
+        assert options[key].parse(written[key]) == getattr(OverlaySpec(8), key)
     assert written["nodes"] == [2**k for k in range(3, 11)]
 
 
 @pytest.mark.spark
 def test_on_spark_and_then_from_what_is_there(spark, scenario, tmp_path, monkeypatch):
-    class Session:
-        __enter__, __exit__ = (lambda *_: spark), (lambda *_: None)
-
-    monkeypatch.setattr("beforehand.pipeline.sweeps.spark_opener", lambda *_: Session)
-    first = run_overlay(scenario, tmp_path / "out")
+    monkeypatch.setattr(
+        "beforehand.spark.session.open_session", lambda *_, **__: nullcontext(spark)
+    )
+    first = run_scenario(scenario, tmp_path / "out")
     assert (first.state, first.computed) == ("valid", {"overlay": 4})
-    more = run_overlay(scenario, tmp_path / "out", seeds=3)
+    more = run_scenario(scenario, tmp_path / "out", seeds=3)
     assert more.computed == {"overlay": 2}
     assert [row for row in more.rows if row["seed"] < 3] == first.rows

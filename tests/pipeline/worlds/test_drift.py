@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,14 +12,14 @@ import pytest
 from beforehand.cli import main
 from beforehand.errors import InputErrors
 from beforehand.papers.observer import load_claims
-from beforehand.pipeline import drift_sweep, sweeps
-from beforehand.pipeline.drift_sweep import DRIFT, OPTIONS, measure_rows, run_drift
-from beforehand.pipeline.sweep_scenario import read_sweep_scenario
-from beforehand.pipeline.sweeps import run_world
+from beforehand.pipeline.experiment import read_scenario
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.pipeline.sweep import sweep_stage
+from beforehand.pipeline.worlds import drift
 from beforehand.sim.drift import figure_dials, figure_specs, measure
 from tests.pipeline.in_process import InProcess
 
-SCENARIO = Path(__file__).parents[2] / "scenarios" / "observer-figures.toml"
+SCENARIO = Path(__file__).parents[3] / "scenarios" / "observer-figures.toml"
 SMALL = ["drift.messages=150", 'drift.readings=["one"]']
 SIMULATIONS = 22
 
@@ -28,18 +27,19 @@ SIMULATIONS = 22
 @pytest.fixture
 def session(monkeypatch):
     session = InProcess()
-    monkeypatch.setattr(sweeps, "spark_opener", lambda *_: session.open)
+    monkeypatch.setattr("beforehand.spark.session.open_session", session.open)
     return session
 
 
 def test_the_scenario_that_ships_is_the_whole_sweep_of_the_paper():
-    scenario = read_sweep_scenario(SCENARIO, "drift", OPTIONS)
-    assert scenario.seeds == (1, 2, 3)
-    assert scenario.options == {"messages": 10_000, "readings": ("all", "one", "steps")}
+    scenario = read_scenario(SCENARIO)
+    assert (scenario.world, scenario.seeds) == ("drift", (1, 2, 3))
+    wanted = {"messages": 10_000, "readings": ("all", "one", "steps")}
+    assert scenario.options["drift"] == wanted
 
 
 def test_measures_are_those_of_the_runs_and_claims_are_checked(tmp_path, session):
-    summary = run_drift(SCENARIO, tmp_path, seeds=1, overrides=SMALL)
+    summary = run_scenario(SCENARIO, tmp_path, seeds=1, overrides=SMALL)
     assert summary.state == "valid"
     assert summary.computed == {"measures": SIMULATIONS}
     specs = figure_specs([1], messages=150, sends_to_all=False)
@@ -55,7 +55,7 @@ def test_measures_are_those_of_the_runs_and_claims_are_checked(tmp_path, session
 
 def test_each_reading_has_its_own_runs(tmp_path, session):
     overrides = ["drift.messages=20", 'drift.readings=["steps", "all"]']
-    summary = run_drift(SCENARIO, tmp_path, seeds=2, overrides=overrides)
+    summary = run_scenario(SCENARIO, tmp_path, seeds=2, overrides=overrides)
     assert summary.computed == {"measures": 2 * 2 * SIMULATIONS}
     assert list(dict.fromkeys(row["reading"] for row in summary.rows)) == [
         "all/steps",
@@ -66,21 +66,26 @@ def test_each_reading_has_its_own_runs(tmp_path, session):
 def test_other_messages_are_other_runs(tmp_path, session):
     for messages, computed in ((20, SIMULATIONS), (25, SIMULATIONS), (20, 0)):
         overrides = [f"drift.messages={messages}", 'drift.readings=["one"]']
-        summary = run_drift(SCENARIO, tmp_path, seeds=1, overrides=overrides)
+        summary = run_scenario(SCENARIO, tmp_path, seeds=1, overrides=overrides)
         assert summary.computed == {"measures": computed}
         (found,) = set(pq.read_table(tmp_path / "measures.parquet")["messages"].to_pylist())
         assert found == messages
 
 
-def breaks(observer, wait_percent):
+@pytest.fixture
+def breaks(monkeypatch):
     """Measures as they are, but for one pair in the wrong order under one observer."""
 
-    def rows(spec):
-        for row in measure_rows(spec):
-            is_it = (row["observer"], row["wait_percent"]) == (observer, wait_percent)
-            yield row | {"inverted": int(is_it)}
+    def spoil(observer, wait_percent):
+        def rows(job):
+            for row in drift.measure_rows(job):
+                is_it = (row["observer"], row["wait_percent"]) == (observer, wait_percent)
+                yield row | {"inverted": int(is_it)}
 
-    return rows
+        stage = sweep_stage(drift.STAGE, drift.SOURCES, drift._tasks, rows)
+        monkeypatch.setattr(drift, "EXPERIMENT", replace(drift.EXPERIMENT, stages=lambda: (stage,)))
+
+    return spoil
 
 
 @pytest.mark.parametrize(
@@ -93,16 +98,16 @@ def breaks(observer, wait_percent):
     ],
 )
 def test_the_verdict_is_on_the_full_wait_with_the_full_timestamp(
-    tmp_path, session, observer, wait_percent, state
+    tmp_path, session, breaks, observer, wait_percent, state
 ):
-    world = replace(DRIFT, function=breaks(observer, wait_percent))
+    breaks(observer, wait_percent)
     overrides = ["drift.messages=20", 'drift.readings=["one"]']
-    assert run_world(world, SCENARIO, tmp_path, seeds=1, overrides=overrides).state == state
+    assert run_scenario(SCENARIO, tmp_path, seeds=1, overrides=overrides).state == state
 
 
 def test_a_wrong_scenario_is_refused_before_anything_is_written(tmp_path, session):
     with pytest.raises(InputErrors):
-        run_drift(SCENARIO, tmp_path / "out", overrides=["drift.messages=0", "drift.fan_out=3"])
+        run_scenario(SCENARIO, tmp_path / "out", overrides=["drift.messages=0", "drift.fan_out=3"])
     assert session.opened == 0
     assert not (tmp_path / "out").exists()
 
@@ -123,9 +128,8 @@ def test_the_command_prints_the_claims_and_the_verdict(tmp_path, session, capsys
     assert told["claims"][0]["claim"] == "perfect"
 
 
-def test_the_command_exits_1_where_the_full_wait_is_not_exact(tmp_path, session, monkeypatch):
-    world = replace(DRIFT, function=breaks("cbd", 100))
-    monkeypatch.setattr(drift_sweep, "run_drift", partial(run_world, world))
+def test_the_command_exits_1_where_the_full_wait_is_not_exact(tmp_path, session, breaks):
+    breaks("cbd", 100)
     assert main(command(tmp_path, "--no-report")) == 1
 
 
@@ -138,14 +142,16 @@ def test_an_unknown_world_is_refused(tmp_path, capsys):
 
 @pytest.mark.spark
 def test_on_spark_what_was_lost_is_computed_again_and_nothing_else(tmp_path, spark, monkeypatch):
-    monkeypatch.setattr(sweeps, "spark_opener", lambda *_: lambda: nullcontext(spark))
-    first = run_drift(SCENARIO, tmp_path, seeds=1, overrides=SMALL)
+    monkeypatch.setattr(
+        "beforehand.spark.session.open_session", lambda *_, **__: nullcontext(spark)
+    )
+    first = run_scenario(SCENARIO, tmp_path, seeds=1, overrides=SMALL)
     assert (first.state, first.computed) == ("valid", {"measures": SIMULATIONS})
     measures = (tmp_path / "measures.parquet").read_bytes()
     manifests = sorted((tmp_path / "data" / "measures").glob("*/manifest.json"))
     written = {path: path.stat().st_mtime_ns for path in manifests}
     manifests[3].unlink()
-    assert run_drift(SCENARIO, tmp_path, seeds=1, overrides=SMALL).computed == {"measures": 1}
+    assert run_scenario(SCENARIO, tmp_path, seeds=1, overrides=SMALL).computed == {"measures": 1}
     assert (tmp_path / "measures.parquet").read_bytes() == measures
     changed = [path for path in manifests if path.stat().st_mtime_ns != written[path]]
     assert changed == [manifests[3]]

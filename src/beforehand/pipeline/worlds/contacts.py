@@ -1,0 +1,275 @@
+"""Nodes that meet and part: from mobility to contacts, runs of several orders, and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beforehand.pipeline.datasets import Dataset
+from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.schemas import GAUGES_FILE, METRIC_FILES, SPREADS
+from beforehand.pipeline.stages import (
+    AsTasks,
+    InParts,
+    InSession,
+    Job,
+    Made,
+    OnDriver,
+    Stage,
+    Task,
+    Work,
+)
+from beforehand.scenario import values
+from beforehand.scenario.head import Scenario
+from beforehand.scenario.options import Option, Table
+from beforehand.units import format_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from beforehand.mobility.trace import Trace
+    from beforehand.report.content import Page
+    from beforehand.scenario.source import Source
+
+BULK_RECEPTIONS = 1_500_000
+"""From here on the figures, which Java computes, take longer than starting it."""
+
+HEADINGS = (
+    *("protocol", "lifetime", "seed", "receptions", "deliveries", "ratio"),
+    *("delay", "latency", "verdict"),
+)
+
+# ---- the scenario -------------------------------------------------------------------------------
+
+
+def _tables() -> dict[str, Table]:
+    from beforehand.scenario.protocols import read_protocols
+    from beforehand.scenario.settings import TRAFFIC, read_network, read_settings
+    from beforehand.scenario.source import read_source
+
+    return {
+        "mobility": read_source,
+        "traffic": lambda document: read_settings(document, "traffic", TRAFFIC),
+        "network": read_network,
+        "protocols": read_protocols,
+        "gauges": {
+            "period": Option(values.positive_duration),
+            # The node whose registries are watched, by name or index; else who is there longest.
+            "node": Option(values.as_written),
+        },
+    }
+
+
+# ---- the stages ---------------------------------------------------------------------------------
+
+
+def _plan_positions(scenario: Scenario, _: Work) -> Iterator[Task]:
+    source: Source = scenario.options["mobility"]
+    for seed in source.seeds(scenario.seeds):
+        drawn = seed if source.generator is not None else None
+        parameters = {"source": source.identity(), "seed": drawn}
+        yield Task(f"s{seed}", parameters, (source, seed))
+
+
+def _plan_contacts(scenario: Scenario, work: Work) -> Iterator[Task]:
+    """A source that has contacts is its own trace."""
+    source: Source = scenario.options["mobility"]
+    for job in work["positions"] if source.has_places else ():
+        parameters = {"range_m": source.range_m}
+        yield Task(job.task.label, parameters, source.range_m, (job.dataset,))
+
+
+def traces_of(scenario: Scenario, work: Work) -> Mapping[int, Dataset]:
+    """By seed; what a file says is the same for all of them."""
+    source: Source = scenario.options["mobility"]
+    own = source.seeds(scenario.seeds)
+    found = dict(zip(own, work.datasets("contacts") or work.datasets("positions"), strict=True))
+    return {seed: found.get(seed, found[own[0]]) for seed in scenario.seeds}
+
+
+def _plan_plan(scenario: Scenario, work: Work) -> Iterator[Task]:
+    jobs = [work.job(_events(), task) for task in _plan_events(scenario, work)]
+    yield Task(scenario.name, {}, jobs, tuple(job.dataset for job in jobs))
+
+
+def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
+    from beforehand.pipeline.plan import plan_runs
+
+    traces = traces_of(scenario, work)
+    for run in plan_runs(scenario):
+        parameters = {**msgspec.to_builtins(run.spec), "watched": run.watched}
+        yield Task(run.label, parameters, run, (traces[run.spec.seed],), run.cost)
+
+
+def _plan_verdicts(_: Scenario, work: Work) -> Iterator[Task]:
+    for run in work["events"]:
+        yield Task(run.task.label, {}, None, (run.dataset,))
+
+
+def _plan_metrics(scenario: Scenario, work: Work) -> Iterator[Task]:
+    inputs = (*work.datasets("events"), *work.datasets("verdicts"))
+    yield Task(scenario.name, {}, (work["events"], work["verdicts"]), inputs)
+
+
+def _make_contacts(spark: SparkSession, job: Job) -> Made:
+    from beforehand.pipeline.contacts import make_contacts
+
+    return make_contacts(spark, job)
+
+
+def _make_metrics(spark: SparkSession, job: Job) -> Made:
+    from beforehand.pipeline.metrics import make_metrics
+
+    return make_metrics(spark, job)
+
+
+def _stages() -> tuple[Stage, ...]:
+    from beforehand.pipeline.plan import make_plan
+    from beforehand.pipeline.positions import make_positions
+    from beforehand.pipeline.verdicts import join_blocks, make_blocks, verify_block
+
+    return (
+        Stage(
+            name="positions",
+            inputs=(),
+            sources=("mobility", "kernels/contacts.py", "pipeline/positions.py"),
+            plan=_plan_positions,
+            maker=OnDriver(make_positions),
+        ),
+        Stage(
+            name="contacts",
+            inputs=("positions",),
+            sources=("mobility/trace.py", "kernels/contacts.py", "pipeline/contacts.py"),
+            plan=_plan_contacts,
+            maker=InSession(_make_contacts),
+        ),
+        Stage("plan", (), ("pipeline/plan.py",), _plan_plan, OnDriver(make_plan)),
+        _events(),
+        Stage(
+            name="verdicts",
+            inputs=("events",),
+            sources=("kernels/causality.py", "verify", "pipeline/verdicts.py"),
+            plan=_plan_verdicts,
+            maker=InParts(make_blocks, verify_block, join_blocks),
+        ),
+        Stage(
+            name="metrics",
+            inputs=("events", "verdicts"),
+            sources=("pipeline/metrics.py", "pipeline/schemas.py"),
+            plan=_plan_metrics,
+            maker=InSession(_make_metrics),
+        ),
+    )
+
+
+def _events() -> Stage:
+    from beforehand.pipeline.simulate import check_watched, simulate
+
+    return Stage(
+        name="events",
+        inputs=("contacts", "plan"),
+        sources=("core", "sim", "pipeline/simulate.py"),
+        plan=_plan_events,
+        maker=AsTasks(simulate),
+        check=check_watched,
+    )
+
+
+def _is_small(work: Work) -> bool:
+    """Whether fewer receptions are to be expected than make up for a slower start of Java."""
+    from beforehand.mobility.statistics import at_once_max
+    from beforehand.pipeline.positions import read_presence
+
+    positions = {job.spec[1]: job.dataset for job in work["positions"]}
+    shared, receptions = work["positions"][0].dataset, 0
+    for job in work["events"]:
+        _, presence = read_presence(positions.get(job.spec.spec.seed, shared))
+        _, up_us, down_us = presence.T
+        traffic = job.spec.spec.traffic
+        spoken = np.maximum(down_us - up_us - traffic.first_us, 0) // traffic.period_us + 1
+        # Everybody who is there at one time hears of everything, which is about right.
+        receptions += int(spoken.sum()) * at_once_max(up_us, down_us)
+    return receptions < BULK_RECEPTIONS
+
+
+# ---- the conclusion -----------------------------------------------------------------------------
+
+
+def _conclude(scenario: Scenario, work: Work) -> Conclusion:
+    from beforehand.pipeline.positions import PRESENCE_FILE, read_trace
+
+    (metrics,) = work.datasets("metrics")
+    tables = {Path(name).stem: pq.read_table(metrics.file(name)) for name in METRIC_FILES}
+    gauges = [pq.read_table(events.file(GAUGES_FILE)) for events in work.datasets("events")]
+    # One trace stands for all seeds: they differ in no more than chance.
+    first = traces_of(scenario, work)[scenario.seeds[0]]
+    trace = read_trace(first)
+    tables["gauges"] = pa.concat_tables(gauges)
+    tables["presence"] = pq.read_table(first.file(PRESENCE_FILE))
+    tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
+    rows: list[Row] = tables["runs"].to_pylist()
+    return Conclusion(tables, _state(rows), rows, {"changes": dict(trace.changes)})
+
+
+def _state(rows: Sequence[Row]) -> State:
+    """The worst verdict on a protocol that promises causal order."""
+    from beforehand.sim.protocols import PROTOCOLS
+
+    states = {row["verdict"] for row in rows if PROTOCOLS[row["protocol"]].is_causal}
+    return "invalid" if "invalid" in states else "unknown" if "unknown" in states else "valid"
+
+
+def _statistics(trace: Trace) -> dict[str, float]:
+    """The table of the paper, times in microseconds as everywhere on disk."""
+    from beforehand.mobility.statistics import describe
+
+    found = describe(trace)
+    return {
+        "nodes": found["nodes"],
+        "max_at_once": found["at_once_max"],
+        **{f"activity_{kind}": 1e6 * found[f"activity_s_{kind}"] for kind in SPREADS},
+        "contacts": found["contacts"],
+        **{f"duration_{kind}": 1e6 * found[f"contact_s_{kind}"] for kind in SPREADS},
+    }
+
+
+def _table(rows: list[Row]) -> Grid:
+    return HEADINGS, [_line(row) for row in rows]
+
+
+def _line(run: Row) -> tuple[str, ...]:
+    return (
+        run["protocol"],
+        format_duration(run["lifetime_us"]) if run["lifetime_us"] else "none",
+        str(run["seed"]),
+        f"{run['receptions']:,}",
+        f"{run['deliveries']:,}",
+        f"{100 * run['delivery_ratio']:.2f} %",
+        format_duration(round(run["delay_us_avg"])),
+        format_duration(round(run["latency_us_avg"])),
+        run["verdict"],
+    )
+
+
+def _page(directory: Path) -> Page:
+    from beforehand.report.opportunistic.page import build_opportunistic_page
+
+    return build_opportunistic_page(directory)
+
+
+EXPERIMENT = Experiment(
+    tables=_tables,
+    seeds=1,
+    stages=_stages,
+    conclude=_conclude,
+    noun="runs",
+    table=_table,
+    page=_page,
+    is_small=_is_small,
+)

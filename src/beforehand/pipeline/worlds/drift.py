@@ -1,0 +1,115 @@
+"""Figures 2 to 7 of OBS: every run of drifting clocks and every observer, then the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.stages import Job, Task, Work
+from beforehand.pipeline.sweep import read_rows, sweep_stage
+from beforehand.scenario import values
+from beforehand.scenario.head import Scenario
+from beforehand.scenario.options import Option, Table
+
+if TYPE_CHECKING:
+    from beforehand.report.content import Page
+    from beforehand.sim.drift import Drift, Measure
+
+STAGE = "measures"
+SOURCES = ("core", "kernels", "sim", "pipeline/worlds/drift.py")
+READINGS: dict[str, dict[str, Any]] = {
+    "all": {"sends_to_all": True},
+    "one": {"sends_to_all": False},
+    "steps": {"sends_to_all": True, "delay_clock": "steps"},
+}
+"""What the paper leaves open: a message goes to all others or to one, and in `steps` its delay is
+counted in steps of the simulation, not on the sender's clock."""
+
+
+def _tables() -> dict[str, Table]:
+    readings = values.list_of(values.one_of(*READINGS))
+    return {
+        "drift": {
+            "messages": Option(values.whole(1), 10_000),
+            "readings": Option(readings, tuple(READINGS)),
+        }
+    }
+
+
+def _tasks(scenario: Scenario) -> Iterator[Task]:
+    from beforehand.sim.drift import figure_specs
+
+    options = scenario.options["drift"]
+    for reading in options["readings"]:
+        chosen = READINGS[reading]
+        for spec in figure_specs(scenario.seeds, messages=options["messages"], **chosen):
+            yield _task(spec)
+
+
+def _task(spec: Drift) -> Task:
+    from beforehand.sim.drift import figure_dials
+
+    targets = "one" if spec.fan_out == 1 else "all"
+    label = (
+        f"{targets}-{spec.delay_clock}-{spec.law}-n{spec.processes}-e{spec.epsilon}-d{spec.delta}"
+        f"-r{spec.rate:g}-s{spec.seed}"
+    )
+    cost = spec.messages * spec.processes * len(figure_dials(spec))
+    return Task(label, msgspec.structs.asdict(spec), spec, cost=cost)
+
+
+def measure_rows(job: Job) -> Iterator[Row]:
+    """What every observer of the figures makes of one run."""
+    from beforehand.sim.drift import figure_dials, measure
+
+    return (msgspec.structs.asdict(row) for row in measure(job.spec, figure_dials(job.spec)))
+
+
+def _conclude(_: Scenario, work: Work) -> Conclusion:
+    from beforehand.papers.observer import check_claims, load_claims, reading_of
+    from beforehand.sim.drift import Measure
+
+    measures = msgspec.convert(read_rows(work[STAGE]), list[Measure])
+    named = [{"reading": reading_of(row), **msgspec.structs.asdict(row)} for row in measures]
+    claims = [msgspec.structs.asdict(v) for v in check_claims(measures, load_claims())]
+    tables = {"measures": pa.Table.from_pylist(named), "claims": pa.Table.from_pylist(claims)}
+    return Conclusion(tables, _state(measures), claims)
+
+
+def _state(measures: Sequence[Measure]) -> State:
+    """The one promise: with the full wait and the full timestamp, order is exact."""
+    promised = (row for row in measures if row.observer in ("dapw", "cbd"))
+    broken = any(row.inverted for row in promised if row.wait_percent == 100)
+    return "invalid" if broken else "valid"
+
+
+def _table(rows: list[Row]) -> Grid:
+    """A line per claim, a column per reading of the paper."""
+    readings = list(dict.fromkeys(row["reading"] for row in rows))
+    lines: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        before = lines.get(row["claim"], (row["claim"], row["figure"]))
+        lines[row["claim"]] = (*before, row["verdict"])
+    return ("claim", "figure", *readings), list(lines.values())
+
+
+def _page(directory: Path) -> Page:
+    from beforehand.report.observer.page import build_observer_page
+
+    return build_observer_page(directory)
+
+
+EXPERIMENT = Experiment(
+    tables=_tables,
+    seeds=3,
+    stages=lambda: (sweep_stage(STAGE, SOURCES, _tasks, measure_rows),),
+    conclude=_conclude,
+    noun="claims",
+    table=_table,
+    page=_page,
+)

@@ -1,0 +1,165 @@
+"""Tables 1 to 3 and figures 1 and 6 to 11 of VCU: runs over an overlay, each of them verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from beforehand.errors import InputError
+from beforehand.pipeline.datasets import replaced
+from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.stages import Job, Task, Work
+from beforehand.pipeline.sweep import read_rows, sweep_stage
+from beforehand.scenario import values
+from beforehand.scenario.head import Scenario
+from beforehand.scenario.options import Option, Table
+from beforehand.units import format_duration
+
+if TYPE_CHECKING:
+    from beforehand.report.content import Page
+    from beforehand.sim.overlay import Law, System
+    from beforehand.sim.overlay_measure import OverlayCase
+
+STAGE = "overlay"
+SOURCES = ("core", "kernels", "sim")
+NUMBERS = {"uniform": 2, "triangular": 2, "normal": 2, "exponential": 1}
+LAW_HINT = 'write its name and its numbers in units of time: `["normal", 100, 25]`'
+HEADINGS = (
+    *("system", "nodes", "payload", "seeds", "packets", "bytes"),
+    *("reception", "delivery", "broken"),
+)
+
+
+def _law(value: object) -> Law:
+    from beforehand.sim.overlay import SHAPES, UNIT_US, Law
+
+    if not isinstance(value, list) or not value or value[0] not in SHAPES:
+        raise InputError(f"not a law: `{value}`", hint=f"known are {', '.join(SHAPES)}; {LAW_HINT}")
+    shape, *numbers = value
+    if len(numbers) != NUMBERS[shape] or not all(type(n) in (int, float) for n in numbers):
+        raise InputError(f"not the numbers of a {shape} law: `{numbers}`", hint=LAW_HINT)
+    if min(numbers) < 0:
+        raise InputError(f"a time is below zero: `{numbers}`", hint=LAW_HINT)
+    return Law(shape, *(float(number) * UNIT_US for number in numbers))
+
+
+def _tables() -> dict[str, Table]:
+    from beforehand.sim.overlay import OverlaySpec
+
+    return {
+        "overlay": {
+            "nodes": Option(values.list_of(values.whole(2)), (8, 16, 32, 64)),
+            "payload_bytes": Option(values.whole(1), OverlaySpec.payload_bytes),
+            # Of how many seeds there is a run with one tree for all, and one with small messages.
+            "single_seeds": Option(values.whole(0), 0),
+            "small_seeds": Option(values.whole(0), 0),
+            "small_payload_bytes": Option(values.whole(1), 5),
+            "starts": Option(_law, OverlaySpec.starts),
+            "propagation": Option(_law, OverlaySpec.propagation),
+        },
+        "sweep": {"events": Option(values.switch, False)},
+    }
+
+
+def _tasks(scenario: Scenario) -> Iterator[Task]:
+    keeps_events = scenario.options["sweep"]["events"]
+    for case in _cases(scenario):
+        parameters = msgspec.to_builtins(case) | ({"events": True} if keeps_events else {})
+        cost = case.nodes**2 * len(case.runs)
+        yield Task(f"n{case.nodes}-s{case.seed}", parameters, (case, keeps_events), cost=cost)
+
+
+def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
+    from beforehand.sim.overlay_measure import OverlayCase
+
+    options = scenario.options["overlay"]
+    size, small = options["payload_bytes"], options["small_payload_bytes"]
+    for nodes in options["nodes"]:
+        for seed in scenario.seeds:
+            runs: list[tuple[System, int]] = [("aggregated", size), ("plain", size)]
+            runs += [("single", size)] if seed <= options["single_seeds"] else []
+            # What they are for is the largest network: the paper shows them there alone.
+            is_largest = nodes == max(options["nodes"])
+            runs += [("aggregated", small)] if seed <= options["small_seeds"] and is_largest else []
+            yield OverlayCase(nodes, seed, tuple(runs), options["starts"], options["propagation"])
+
+
+def measure_rows(job: Job) -> Iterator[Row]:
+    """The runs of a case as flat rows. Where events are kept, each run has a folder of its own."""
+    from beforehand.sim.log import event_table, write_events
+    from beforehand.sim.overlay_measure import run_case
+    from beforehand.verify.event_log import EVENTS_FILE
+
+    case, keeps_events = job.spec
+    for measure, events in run_case(case):
+        if keeps_events:
+            name = f"{measure.system}-{measure.payload_bytes}"
+            with replaced(job.dataset.file(name) / EVENTS_FILE) as partial:
+                write_events(event_table(f"{job.name}/{name}", events), partial)
+        yield msgspec.to_builtins(measure)
+
+
+def _conclude(_: Scenario, work: Work) -> Conclusion:
+    rows = read_rows(work[STAGE])
+    runs = [{k: v for k, v in row.items() if k != "histograms"} for row in rows]
+    bars = [bar for row in rows for bar in _bars(row)]
+    tables = {
+        "overlay_runs": pa.Table.from_pylist(runs),
+        "overlay_histograms": pa.Table.from_pylist(bars),
+    }
+    return Conclusion(tables, _state(runs), runs)
+
+
+def _bars(row: Row) -> Iterator[Row]:
+    run = {name: row[name] for name in ("nodes", "seed", "system", "payload_bytes")}
+    return ({**run, **bar} for bar in row["histograms"])
+
+
+def _state(runs: Sequence[Row]) -> State:
+    """The links lose nothing, so every message has to arrive everywhere, and in causal order."""
+    broken = any(run["violations"] or run["missing"] for run in runs)
+    return "invalid" if broken else "valid"
+
+
+def _table(rows: list[Row]) -> Grid:
+    """Means over the seeds."""
+    groups: dict[tuple[int, str, int], list[Row]] = {}
+    for row in rows:
+        key = (row["nodes"], row["system"], row["payload_bytes"])
+        groups.setdefault(key, []).append(row)
+    lines = [
+        (
+            system,
+            str(nodes),
+            str(payload),
+            str(len(runs)),
+            *(f"{fmean(run[name] for run in runs):,.0f}" for name in ("packets", "bytes")),
+            format_duration(round(fmean(run["reception_us_avg"] for run in runs))),
+            format_duration(round(fmean(run["delivery_us_avg"] for run in runs))),
+            f"{sum(run['violations'] + run['missing'] for run in runs):,}",
+        )
+        for (nodes, system, payload), runs in groups.items()
+    ]
+    return HEADINGS, lines
+
+
+def _page(directory: Path) -> Page:
+    from beforehand.report.vcube.page import build_vcube_page
+
+    return build_vcube_page(directory)
+
+
+EXPERIMENT = Experiment(
+    tables=_tables,
+    seeds=3,
+    stages=lambda: (sweep_stage(STAGE, SOURCES, _tasks, measure_rows),),
+    conclude=_conclude,
+    noun="runs",
+    table=_table,
+    page=_page,
+)

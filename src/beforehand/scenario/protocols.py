@@ -1,0 +1,61 @@
+"""The `[[protocols]]` of a scenario: which orders are run, and with which lifetimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beforehand.errors import InputError
+from beforehand.scenario import values
+from beforehand.scenario.document import Document, Table
+from beforehand.scenario.lines import KeyPath
+from beforehand.sim.protocols import PROTOCOLS
+from beforehand.sim.run import Spec
+
+LITERAL = ("literal_deadlines", "literal_barriers")
+KEYS = ("name", "lifetimes", *LITERAL)
+WITH_BARRIERS = ("causal", "delta")
+
+
+def read_protocols(document: Document) -> tuple[Spec, ...]:
+    """One for each protocol and lifetime; all else of it is yet to be set."""
+    entries = document.content.get("protocols")
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        hint = 'write `[[protocols]]` and below it `name = "causal"`'
+        document.add(InputError("no protocols to run", hint=hint), ("protocols",))
+        return ()
+    specs: list[Spec] = []
+    for index, entry in enumerate(entries):
+        at = ("protocols", index)
+        document.check_keys(entry, at, KEYS)
+        name = document.value(entry, (*at, "name"), values.one_of(*PROTOCOLS), None)
+        if name is None:
+            if "name" not in entry:
+                document.add(InputError("a protocol without a `name`"), at)
+            continue
+        literal = {key: document.value(entry, (*at, key), values.switch, False) for key in LITERAL}
+        if any(literal.values()) and name not in WITH_BARRIERS:
+            document.add(InputError(f"`{name}` has no barriers to take literally"), at)
+        for lifetime_us in _lifetimes(document, entry, at, name):
+            spec = Spec(name, lifetime_us=lifetime_us, **literal)
+            if spec in specs:
+                document.add(InputError("the same protocol and lifetime a second time"), at)
+            specs.append(spec)
+    return tuple(specs)
+
+
+def _lifetimes(document: Document, entry: Table, at: KeyPath, name: str) -> Sequence[int | None]:
+    hint = 'write `lifetimes = ["20m", "10m"]`'
+    path = (*at, "lifetimes")
+    listed = entry.get("lifetimes", [])
+    if "lifetimes" in entry and not PROTOCOLS[name].takes_lifetime:
+        document.add(InputError(f"`{name}` has no message lifetimes", hint="use `delta`"), path)
+    elif not isinstance(listed, list) or ("lifetimes" in entry and not listed):
+        document.add(InputError(f"not a list of lifetimes: `{listed}`", hint=hint), path)
+    elif not listed and name == "delta":
+        document.add(InputError("`delta` needs lifetimes", hint=hint), at)
+    elif not listed:
+        return (None,)
+    else:
+        found = [document.parsed(item, path, values.positive_duration) for item in listed]
+        return [us for us in found if us is not None]
+    return ()

@@ -1,0 +1,104 @@
+"""A sweep computes what is missing and no more."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from beforehand.pipeline.experiment import Conclusion
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.pipeline.stages import Task
+from beforehand.pipeline.sweep import ROWS_FILE, read_rows, sweep_stage
+from beforehand.pipeline.work import read_progress
+from beforehand.pipeline.worlds import drift
+from tests.pipeline.in_process import InProcess
+
+TASKS = [Task(f"n{n}", {"n": n}, n, cost=n) for n in (2, 5, 3)]
+
+
+class Squares:
+    """A function that remembers what it was called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, job):
+        n = job.spec
+        self.calls.append(n)
+        return [{"n": n, "square": n * n}, {"n": n, "square": -n * n}]
+
+
+@pytest.fixture
+def sweep(tmp_path, monkeypatch):
+    """A world of squares in the place of another."""
+    path = tmp_path / "squares.toml"
+    path.write_text('[scenario]\nworld = "drift"\n')
+
+    def run(function, tasks=TASKS, session=None):
+        stage = sweep_stage("squares", ("errors.py",), lambda _: tasks, function)
+        squares = replace(
+            drift.EXPERIMENT,
+            stages=lambda: (stage,),
+            conclude=lambda _, work: Conclusion({}, "valid", read_rows(work["squares"])),
+        )
+        monkeypatch.setattr(drift, "EXPERIMENT", squares)
+        session = session or InProcess()
+        monkeypatch.setattr("beforehand.spark.session.open_session", session.open)
+        return run_scenario(path, tmp_path)
+
+    return run
+
+
+def folder_of(root, label):
+    (found,) = (root / "data" / "squares").glob(f"{label}-*")
+    return found
+
+
+def test_all_rows_come_in_the_order_of_the_tasks_and_the_longest_start_first(sweep, tmp_path):
+    squares = Squares()
+    swept = sweep(squares)
+    assert [row["square"] for row in swept.rows] == [4, -4, 25, -25, 9, -9]
+    assert squares.calls == [5, 3, 2]
+    assert swept.computed == {"squares": 3}
+
+
+def test_a_finished_sweep_opens_no_session(sweep, tmp_path):
+    first = sweep(Squares())
+    session, squares = InProcess(), Squares()
+    again = sweep(squares, session=session)
+    assert (session.opened, squares.calls, again.computed) == (0, [], {"squares": 0})
+    assert again.rows == first.rows
+
+
+@pytest.mark.parametrize("lost", ["folder", "manifest.json"])
+def test_what_is_missing_is_computed_and_no_more(sweep, tmp_path, lost):
+    first = sweep(Squares())
+    if lost == "folder":
+        shutil.rmtree(folder_of(tmp_path, "n5"))
+    else:  # a task that was killed after it wrote its rows
+        (folder_of(tmp_path, "n5") / lost).unlink()
+        (folder_of(tmp_path, "n5") / ROWS_FILE).write_bytes(b"cut off")
+    squares = Squares()
+    again = sweep(squares)
+    assert squares.calls == [5]
+    assert again.computed == {"squares": 1}
+    assert again.rows == first.rows
+
+
+def test_other_parameters_are_another_result(sweep, tmp_path):
+    sweep(Squares())
+    squares = Squares()
+    sweep(squares, [Task("n2", {"n": 2, "tries": 9}, 2), *TASKS])
+    assert squares.calls == [2]
+
+
+def test_a_task_that_fails_leaves_what_others_finished(sweep, tmp_path):
+    def fails_at_3(job):
+        if job.spec == 3:
+            raise RuntimeError("out of luck")
+        return [{"n": job.spec}]
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        sweep(fails_at_3)
+    (progress,) = read_progress(tmp_path)
+    assert (progress.stage, progress.there, progress.wanted) == ("squares", 1, 3)

@@ -1,0 +1,82 @@
+"""The scenario file of any world: what it says, by default too, and all its mistakes at once."""
+
+import pytest
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.scenario import values
+from beforehand.scenario.document import Document
+from beforehand.scenario.head import read_head, world_of
+from beforehand.scenario.options import Option
+
+OPTIONS = {
+    "size": Option(values.whole(1), 7),
+    "kinds": Option(values.list_of(values.one_of("a", "b")), ("a",)),
+}
+
+
+def read(path, text, **options):
+    path.write_text(text)
+    return read_head(Document(path, **options), {"toy": OPTIONS}, 3)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "toy-story.toml"
+
+
+def test_what_is_not_written_has_a_default(path):
+    scenario = read(path, "")
+    assert (scenario.name, scenario.title, scenario.paper) == ("toy-story", "toy-story", None)
+    assert scenario.seeds == (1, 2, 3)
+    assert scenario.options["toy"] == {"size": 7, "kinds": ("a",)}
+
+
+def test_what_is_written_counts_and_what_is_set_counts_more(path):
+    text = '[scenario]\ntitle = "Toys"\n[sweep]\nseeds = 5\n[toy]\nsize = 2\nkinds = ["b", "a"]'
+    scenario = read(path, text)
+    assert (scenario.title, scenario.seeds) == ("Toys", (1, 2, 3, 4, 5))
+    assert scenario.options["toy"] == {"size": 2, "kinds": ("b", "a")}
+    scenario = read(path, text, seeds=1, overrides=["toy.size=3", "scenario.title=More toys"])
+    assert (scenario.title, scenario.seeds, scenario.options["toy"]["size"]) == (
+        "More toys",
+        (1,),
+        3,
+    )
+    assert scenario.document["toy"]["size"] == 3
+
+
+def test_all_mistakes_are_told_at_once_with_their_lines(path):
+    text = '[scenario]\nworld = "toy"\nworlds = 1\n[sweep]\nseeds = 0\n[toy]\nkinds = ["c"]\n[x]\n'
+    with pytest.raises(InputErrors) as caught:
+        read(path, text, overrides=["toy.size=none", "toy"])
+    told = {(error.where.removeprefix(str(path)), error.problem) for error in caught.value.errors}
+    assert told == {
+        (":3", "no such key: `worlds`"),
+        (":5", "`seeds`: not a whole number from 1 on: `0`"),
+        (":7", "`kinds`: no such choice: `c`"),
+        (":8", "no such table: `x`"),
+        ("--set toy.size", "`size`: not a whole number from 1 on: `none`"),
+        ("", "not a setting: `toy`"),
+    }
+
+
+@pytest.mark.parametrize("kinds", ["[]", '"a"', '["a", "a"]'])
+def test_a_list_has_something_in_it_and_nothing_twice(path, kinds):
+    with pytest.raises(InputError, match="`kinds`"):
+        read(path, f"[toy]\nkinds = {kinds}")
+
+
+@pytest.mark.parametrize(
+    ("text", "world"),
+    [("", "contacts"), ('[scenario]\nworld = "drift"', "drift"), ("scenario = 1", "contacts")],
+)
+def test_a_scenario_says_its_world_and_without_that_it_is_for_contacts(path, text, world):
+    path.write_text(text)
+    assert world_of(Document(path)) == world
+
+
+def test_what_is_no_toml_or_not_there_is_refused(path):
+    with pytest.raises(InputError, match="no such scenario"):
+        Document(path)
+    with pytest.raises(InputError, match="not TOML"):
+        read(path, "[toy\n")

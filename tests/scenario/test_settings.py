@@ -1,0 +1,57 @@
+"""What may be set of a run stands in one table: for scenario files, for flags, for the cores."""
+
+import msgspec
+import pytest
+
+from beforehand.errors import InputError
+from beforehand.scenario.settings import FLAGS, NETWORK, TRAFFIC, parse_flag, with_settings
+from beforehand.sim.run import Spec
+
+EVERY = TRAFFIC | NETWORK
+PARTS = ("traffic", "links", "layer", "clocks")
+NOT_SET = {"links.noise_until_us"}
+"""For the fuzzer, which heals a network."""
+
+
+def test_each_field_of_the_parts_has_its_key_and_each_key_its_field():
+    fields = {
+        f"{part}.{name}"
+        for part in PARTS
+        for name in getattr(Spec("causal"), part).__struct_fields__
+    }
+    named = [setting.field for setting in EVERY.values()]
+    assert set(named) == fields - NOT_SET
+    assert len(named) == len(set(named))
+
+
+def test_what_is_set_is_changed_and_nothing_else():
+    spec = Spec("delta", 3, 60, literal_barriers=True)
+    changed = with_settings(spec, {"links.loss": 0.5, "links.jitter_us": 7, "clocks.skew_us": 9})
+    assert (changed.links.loss, changed.links.jitter_us, changed.clocks.skew_us) == (0.5, 7, 9)
+    links = msgspec.structs.replace(changed.links, loss=0.0, jitter_us=0)
+    assert msgspec.structs.replace(changed, links=links, clocks=spec.clocks) == spec
+    assert with_settings(spec, {}) == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "value"),
+    [
+        ("period", "30s", 30_000_000),
+        ("payload", "80", 80),
+        ("payload", "1kB", 1000),
+        ("bandwidth", "1000000", 1_000_000),
+        ("bandwidth", "1MB/s", 1_000_000),
+        ("bandwidth", "endless", None),
+        ("loss", "0.25", 0.25),
+        ("capacity", "12", 12),
+    ],
+)
+def test_a_flag_is_read_like_the_key_and_a_bare_number_has_its_unit(name, written, value):
+    assert parse_flag(name, written) == value
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_wrong_flag_is_told_with_its_name(name):
+    with pytest.raises(InputError) as refused:
+        parse_flag(name, "-nonsense")
+    assert refused.value.where == f"--{name}"

@@ -1,0 +1,16 @@
+"""One piece of work is one task; answers come back in the order of the pieces."""
+
+import pytest
+from tests.pipeline.in_process import InProcess
+
+from beforehand.spark.tasks import run_tasks
+
+
+def test_answers_come_in_the_order_of_the_pieces():
+    answers = run_tasks(InProcess(), "halves", [4, 7, 1], lambda n: {"half": n / 2, "of": str(n)})
+    assert answers == [{"half": n / 2, "of": str(n)} for n in (4, 7, 1)]
+
+
+def test_what_a_piece_raises_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        run_tasks(InProcess(), "shares", [1, 0], lambda n: 1 / n)
