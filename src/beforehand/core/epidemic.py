@@ -145,7 +145,7 @@ class Epidemic:
             self._ask_elsewhere(now_us, link.asked, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        if timer == ORDER_TIMER:
+        if timer == ORDER_TIMER and self.order.expires:
             self.order.on_timer(max(now_us, self._horizon_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
