@@ -4,7 +4,7 @@ import pytest
 from tests.core.vcube_bench import KEEP_US, Bench, message
 
 from beforehand.core.base import Fate
-from beforehand.core.keeping import ASK, SPANS_MAX
+from beforehand.core.keeping import ASK, NAMED_MAX, SPANS_MAX
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import Answer, Ask
 from beforehand.errors import RemoteError
@@ -267,3 +267,14 @@ def test_nobody_waits_for_a_clock_to_catch_up():
     bench.receive(message(2, 2), now_us=10**9)
     bench.receive(message(1, 1), now_us=7)
     assert bench.out.timers == [(ASK, 7 + KEEP_US)]
+
+
+def test_a_peer_that_claims_to_have_forgotten_any_number_costs_no_memory():
+    bench = Bench(0, 2)
+    bench.link(1, up=False)
+    bench.link(1, up=True)
+    bench.hear(Answer((0, 10**12)), source=1)
+    assert bench.core.counters.missed == 10**12
+    assert len(bench.out.losses) == NAMED_MAX
+    assert bench.out.losses[-1] == ("drop", (1, 10**12))
+    assert bench.core.explain((1, 5)).state == "missed"

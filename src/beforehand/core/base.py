@@ -127,7 +127,9 @@ class Core(Protocol[FrameT]):
     node: NodeId
 
     @property
-    def needs(self) -> Needs: ...
+    def needs(self) -> Needs:
+        """What its network must give it."""
+        ...
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -135,19 +137,25 @@ class Core(Protocol[FrameT]):
         ...
 
     @property
-    def counters(self) -> Counters: ...
+    def counters(self) -> Counters:
+        """What happened here, by kind."""
+        ...
 
-    def on_message(
-        self, now_us: int, source: NodeId, frame: FrameT, out: Outbox[FrameT]
-    ) -> None: ...
+    def on_message(self, now_us: int, source: NodeId, frame: FrameT, out: Outbox[FrameT]) -> None:
+        """A frame has arrived from `source`."""
+        ...
 
-    def on_timer(self, now_us: int, timer: Timer, out: Outbox[FrameT]) -> None: ...
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[FrameT]) -> None:
+        """A timer that it set is due."""
+        ...
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[FrameT]) -> None:
         """Go on from what an earlier incarnation saved: the first input, or none at all."""
         ...
 
-    def explain(self, message: MessageId) -> Fate: ...
+    def explain(self, message: MessageId) -> Fate:
+        """What became of a message here, and what it waits for."""
+        ...
 
     def gauges(self, now_us: int) -> dict[str, int]:
         """The size of each registry: what a bounded core keeps bounded."""
@@ -157,7 +165,9 @@ class Core(Protocol[FrameT]):
 class Linked(Core[FrameT], Protocol[FrameT]):
     """A core that is told who is there."""
 
-    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None: ...
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None:
+        """Whether `peer` is there; what that means is said by the kind of link."""
+        ...
 
 
 class Speaker(Linked[FrameT], Protocol[FrameT]):

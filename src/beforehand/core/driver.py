@@ -29,9 +29,13 @@ SentT = TypeVar("SentT", contravariant=True)
 class Port(Protocol[SentT]):
     """What carries out the effects of a node, and hears of what happened there."""
 
-    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, SentT]]) -> None: ...
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, SentT]]) -> None:
+        """Put these on the wire, in this order."""
+        ...
 
-    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None: ...
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        """Hand these to the application, in this order."""
+        ...
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         """Call `on_timer` with timer and ticket when the node's clock shows `due_us`; or, if that
@@ -44,9 +48,13 @@ class Port(Protocol[SentT]):
         delivering is writing down may take those out and write them down first."""
         ...
 
-    def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
+    def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        """These came in for the first time."""
+        ...
 
-    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
+        """These were given up."""
+        ...
 
 
 class Driver(Generic[FrameT]):
@@ -82,16 +90,19 @@ class Driver(Generic[FrameT]):
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_message(self, now_us: int, source: NodeId, frame: FrameT) -> None:
+        """A frame has arrived from `source`."""
         self.core.on_message(now_us, source, frame, self._out)
         self._drain()
 
     def on_timer(self, now_us: int, timer: Timer, ticket: int) -> None:
+        """What `Port.wake` was asked for is due."""
         if self._timers.get(timer) == ticket:  # else it was replaced, cancelled or forgotten
             del self._timers[timer]
             self.core.on_timer(now_us, timer, self._out)
             self._drain()
 
     def is_awaited(self, timer: Timer, ticket: int) -> bool:
+        """Or was it replaced, cancelled, or forgotten in a crash?"""
         return self._timers.get(timer) == ticket
 
     def acknowledge(self, messages: Sequence[MessageId]) -> None:
@@ -202,5 +213,6 @@ class SpeakerDriver(Driver[FrameT]):
         return message
 
     def on_link(self, now_us: int, peer: NodeId, up: bool) -> None:
+        """Whether `peer` is there."""
         self.core.on_link(now_us, peer, up, self._out)
         self._drain()

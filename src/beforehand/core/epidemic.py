@@ -105,6 +105,7 @@ class Epidemic:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
+        """The id of a new message: delivered, stored, and announced to whoever is in contact."""
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
         born_us = max(now_us, self._horizon_us)
         message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
@@ -113,6 +114,7 @@ class Epidemic:
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """A frame of a neighbour. From anybody else it was sent before the contact ended."""
         link = self._links.get(source)
         if link is None:
             return  # sent before the link went down here: the neighbour is no longer one
@@ -131,6 +133,7 @@ class Epidemic:
             )
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        """`peer` came into range, or left it."""
         if up:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
             self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
@@ -145,6 +148,7 @@ class Epidemic:
             self._ask_elsewhere(now_us, link.asked, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """News is due, an answer is overdue, or something has expired."""
         if timer == ORDER_TIMER and self.order.expires:
             self.order.on_timer(max(now_us, self._horizon_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
@@ -155,6 +159,7 @@ class Epidemic:
             self._retry(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """Go on with what an earlier incarnation held."""
         self.order.restore(rows)
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows.get(MESSAGES.name, {}).values())

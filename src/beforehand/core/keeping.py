@@ -43,6 +43,10 @@ SPANS_MAX = 8
 """Of each origin a node remembers the last gaps only: whoever is away ever so often does not
 remember ever more."""
 
+NAMED_MAX = 1024
+"""Of the missed messages of one origin only the last are named one by one; all are counted. What a
+peer claims to have forgotten may be any number."""
+
 Span = tuple[int, int]
 """The first and the last of some messages of one origin."""
 
@@ -265,17 +269,19 @@ class Keeping(Aggregation):
 
     def _pass_over(self, gone: Sequence[int], out: CubeOutbox) -> None:
         """Do without all of `gone`, a closed set, that is not delivered yet."""
-        clock, lost = self._clock, list[Entry]()
+        clock, lost, count = self._clock, list[Entry](), 0
         for origin, last in enumerate(gone):
             first = clock[origin] + 1
             if first <= last:
-                lost += [(origin, seq) for seq in range(first, last + 1)]
+                count += last - clock[origin]
+                named = range(max(first, last + 1 - NAMED_MAX), last + 1)
+                lost += [(origin, seq) for seq in named]
                 clock[origin] = last
                 self._save(CLOCK, origin, last, out)
                 self._note_missed(origin, first, last, out)
         if not lost:
             return
-        self._book.missed_count += len(lost)
+        self._book.missed_count += count
         out.losses += [("drop", id) for id in lost]
         # Also what of it was delivered here: without that, the set would not be closed.
         for origin, last in enumerate(gone):

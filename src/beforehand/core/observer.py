@@ -197,6 +197,7 @@ class Observer:
         return (HELD, DELIVERED, FRONT) if self._durable else ()
 
     def on_message(self, now_us: int, source: NodeId, frame: Stamped, out: Outbox[Stamped]) -> None:
+        """The observer's copy of a message."""
         if len(frame.stamp.kn) < self.elements:
             raise RemoteError(
                 f"a stamp of {len(frame.stamp.kn)} kn elements, the dial asks for {self.elements}",
@@ -215,6 +216,7 @@ class Observer:
         self._set_timer(out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Stamped]) -> None:
+        """Something may be due for delivery."""
         if timer == TIMER:
             self._read_clock(now_us)
             self._deliver_due(out)

@@ -89,14 +89,16 @@ class Order(ABC):
         """The next own message, stamped and already delivered here."""
 
     @abstractmethod
-    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None: ...
+    def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
+        """The layer has these now. What can be delivered is delivered."""
 
     @abstractmethod
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
         """The cache lost these for want of room. Those that waited are dropped; they may return."""
 
     @abstractmethod
-    def on_timer(self, now_us: int, out: Outbox[Any]) -> None: ...
+    def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
+        """The timer that it set is due."""
 
     @abstractmethod
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
@@ -112,10 +114,12 @@ class Order(ABC):
         """Take up what an earlier incarnation saved. Held messages are then received anew."""
 
     @abstractmethod
-    def explain(self, message: MessageId) -> Fate: ...
+    def explain(self, message: MessageId) -> Fate:
+        """What became of a message, and what it waits for."""
 
     @abstractmethod
-    def gauges(self, now_us: int) -> dict[str, int]: ...
+    def gauges(self, now_us: int) -> dict[str, int]:
+        """The size of each registry."""
 
     def _give_up_late(self, late: list[Message], out: Outbox[Any]) -> None:
         """What was overtaken by its own origin is not delivered any more."""

@@ -81,6 +81,7 @@ class VCube(Keeping):
     def on_broadcast(
         self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
     ) -> MessageId:
+        """The id of a new message: delivered here, and on its way down the tree."""
         refuse_lifetime(self.node, lifetime_us)
         if self._book.is_forgetful:
             raise LocalError(
@@ -109,6 +110,7 @@ class VCube(Keeping):
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+        """A frame of a member, whatever the failure detector says of it."""
         self._refuse(source, frame)
         if self._keep_us:
             self._pass_time(now_us, out)
@@ -147,11 +149,13 @@ class VCube(Keeping):
             self._watch(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
+        """Somebody does not answer, or something waits for too long."""
         if timer == ASK and self._book.is_watching:
             self._pass_time(now_us, out)
             self._look_after(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: CubeOutbox) -> None:
+        """Go on with what an earlier incarnation knew and kept."""
         if self._keep_us:
             self._pass_time(now_us, out)
             self._restore(now_us, rows)
