@@ -5,7 +5,7 @@ fail on the copy (and pass on the original, which the rest of the suite shows).
 """
 
 import importlib
-import os
+import json
 import shutil
 import subprocess
 import sys
@@ -23,27 +23,38 @@ MUTANTS = [
 PYTEST_FAILED = 1
 
 
+@pytest.fixture(scope="module")
+def run_test():
+    """(folder, test) -> (exit code, what was printed)."""
+    command = [sys.executable, str(REPO / "tests" / "mutant_server.py")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+
+        def run(folder, test):
+            server.stdin.write(json.dumps([str(folder), test]) + "\n")
+            server.stdin.flush()
+            return json.loads(server.stdout.readline())
+
+        yield run
+        server.stdin.close()
+
+
 @pytest.mark.parametrize(("file", "before", "after", "killer"), MUTANTS)
-def test_the_named_test_kills_the_mutant(tmp_path, file, before, after, killer):
+def test_the_named_test_kills_the_mutant(tmp_path, run_test, file, before, after, killer):
     text = (REPO / file).read_text()
     assert text.count(before) == 1, f"the text to change must stand exactly once in {file}"
-    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(REPO / "src", tmp_path / "src", ignore=ignore)
+    shutil.copytree(REPO / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     (tmp_path / file).write_text(text.replace(before, after))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-p", "no:xdist", str(REPO / killer)],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{tmp_path / 'src'}:{REPO}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == PYTEST_FAILED, done.stdout[-2000:] + done.stderr[-2000:]
+    for stale in (tmp_path / file).parent.glob(f"__pycache__/{Path(file).stem}.*"):
+        stale.unlink()
+    code, printed = run_test(tmp_path, killer)
+    assert code == PYTEST_FAILED, printed
+
+
+def test_a_killer_passes_where_nothing_is_changed(tmp_path, run_test):
+    shutil.copytree(REPO / "src", tmp_path / "src")
+    assert run_test(tmp_path, "tests/core/test_needs.py")[0] == 0
 
 
 def test_there_are_enough_of_them():

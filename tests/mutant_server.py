@@ -1,0 +1,58 @@
+"""Runs tests on changed copies of the package, each in a fork of a process that has imported what
+they all need and nothing of ours: that is most of what a short test costs.
+
+A request is a line `[folder, test]`, an answer a line `[exit code or null, what was printed]`.
+"""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import hypothesis  # noqa: F401
+import msgspec  # noqa: F401
+import numpy as np  # noqa: F401
+import pytest
+
+REPO = Path(__file__).parent.parent
+SECONDS_MAX = 300
+PRINTED_MAX = 4000
+
+
+def main() -> None:
+    for line in sys.stdin:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            answer = _run(*json.loads(line))
+            with os.fdopen(writing, "w") as pipe:
+                json.dump(answer, pipe)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            told = pipe.read()
+        os.waitpid(child, 0)
+        sys.stdout.write((told or json.dumps([None, "it died, or took too long"])) + "\n")
+        sys.stdout.flush()
+
+
+def _run(folder: str, test: str) -> tuple[int, str]:
+    signal.alarm(SECONDS_MAX)
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = f"{folder}/src:{REPO}"
+    sys.path[:0] = [f"{folder}/src", str(REPO)]
+    sys.dont_write_bytecode = True
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        # Hypothesis is imported already, and need not be rewritten.
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        code = pytest.main([*options, str(REPO / test)])
+    return int(code), printed.getvalue()[-PRINTED_MAX:]
+
+
+if __name__ == "__main__":
+    main()
