@@ -82,20 +82,20 @@ def assert_holds(family, case, sometimes, states_max=60_000, make_core=None):
     return found
 
 
-SAYS = [(3, 0, 0), (2, 1, 0), (1, 1, 1)]
-
-
-@pytest.mark.parametrize("says", SAYS)
 @pytest.mark.parametrize("order", [Barrier, Vector])
+@pytest.mark.parametrize("says", [(3, 0, 0), (2, 1, 0), (1, 1, 1)])
 def test_causal_order_in_every_interleaving_of_three_messages(order, says):
+    assert_holds(Orders(order), Case(3, says), ("complete", "waited"))
+
+
+def test_causal_order_with_a_message_that_comes_twice():
     sometimes = ("complete", "doubled", "waited")
-    assert_holds(Orders(order), Case(3, says, doubles=1), sometimes)
+    assert_holds(Orders(Barrier), Case(3, (2, 1, 0), doubles=1), sometimes)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("says", [(2, 2, 0), (2, 1, 1), (3, 1, 0)])
-def test_causal_order_in_every_interleaving_of_four_messages(says):
-    assert_holds(Orders(Barrier), Case(3, says), ("complete", "waited"))
+def test_causal_order_in_every_interleaving_of_four_messages():
+    assert_holds(Orders(Barrier), Case(3, (2, 1, 1)), ("complete", "waited"))
 
 
 def delta(lifetimes, **options):

@@ -132,31 +132,31 @@ class Driver(Generic[FrameT]):
     # ---- effects --------------------------------------------------------------------------------
 
     def _drain(self, spoken: MessageId | None = None) -> None:
-        out, port = self._out, self._port
+        out, port, node = self._out, self._port, self.node
         if self._inbox:
             out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]
         has_burnt = self.fuse is not None
         if has_burnt and not self._cut():
             self.crash()
             return
-        if out.saves:
+        if saves := out.saves:
             if self._store is not None:
-                self._store.save(out.saves)
-            out.saves.clear()
+                self._store.save(saves)
+            saves.clear()
         if spoken is not None:
-            port.spoke(self.node, spoken, out.deliveries)
-        if out.receives:
-            port.received(self.node, out.receives)
-            out.receives.clear()
-        if out.sends:
-            port.send(self.node, out.sends)
-            out.sends.clear()
-        if out.losses:
-            port.lost(self.node, out.losses)
-            out.losses.clear()
-        if out.deliveries:
-            port.deliver(self.node, out.deliveries)
-            out.deliveries.clear()
+            port.spoke(node, spoken, out.deliveries)
+        if receives := out.receives:
+            port.received(node, receives)
+            receives.clear()
+        if sends := out.sends:
+            port.send(node, sends)
+            sends.clear()
+        if losses := out.losses:
+            port.lost(node, losses)
+            losses.clear()
+        if deliveries := out.deliveries:
+            port.deliver(node, deliveries)
+            deliveries.clear()
         if out.timers:
             self._set_timers()
         if has_burnt:

@@ -144,6 +144,7 @@ def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
     world = _World(spec, seed, past)
     with no_collection():
         world.run()
+    world.drivers.clear()  # they know their world, and nobody looks for cycles
     return world.result()
 
 
@@ -202,12 +203,12 @@ class _World:
     def __init__(self, spec: OverlaySpec, seed: int, past: Past | None) -> None:
         self._spec = spec
         self._key = np.uint64(stream_key(seed, "propagation"))
-        self._drivers = [
+        self.drivers = [
             SpeakerDriver(partial(self._core, node, past), self) for node in range(spec.nodes)
         ]
         # A packet is lost or doubled nowhere, and nobody is ever reported down.
         given = Needs({"detector": Link(reliable=True)})
-        refuse_unmet(self._drivers[0].core.needs, given)
+        refuse_unmet(self.drivers[0].core.needs, given)
         self._payload = bytes(spec.payload_bytes)
         self._law = spec.propagation.numbers()
         self._free_us = [0] * spec.nodes
@@ -239,7 +240,7 @@ class _World:
         return core
 
     def run(self) -> None:
-        drivers, payload, messages = self._drivers, self._payload, self._spec.messages
+        drivers, payload, messages = self.drivers, self._payload, self._spec.messages
         sources, targets, packets = self._sources, self._targets, self._packets
         broadcasts = self._broadcasts
         for now_us, ticket in self._agenda:
