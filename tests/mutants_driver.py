@@ -18,17 +18,17 @@ MUTANTS = [
     (
         "send before saving",
         DRIVER,
-        "        if out.saves:\n            if self._store is not None:",
-        "        port.send(self.node, out.sends)\n        out.sends.clear()\n"
-        "        if out.saves:\n            if self._store is not None:",
+        "        if saves := out.saves:\n",
+        "        port.send(node, out.sends)\n        out.sends.clear()\n"
+        "        if saves := out.saves:\n",
         f"{DRIVING}effects_are_carried_out_as_saves_sends_deliveries_and_timers",
     ),
     (
         "tell of a broadcast after sending it",
         DRIVER,
-        "            port.spoke(self.node, spoken, out.deliveries)\n",
-        "            port.send(self.node, out.sends)\n            out.sends.clear()\n"
-        "            port.spoke(self.node, spoken, out.deliveries)\n",
+        "            port.spoke(node, spoken, out.deliveries)\n",
+        "            port.send(node, out.sends)\n            out.sends.clear()\n"
+        "            port.spoke(node, spoken, out.deliveries)\n",
         f"{DRIVING}a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent",
     ),
     (

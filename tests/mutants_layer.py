@@ -4,6 +4,7 @@ BARRIER = "src/beforehand/core/barrier.py"
 EPIDEMIC = "src/beforehand/core/epidemic.py"
 NEIGHBOUR = "src/beforehand/core/neighbour.py"
 CACHE = "src/beforehand/core/cache.py"
+ORDER = "src/beforehand/core/order.py"
 VECTOR = "src/beforehand/core/vector.py"
 UNORDERED = "src/beforehand/core/unordered.py"
 
@@ -55,7 +56,7 @@ MUTANTS = [
     ),
     (
         "do not save the horizon",
-        BARRIER,
+        ORDER,
         '            out.saves.append(("own", "horizon", self._horizon_us))',
         "            pass",
         "tests/core/test_restore.py"
@@ -63,7 +64,7 @@ MUTANTS = [
     ),
     (
         "do not restore the horizon",
-        BARRIER,
+        ORDER,
         'own.get("horizon", LONG_AGO)',
         "LONG_AGO",
         "tests/core/test_restore.py"
@@ -72,18 +73,10 @@ MUTANTS = [
     (
         "do not save the horizon without order",
         UNORDERED,
-        '            out.saves.append(("own", "horizon", self._horizon_us))',
-        "            pass",
+        "            self._save_horizon(out)\n",
+        "",
         "tests/core/test_restore.py"
-        "::test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it",
-    ),
-    (
-        "do not restore the horizon without order",
-        UNORDERED,
-        'own.get("horizon", LONG_AGO)',
-        "LONG_AGO",
-        "tests/core/test_restore.py"
-        "::test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it",
+        "::test_what_had_expired_for_a_node_without_order_stays_so_after_a_restart_with_the_clock_back",
     ),
     (
         "a layer that forgets its horizon in a crash",
@@ -96,7 +89,7 @@ MUTANTS = [
     (
         "restore a vector without its own entry",
         VECTOR,
-        'dict(rows["delivered"])',
+        'dict(rows.get("delivered", {}))',
         '{o: s for o, s in rows["delivered"].items() if o != self.node}',
         "tests/core/test_restore.py::test_a_restored_vector_goes_on_where_it_was",
     ),
@@ -201,14 +194,14 @@ MUTANTS = [
     (
         "let a timer end what has no lifetime",
         EPIDEMIC,
-        "self.order.on_timer(self._horizon(now_us), out)",
-        "self.order.on_timer(now_us, out)",
+        "if timer == ORDER_TIMER and self.order.expires:",
+        "if timer == ORDER_TIMER:",
         "tests/core/test_epidemic.py::test_a_timer_that_nobody_set_is_nothing",
     ),
     (
         "speak by a clock that was set back",
         EPIDEMIC,
-        "born_us = self._horizon(now_us) if self.order.expires else now_us",
+        "born_us = max(now_us, self._horizon_us)",
         "born_us = now_us",
         "tests/core/test_epidemic.py"
         "::test_what_is_said_after_the_clock_was_set_back_reaches_others",

@@ -149,7 +149,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         PROOF,
         "_encode((group, message.id, message.past, message.payload))",
         'repr((*message.id, *message.past, group)).replace("\'", "").encode() + message.payload',
-        f"{PROOF_TEST}::test_no_two_messages_have_the_same_signed_bytes",
+        f"{PROOF_TEST}::test_the_border_between_two_fields_is_signed_too",
     ),
     (
         "no proof is proof enough",

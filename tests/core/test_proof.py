@@ -99,3 +99,8 @@ def test_the_signed_bytes_have_not_changed():
         "94" + "a167" + "920107" + "9292a16203920204" + "c4077061796c6f6164"
     )
     assert signed_bytes("g", proofs().prove(MESSAGE)) == signed_bytes("g", MESSAGE)
+
+
+def test_the_border_between_two_fields_is_signed_too():
+    one = signed_bytes("1, g", Message(("a", 1), (), b""))
+    assert one != signed_bytes("g", Message(("a, 1", 1), (), b""))
