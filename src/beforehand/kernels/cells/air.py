@@ -1,0 +1,320 @@
+"""The compiled twin of `sim.radio.Air`: the same events for the same requests and the same seed.
+
+What a node knows is a row of `State.node`, so that hearing a frame touches one or two cache lines.
+A queue is a linked list through the frames; frames have numbers in the order of the requests.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.compiling import kernel, part
+from beforehand.kernels.draws import mix, unit
+from beforehand.kernels.heap import due_us, event, pop, push, ticket
+
+Ints = NDArray[np.int64]
+
+DCF, CSMA, NONE = 0, 1, 2
+NEVER_US = -1
+NOBODY = -1
+
+# The columns of `State.node`.
+DUE, ARMED, SLOTS, COUNT, HEARD, BUSY, LOCKED, SENDING = 0, 1, 2, 3, 4, 5, 6, 7
+SENT, DRAWS, START, END, FRAME, AUDIENCE, FIRST, LAST, COLUMNS = 8, 9, 10, 11, 12, 13, 14, 15, 16
+
+# The places of `State.tally`.
+AGENDA, LOGGED, FRAMES, CHANGED, TALLIES = 0, 1, 2, 3, 4
+
+# What a row of the log is about: t_us, kind, node (who hears, or starts), frame.
+STARTED, RECEIVED, COLLIDED, DEAF = 0, 1, 2, 3
+
+
+class Rules(NamedTuple):
+    """`sim.radio.Radio` in numbers, and the key of the draws."""
+
+    mac: int
+    capture: bool
+    cw: int
+    slot_us: int
+    difs_us: int
+    sense_us: int
+    key: np.uint64
+
+
+class State(NamedTuple):
+    node: Ints
+    neighbours: Ints
+    """(node, place): who is in range, sorted; the caller may change it between two steps."""
+    degree: Ints
+    audience: Ints
+    """Of each node's last frame, as `neighbours` was when it started."""
+    agenda: Ints
+    airtime_us: Ints
+    """Of each frame."""
+    following: Ints
+    """The next frame in the same queue, or `NOBODY`."""
+    tally: Ints
+    log: Ints
+
+
+def new_state(neighbours: Ints, degree: Ints, frames_max: int, rows_max: int) -> State:
+    """Nobody has anything to send."""
+    nodes = len(neighbours)
+    node = np.full((nodes, COLUMNS), NEVER_US, np.int64)
+    node[:, [SLOTS, COUNT, HEARD, SENDING, SENT, DRAWS, AUDIENCE]] = 0
+    return State(
+        node=node,
+        neighbours=neighbours,
+        degree=degree,
+        audience=np.zeros_like(neighbours),
+        agenda=np.zeros(2 * nodes + 1, np.int64),  # an end and a start for each node
+        airtime_us=np.zeros(frames_max, np.int64),
+        following=np.full(frames_max, NOBODY, np.int64),
+        tally=np.zeros(TALLIES, np.int64),
+        log=np.zeros((rows_max, 4), np.int64),
+    )
+
+
+@part
+def _draw(state: State, rules: Rules, node: int) -> None:
+    row = state.node[node]
+    key = mix(mix(mix(rules.key, node), row[SENT]), row[DRAWS])
+    row[DRAWS] += 1
+    row[SLOTS] = int(unit(key) * (rules.cw + 1))
+
+
+@part
+def _arm(state: State, due: int, node: int) -> None:
+    state.node[node, ARMED] = due
+    entry = event(due, len(state.node) + node)
+    state.tally[AGENDA] = push(state.agenda, state.tally[AGENDA], entry)
+
+
+@part
+def _plan(state: State, due: int, node: int) -> None:
+    state.node[node, DUE] = due
+    if state.node[node, ARMED] == NEVER_US:
+        _arm(state, due, node)
+
+
+@part
+def _senses(state: State, rules: Rules, now_us: int, node: int) -> bool:
+    row = state.node[node]
+    return bool(row[HEARD] > 0 and row[BUSY] + rules.sense_us < now_us)
+
+
+@part
+def _freeze(state: State, rules: Rules, now_us: int, node: int) -> None:
+    row = state.node[node]
+    gone = (now_us - row[COUNT]) // rules.slot_us
+    if gone > 0:
+        gone = min(gone, row[SLOTS])
+        row[SLOTS] -= gone
+        row[COUNT] += gone * rules.slot_us
+
+
+@part
+def _ask(state: State, rules: Rules, now_us: int, node: int) -> None:
+    row = state.node[node]
+    if rules.mac == NONE or (rules.mac == CSMA and not _senses(state, rules, now_us, node)):
+        _plan(state, now_us, node)
+    elif rules.mac == CSMA:
+        _draw(state, rules, node)
+    elif row[HEARD]:
+        if not row[SLOTS] and _senses(state, rules, now_us, node):
+            _draw(state, rules, node)
+    else:
+        _freeze(state, rules, now_us, node)
+        if not row[SLOTS]:
+            row[COUNT] = now_us + rules.difs_us
+        _plan(state, row[COUNT] + row[SLOTS] * rules.slot_us, node)
+
+
+@part
+def transmit(state: State, rules: Rules, now_us: int, node: int, airtime_us: int) -> int:
+    """The number of the frame."""
+    row = state.node[node]
+    frame = int(state.tally[FRAMES])
+    state.tally[FRAMES] += 1
+    state.airtime_us[frame] = airtime_us
+    if row[FIRST] == NOBODY:
+        row[FIRST] = row[LAST] = frame
+        if not row[SENDING]:
+            _ask(state, rules, now_us, node)
+    else:
+        state.following[row[LAST]] = frame
+        row[LAST] = frame
+    return frame
+
+
+@part
+def _note(state: State, now_us: int, kind: int, node: int, frame: int) -> None:
+    line = state.log[state.tally[LOGGED]]
+    state.tally[LOGGED] += 1
+    line[0], line[1], line[2], line[3] = now_us, kind, node, frame
+
+
+@part
+def _hear(state: State, rules: Rules, now_us: int, node: int, sender: int) -> None:
+    row = state.node[node]
+    row[HEARD] += 1
+    if row[HEARD] > 1:
+        if now_us <= row[BUSY] + rules.sense_us or not rules.capture:
+            row[LOCKED] = NOBODY
+        return
+    row[BUSY] = now_us
+    if row[SENDING]:
+        return
+    row[LOCKED] = sender
+    if rules.mac == DCF:
+        _freeze(state, rules, now_us, node)
+        if row[DUE] > now_us + rules.sense_us:
+            row[DUE] = NEVER_US
+
+
+@part
+def _start(state: State, rules: Rules, now_us: int, node: int) -> None:
+    row = state.node[node]
+    frame = row[FIRST]
+    row[FIRST] = state.following[frame]
+    end_us = now_us + state.airtime_us[frame]
+    row[DUE], row[LOCKED] = NEVER_US, NOBODY
+    row[SENDING], row[FRAME] = 1, frame
+    row[START], row[END] = now_us, end_us
+    row[SENT] += 1
+    row[DRAWS] = 0
+    if rules.mac != NONE:
+        _draw(state, rules, node)
+    state.tally[AGENDA] = push(state.agenda, state.tally[AGENDA], event(end_us, node))
+    _note(state, now_us, STARTED, node, frame)
+    row[AUDIENCE] = state.degree[node]
+    for place in range(row[AUDIENCE]):
+        peer = state.neighbours[node, place]
+        state.audience[node, place] = peer
+        _hear(state, rules, now_us, peer, node)
+
+
+@part
+def _rest(state: State, rules: Rules, now_us: int, node: int) -> None:
+    row = state.node[node]
+    if rules.mac != NONE and row[DUE] == NEVER_US:
+        row[COUNT] = now_us + rules.difs_us
+        if row[FIRST] != NOBODY:
+            _plan(state, row[COUNT] + row[SLOTS] * rules.slot_us, node)
+
+
+@part
+def _end(state: State, rules: Rules, now_us: int, node: int) -> None:
+    row = state.node[node]
+    row[SENDING] = 0
+    for place in range(row[AUDIENCE]):
+        peer = state.audience[node, place]
+        other = state.node[peer]
+        other[HEARD] -= 1
+        kind = COLLIDED
+        if other[LOCKED] == node:
+            other[LOCKED] = NOBODY
+            kind = RECEIVED
+        elif other[END] > row[START]:
+            kind = DEAF
+        _note(state, now_us, kind, peer, row[FRAME])
+        if not other[HEARD] and not other[SENDING]:
+            _rest(state, rules, now_us, peer)
+    if rules.mac == NONE:
+        if row[FIRST] != NOBODY:
+            _plan(state, now_us, node)
+    elif not row[HEARD]:
+        _rest(state, rules, now_us, node)
+
+
+@part
+def step(state: State, rules: Rules) -> None:
+    """The next event of the agenda, which is not empty."""
+    entry = state.agenda[0]
+    state.tally[AGENDA] = pop(state.agenda, state.tally[AGENDA])
+    now_us = due_us(entry)
+    node = ticket(entry) - len(state.node)
+    if node < 0:
+        _end(state, rules, now_us, node + len(state.node))
+        return
+    row = state.node[node]
+    row[ARMED] = NEVER_US
+    due = row[DUE]
+    if due > now_us:
+        _arm(state, due, node)
+    if due != now_us:
+        return
+    if rules.mac == CSMA and _senses(state, rules, now_us, node):
+        row[DUE] = NEVER_US
+        _draw(state, rules, node)
+    else:
+        _start(state, rules, now_us, node)
+
+
+@part
+def join(state: State, node: int, peer: int) -> None:
+    """`node` hears `peer` from now on."""
+    row = state.neighbours[node]
+    place = state.degree[node]
+    while place > 0 and row[place - 1] > peer:
+        row[place] = row[place - 1]
+        place -= 1
+    row[place] = peer
+    state.degree[node] += 1
+
+
+@part
+def part_from(state: State, node: int, peer: int) -> None:
+    """`node` does not hear `peer` any more."""
+    row = state.neighbours[node]
+    place = 0
+    while row[place] != peer:
+        place += 1
+    state.degree[node] -= 1
+    for after in range(place, state.degree[node]):
+        row[after] = row[after + 1]
+
+
+@part
+def _change(state: State, node: int, peer: int, is_up: int) -> None:
+    if is_up:
+        join(state, node, peer)
+        join(state, peer, node)
+    else:
+        part_from(state, node, peer)
+        part_from(state, peer, node)
+
+
+@kernel
+def play(state: State, rules: Rules, requests: Ints, changes: Ints, until_us: int) -> bool:
+    """Whether all is done; if not, the log is full: empty it and call again.
+
+    requests: rows of t_us, node and airtime_us. changes: rows of t_us, node, peer and whether they
+    are in range from then on. Both sorted by time; in one instant first what is due on the air,
+    then changes, then requests. What happens at `until_us` or later does not happen.
+    """
+    tally = state.tally
+    rows_max = len(state.log) - state.neighbours.shape[1]
+    while tally[LOGGED] < rows_max:
+        due = change_us = request_us = until_us
+        if tally[AGENDA]:
+            due = due_us(state.agenda[0])
+        if tally[CHANGED] < len(changes):
+            change_us = changes[tally[CHANGED], 0]
+        if tally[FRAMES] < len(requests):
+            request_us = requests[tally[FRAMES], 0]
+        if min(due, change_us, request_us) >= until_us:
+            return True
+        if due <= min(change_us, request_us):
+            step(state, rules)
+        elif change_us <= request_us:
+            change = changes[tally[CHANGED]]
+            tally[CHANGED] += 1
+            _change(state, change[1], change[2], change[3])
+        else:
+            request = requests[tally[FRAMES]]
+            transmit(state, rules, request_us, request[1], request[2])
+    return False

@@ -1,0 +1,264 @@
+"""One radio channel that nodes share: carrier sense, collisions at the receiver, hidden terminals.
+
+A frame is broadcast once, to whoever is in range when it starts, and never repeated. Who is in
+range is a list per node that the world keeps (`sim.places`); the cost of a frame follows that list.
+`kernels.cells.air` is the compiled twin. The model and what it leaves out: docs/radio.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from beforehand.errors import InputError, InputErrors, LocalError
+from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
+from beforehand.sim.links import FOREVER_US
+from beforehand.sim.streams import mix, stream_key
+
+STREAM = "radio/backoff"
+NEVER_US = -1
+NOBODY = -1
+
+
+class Radio(msgspec.Struct, frozen=True):
+    """What all nodes of a channel have in common."""
+
+    modulation: Literal["simple", "dsss", "ofdm"] = "simple"
+    bits_per_s: int = 1_000_000
+    mac: Literal["dcf", "csma", "none"] = "dcf"
+    capture: bool = False
+    """A frame that is being received survives another that starts later; else both are lost."""
+    cw: int = 31
+    """A backoff is 0 to `cw` slots, all alike."""
+    slot_us: int = 20
+    difs_us: int = 50
+    sense_us: int = 4
+    """Carrier sense is that late: what starts closer together collides."""
+
+    def airtime_us(self, size_bytes: int) -> int:
+        """How long a frame is on the air; `size_bytes` with all headers down to the MAC's."""
+        bits = 8 * size_bytes
+        if self.modulation == "simple":
+            return -(-(96 + bits) * 1_000_000 // self.bits_per_s)
+        if self.modulation == "dsss":
+            return 192 + -(-bits * 1_000_000 // self.bits_per_s)
+        symbols = -(-(22 + bits) * 1_000_000 // (4 * self.bits_per_s))
+        return 20 + 4 * symbols + 6
+
+    def check(self) -> None:
+        """Refuse what no radio can be."""
+        problems = [
+            InputError(f"`{name}` is below {least}: {value}", where="the radio")
+            for name, value, least in (
+                ("bits_per_s", self.bits_per_s, 1),
+                ("cw", self.cw, 0),
+                ("slot_us", self.slot_us, 1),
+                ("difs_us", self.difs_us, 0),
+                ("sense_us", self.sense_us, 0),
+            )
+            if value < least
+        ]
+        if problems:
+            raise InputErrors(problems)
+
+
+class Signal(NamedTuple):
+    """A frame starts, or it ends and its listeners have it or not."""
+
+    t_us: int
+    is_end: bool
+    node: int
+    frame: int
+    received: tuple[int, ...] = ()
+    collided: tuple[int, ...] = ()
+    """In range, but another frame was heard at the same time."""
+    deaf: tuple[int, ...] = ()
+    """In range, but transmitting themselves at some time of it."""
+
+
+class Air:
+    """The channel. Its events are interleaved with those of the world that drives it:
+
+    before anything of the world at `now_us`, `step` until `due_us` is later; `transmit` asks for a
+    frame at `now_us`. `neighbours[node]` is read when a frame of the node starts; the caller may
+    change it at any time, and keeps it sorted and symmetric.
+    """
+
+    def __init__(self, radio: Radio, neighbours: Sequence[Sequence[int]], seed: int) -> None:
+        radio.check()
+        nodes = len(neighbours)
+        self.radio = radio
+        self.neighbours = neighbours
+        self.now_us = 0
+        self.frames = 0
+        self._key = stream_key(seed, STREAM)
+        self._agenda: list[int] = []  # a heap of time and ticket: node (end), nodes + node (start)
+        self._armed_us = [NEVER_US] * nodes  # of the node's only start in the heap
+        self._due_us = [NEVER_US] * nodes  # when it really starts; later, if it was put off
+        self._queue: list[deque[tuple[int, int]]] = [deque() for _ in range(nodes)]
+        self._slots = [0] * nodes  # of backoff, left when the countdown began
+        self._count_us = [0] * nodes  # when it began, or will, if the medium stays idle
+        self._sent = [0] * nodes
+        self._draws = [0] * nodes  # since the node's last frame
+        self._is_sending = [False] * nodes
+        self._start_us = [NEVER_US] * nodes  # of its last frame
+        self._end_us = [NEVER_US] * nodes
+        self._frame = [NOBODY] * nodes
+        self._audience: list[Sequence[int]] = [()] * nodes
+        self._heard = [0] * nodes  # signals on the air, its own not among them
+        self._busy_us = [NEVER_US] * nodes  # when the first of them started
+        self._locked = [NOBODY] * nodes  # whose frame it is receiving
+
+    @property
+    def due_us(self) -> int:
+        """Of the next event; `FOREVER_US` if there is none."""
+        return self._agenda[0] >> TICKET_BITS if self._agenda else FOREVER_US
+
+    def transmit(self, now_us: int, node: int, size_bytes: int) -> int:
+        """The number of the frame, which goes out when it is its turn and the MAC lets it."""
+        if now_us < self.now_us or self.due_us < now_us:
+            raise LocalError(
+                f"node {node} transmits at {now_us} us, the channel is at {self.now_us} us",
+                hint="call `step` until `due_us` is not before the request, and ask in order",
+            )
+        frame, self.frames = self.frames, self.frames + 1
+        queue = self._queue[node]
+        queue.append((frame, self.radio.airtime_us(size_bytes)))
+        if len(queue) == 1 and not self._is_sending[node]:
+            self._ask(now_us, node)
+        return frame
+
+    def step(self) -> Signal | None:
+        """The next event; None if it was a start that has been put off."""
+        event = heappop(self._agenda)
+        now_us, ticket = event >> TICKET_BITS, event & (TICKETS_MAX - 1)
+        self.now_us = now_us
+        node = ticket - len(self.neighbours)
+        if node < 0:
+            return self._end(now_us, ticket)
+        self._armed_us[node] = NEVER_US
+        due_us = self._due_us[node]
+        if due_us > now_us:
+            self._arm(due_us, node)
+        if due_us != now_us:
+            return None
+        if self.radio.mac == "csma" and self._senses(now_us, node):
+            self._due_us[node] = NEVER_US
+            self._draw(node)
+            return None
+        return self._start(now_us, node)
+
+    def _ask(self, now_us: int, node: int) -> None:
+        """The node's queue was empty until now."""
+        mac = self.radio.mac
+        if mac == "none" or (mac == "csma" and not self._senses(now_us, node)):
+            self._plan(now_us, node)
+        elif mac == "csma":
+            self._draw(node)
+        elif self._heard[node]:
+            if not self._slots[node] and self._senses(now_us, node):
+                self._draw(node)
+        else:
+            self._freeze(now_us, node)
+            if not self._slots[node]:
+                self._count_us[node] = now_us + self.radio.difs_us
+            self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)
+
+    def _senses(self, now_us: int, node: int) -> bool:
+        return self._heard[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
+
+    def _draw(self, node: int) -> None:
+        draw = mix(mix(mix(self._key, node), self._sent[node]), self._draws[node])
+        self._draws[node] += 1
+        self._slots[node] = int((draw >> 11) * 2.0**-53 * (self.radio.cw + 1))
+
+    def _plan(self, due_us: int, node: int) -> None:
+        self._due_us[node] = due_us
+        if self._armed_us[node] == NEVER_US:
+            self._arm(due_us, node)
+
+    def _arm(self, due_us: int, node: int) -> None:
+        # One start in the heap for each node: a start is only ever put off, never brought forward.
+        self._armed_us[node] = due_us
+        heappush(self._agenda, due_us << TICKET_BITS | (len(self.neighbours) + node))
+
+    def _freeze(self, now_us: int, node: int) -> None:
+        """Count the whole slots that have gone by."""
+        gone = (now_us - self._count_us[node]) // self.radio.slot_us
+        if gone > 0:
+            gone = min(gone, self._slots[node])
+            self._slots[node] -= gone
+            self._count_us[node] += gone * self.radio.slot_us
+
+    def _start(self, now_us: int, node: int) -> Signal:
+        frame, airtime_us = self._queue[node].popleft()
+        self._due_us[node] = NEVER_US
+        self._is_sending[node] = True
+        self._locked[node] = NOBODY
+        self._start_us[node] = now_us
+        self._end_us[node] = now_us + airtime_us
+        self._sent[node] += 1
+        self._draws[node] = 0
+        if self.radio.mac != "none":
+            self._draw(node)
+        self._frame[node] = frame
+        heappush(self._agenda, now_us + airtime_us << TICKET_BITS | node)
+        self._audience[node] = audience = tuple(self.neighbours[node])
+        for peer in audience:
+            self._hear(now_us, peer, node)
+        return Signal(now_us, False, node, frame)
+
+    def _hear(self, now_us: int, node: int, sender: int) -> None:
+        self._heard[node] += 1
+        if self._heard[node] > 1:
+            locked = self._locked[node]
+            if locked != NOBODY:
+                is_together = now_us <= self._busy_us[node] + self.radio.sense_us
+                if is_together or not self.radio.capture:
+                    self._locked[node] = NOBODY
+            return
+        self._busy_us[node] = now_us
+        if self._is_sending[node]:
+            return
+        self._locked[node] = sender
+        if self.radio.mac == "dcf":
+            self._freeze(now_us, node)
+            if self._due_us[node] > now_us + self.radio.sense_us:
+                self._due_us[node] = NEVER_US
+
+    def _end(self, now_us: int, node: int) -> Signal:
+        self._is_sending[node] = False
+        received: list[int] = []
+        collided: list[int] = []
+        deaf: list[int] = []
+        for peer in self._audience[node]:
+            self._heard[peer] -= 1
+            if self._locked[peer] == node:
+                self._locked[peer] = NOBODY
+                received.append(peer)
+            elif self._end_us[peer] > self._start_us[node]:
+                deaf.append(peer)
+            else:
+                collided.append(peer)
+            if not self._heard[peer] and not self._is_sending[peer]:
+                self._rest(now_us, peer)
+        if self.radio.mac == "none":
+            if self._queue[node]:
+                self._plan(now_us, node)
+        elif not self._heard[node]:
+            self._rest(now_us, node)
+        return Signal(
+            *(now_us, True, node, self._frame[node]), tuple(received), tuple(collided), tuple(deaf)
+        )
+
+    def _rest(self, now_us: int, node: int) -> None:
+        """The medium is idle from now on, as this node hears it."""
+        if self.radio.mac == "none" or self._due_us[node] != NEVER_US:
+            return
+        self._count_us[node] = now_us + self.radio.difs_us
+        if self._queue[node]:
+            self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beforehand.errors import InputErrors, LocalError
+from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
+from beforehand.sim.links import FOREVER_US
+from beforehand.sim.places import Places
+from beforehand.sim.radio import Air, Radio, Signal
+from beforehand.sim.radio_play import Traffic, play, play_compiled
+from tests.sim.radio_traffic import (
+    SECOND_US,
+    Losses,
+    backlog,
+    everybody,
+    in_order,
+    measure,
+    placed,
+    poisson,
+)
+
+APP_BYTES = 148
+APP_US = 1280  # of the simple radio
+HIDDEN = [[1], [0, 2], [1]]
+"""0 and 2 do not hear each other; 1 hears both."""
+RADIOS = st.builds(
+    Radio,
+    modulation=st.sampled_from(["simple", "dsss", "ofdm"]),
+    mac=st.sampled_from(["dcf", "csma", "none"]),
+    capture=st.booleans(),
+    cw=st.sampled_from([0, 1, 7, 31]),
+    sense_us=st.sampled_from([0, 4, 15]),
+)
+
+
+def run(air: Air, *requests: tuple[int, int]) -> list[Signal]:
+    """All that comes of frames of one size, requested at (t_us, node)."""
+    signals = []
+    ahead = sorted(requests)
+    while ahead or air.due_us < FOREVER_US:
+        if ahead and ahead[0][0] < air.due_us:
+            now_us, node = ahead.pop(0)
+            air.transmit(now_us, node, APP_BYTES)
+        elif (signal := air.step()) is not None:
+            signals.append(signal)
+    return signals
+
+
+def starts(signals: list[Signal]) -> dict[int, int]:
+    return {signal.frame: signal.t_us for signal in signals if not signal.is_end}
+
+
+def ends(signals: list[Signal]) -> dict[int, Signal]:
+    return {signal.frame: signal for signal in signals if signal.is_end}
+
+
+@pytest.mark.parametrize(
+    ("radio", "size_bytes", "airtime_us"),
+    [
+        (Radio("simple", 1_000_000), 148, 1280),
+        (Radio("simple", 20_000_000), 148, 64),
+        (Radio("dsss", 1_000_000), 148, 1376),
+        (Radio("dsss", 1_000_000), 72, 768),
+        (Radio("ofdm", 24_000_000), 148, 78),
+        (Radio("ofdm", 24_000_000), 72, 54),
+        (Radio("ofdm", 6_000_000), 1008, 1374),
+        (Radio("ofdm", 6_000_000), 552, 766),
+    ],
+)
+def test_airtime_has_the_preamble_and_whole_symbols(radio, size_bytes, airtime_us):
+    assert radio.airtime_us(size_bytes) == airtime_us
+
+
+def test_a_frame_on_an_idle_channel_starts_after_difs_and_all_in_range_receive_it():
+    assert run(Air(Radio(), [[1, 2], [0], [0]], 1), (1000, 0)) == [
+        Signal(1050, False, 0, 0),
+        Signal(1050 + APP_US, True, 0, 0, received=(1, 2)),
+    ]
+
+
+@pytest.mark.parametrize("mac", ["csma", "none"])
+def test_without_difs_a_frame_on_an_idle_channel_starts_at_once(mac):
+    assert starts(run(Air(Radio(mac=mac), HIDDEN, 1), (1000, 0))) == {0: 1000}
+
+
+@pytest.mark.parametrize("mac", ["dcf", "csma"])
+def test_whoever_hears_a_frame_waits_for_its_end(mac):
+    signals = run(Air(Radio(mac=mac), everybody(3), 1), (0, 0), (500, 1))
+    assert starts(signals)[1] >= ends(signals)[0].t_us + 50
+    assert all(len(end.received) == 2 for end in ends(signals).values())
+
+
+@pytest.mark.parametrize("mac", ["dcf", "csma"])
+def test_hidden_terminals_do_not_hear_each_other_and_collide_at_the_one_between(mac):
+    signals = run(Air(Radio(mac=mac), HIDDEN, 1), (0, 0), (500, 2))
+    first, second = starts(signals).values()
+    assert second - first == 500
+    assert [end.collided for end in ends(signals).values()] == [(1,), (1,)]
+
+
+def test_a_collision_is_one_receivers_matter():
+    neighbours = [[1, 4], [0, 2], [1, 3], [2], [0]]  # 4 - 0 - 1 - 2 - 3
+    signals = ends(run(Air(Radio(), neighbours, 1), (0, 0), (500, 2)))
+    assert (signals[0].received, signals[0].collided) == ((4,), (1,))
+    assert (signals[1].received, signals[1].collided) == ((3,), (1,))
+
+
+@pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize("gap_us", [0, 3, 4])
+def test_starts_that_are_closer_than_carrier_sense_collide(gap_us, capture):
+    air = Air(Radio(capture=capture), everybody(3), 1)
+    signals = run(air, (0, 0), (gap_us, 1))
+    assert list(starts(signals).values()) == [50, 50 + gap_us]
+    for end in ends(signals).values():
+        assert end.received == ()
+        assert end.collided == (2,)
+
+
+def test_a_start_that_is_further_away_than_carrier_sense_is_put_off():
+    signals = run(Air(Radio(), everybody(3), 1), (0, 0), (5, 1))
+    assert starts(signals)[1] == ends(signals)[0].t_us + 50
+
+
+@pytest.mark.parametrize(("capture", "received"), [(False, ()), (True, (1,))])
+def test_a_switch_says_whether_the_first_frame_survives_a_later_one(capture, received):
+    signals = ends(run(Air(Radio(mac="none", capture=capture), HIDDEN, 1), (0, 0), (500, 2)))
+    assert signals[0].received == received
+    assert signals[1].received == ()
+
+
+def test_frames_that_touch_do_not_overlap():
+    signals = ends(run(Air(Radio(mac="none"), HIDDEN, 1), (0, 0), (APP_US, 2)))
+    assert [end.received for end in signals.values()] == [(1,), (1,)]
+
+
+@pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize("own_us", [100, 500, 900])
+def test_who_transmits_receives_nothing_meanwhile(own_us, capture):
+    air = Air(Radio(mac="none", capture=capture), HIDDEN, 1)
+    signals = ends(run(air, (500, 0), (own_us, 1)))
+    heard = next(end for end in signals.values() if end.node == 0)
+    assert (heard.received, heard.deaf) == ((), (1,))
+
+
+def test_a_busy_medium_freezes_the_backoff():
+    alone = run(Air(Radio(), everybody(3), 3), (0, 0), (0, 0))
+    slots = (starts(alone)[1] - ends(alone)[0].t_us - 50) // 20
+    assert slots > 2  # with this seed: else there is nothing to freeze
+    # Another starts in the middle of the second slot: one whole slot is counted, not two.
+    other_us = ends(alone)[0].t_us + 50 + 30
+    signals = run(Air(Radio(), everybody(3), 3), (0, 0), (0, 0), (other_us - 50, 1))
+    assert starts(signals)[2] == other_us
+    assert starts(signals)[1] == ends(signals)[2].t_us + 50 + (slots - 1) * 20
+
+
+def test_a_simple_backoff_goes_on_and_is_drawn_again_if_the_channel_is_busy_then():
+    found = set()
+    for seed in range(30):
+        air = Air(Radio(mac="csma"), everybody(3), seed)
+        signals = run(air, (0, 0), (100, 1), (100, 2))
+        assert all(end.received for end in ends(signals).values()) or starts(signals)[1] in (
+            range(starts(signals)[2] - 4, starts(signals)[2] + 5)
+        )
+        found.add(starts(signals)[1] > starts(signals)[2])
+    assert found == {False, True}
+
+
+def test_who_is_in_range_when_a_frame_starts_has_all_of_it():
+    neighbours = [[1], [0], []]
+    air = Air(Radio(mac="none"), neighbours, 1)
+    air.transmit(0, 0, APP_BYTES)
+    air.step()
+    neighbours[0], neighbours[1] = [2], []
+    neighbours[2] = [0]
+    assert air.step() == Signal(APP_US, True, 0, 0, received=(1,))
+    air.transmit(APP_US, 0, APP_BYTES)
+    air.step()
+    assert air.step() == Signal(2 * APP_US, True, 0, 1, received=(2,))
+
+
+def test_frames_of_one_node_go_out_in_their_order():
+    for mac in ("dcf", "csma", "none"):
+        signals = run(Air(Radio(mac=mac), everybody(2), 1), (0, 0), (0, 0), (0, 0))
+        times = list(starts(signals).values())
+        assert list(starts(signals)) == [0, 1, 2]
+        assert np.diff(times).min() >= APP_US
+
+
+@pytest.mark.parametrize("mac", ["dcf", "csma"])
+def test_a_backoff_does_not_depend_on_who_asks_first(mac):
+    def asked(*order: int) -> dict[int, int]:
+        air = Air(Radio(mac=mac), everybody(4), 9)
+        air.transmit(0, 0, APP_BYTES)
+        air.step()
+        for node in order:
+            air.transmit(500, node, APP_BYTES)
+        return {signal.node: signal.t_us for signal in run(air) if not signal.is_end}
+
+    assert asked(1, 2, 3) == asked(3, 1, 2)
+
+
+def test_a_request_in_the_past_of_the_channel_is_refused():
+    air = Air(Radio(), everybody(2), 1)
+    air.transmit(0, 0, APP_BYTES)
+    with pytest.raises(LocalError, match="the channel is at"):
+        air.transmit(100, 1, APP_BYTES)
+    air.step()
+    with pytest.raises(LocalError, match="the channel is at"):
+        air.transmit(49, 1, APP_BYTES)
+
+
+def test_a_radio_that_cannot_be_is_refused_with_all_that_is_wrong():
+    with pytest.raises(InputErrors) as caught:
+        Air(Radio(bits_per_s=0, cw=-1), everybody(2), 1)
+    assert len(caught.value.errors) == 2
+
+
+@st.composite
+def traffics(draw: st.DrawFn) -> Traffic:
+    """Few nodes that walk and have much to say."""
+    nodes = draw(st.integers(2, 8))
+    draws = np.random.default_rng(draw(st.integers(0, 2**32)))
+    until_us = draw(st.sampled_from([20_000, 200_000]))
+    count = draw(st.integers(0, 150))
+    at = draws.integers(0, until_us // 2, (count, 1))
+    if draw(st.booleans()):
+        at -= at % 500  # many at once
+    requests = np.hstack(
+        (at, draws.integers(0, nodes, (count, 1)), draws.choice([20, 148], (count, 1)))
+    )
+    in_range = np.triu(draws.random((nodes, nodes)) < draw(st.sampled_from([0.3, 0.7, 1])), 1)
+    pairs = in_range | in_range.T
+    changes = []
+    for now_us in sorted(draws.integers(0, until_us, draw(st.integers(0, 20))).tolist()):
+        one, other = sorted(draws.choice(nodes, 2, replace=False).tolist())
+        in_range[one, other] ^= True
+        changes.append((now_us, one, other, int(in_range[one, other])))
+    return Traffic(
+        [np.flatnonzero(row).tolist() for row in pairs],
+        in_order(requests),
+        until_us,
+        np.array(changes, np.int64).reshape(-1, 4),
+    )
+
+
+@settings(max_examples=60)
+@given(radio=RADIOS, traffic=traffics(), seed=st.integers(0, 2**62))
+def test_the_compiled_channel_is_the_channel(radio, traffic, seed):
+    assert np.array_equal(play_compiled(radio, traffic, seed), play(radio, traffic, seed))
+
+
+@settings(max_examples=40)
+@given(radio=RADIOS, traffic=traffics(), seed=st.integers(0, 2**62))
+def test_a_frame_is_received_where_nothing_else_was_heard_and_nowhere_else(radio, traffic, seed):
+    """Against the intervals of the log, whatever the MAC did."""
+    traffic = Traffic(traffic.neighbours, traffic.requests, traffic.until_us)
+    log = play(radio, traffic, seed).tolist()
+    sent = {frame: (t_us, node) for t_us, kind, node, frame in log if kind == STARTED}
+    air_us = [radio.airtime_us(size) for size in traffic.requests[:, 2].tolist()]
+    for end_us, kind, listener, frame in log:
+        if kind == STARTED:
+            continue
+        start_us = sent[frame][0]
+        assert end_us == start_us + air_us[frame]
+        overlaps = [
+            (other_us, node)
+            for other, (other_us, node) in sent.items()
+            if other != frame and other_us < end_us and other_us + air_us[other] > start_us
+        ]
+        own = any(node == listener for _, node in overlaps)
+        heard = [us for us, node in overlaps if node in traffic.neighbours[listener]]
+        survives = radio.capture and all(us > start_us + radio.sense_us for us in heard)
+        expected = DEAF if own else RECEIVED if not heard or survives else COLLIDED
+        assert kind == expected
+
+
+@settings(max_examples=40)
+@given(
+    moves=st.lists(
+        st.tuples(st.integers(0, 7), st.floats(-300, 300), st.floats(-300, 300), st.booleans()),
+        max_size=40,
+    )
+)
+def test_the_grid_knows_who_is_in_range(moves):
+    places, at = Places(8, 120.0), {}
+    for node, x_m, y_m, is_gone in moves:
+        if is_gone:
+            places.remove(node)
+            at.pop(node, None)
+        else:
+            places.move(node, x_m, y_m)
+            at[node] = (x_m, y_m)
+    for node in range(8):
+        assert places.neighbours[node] == [
+            peer
+            for peer in sorted(at)
+            if node in at
+            and peer != node
+            and (at[node][0] - at[peer][0]) ** 2 + (at[node][1] - at[peer][1]) ** 2 <= 120.0**2
+        ]
+
+
+def slotted(nodes: int, cw: int, rounds: int) -> float:
+    """The share of frames that collide if slots count only while the channel is idle."""
+    draws = np.random.default_rng(1)
+    left = draws.integers(0, cw + 1, nodes)
+    sent = lost = 0
+    for _ in range(rounds):
+        left -= left.min()
+        first = left == 0
+        count = int(first.sum())
+        sent += count
+        lost += count if count > 1 else 0
+        left[first] = draws.integers(0, cw + 1, count)
+    return lost / sent
+
+
+@pytest.mark.parametrize("cw", [15, 31])
+@pytest.mark.parametrize("nodes", [2, 5, 10, 20, 40])
+def test_saturated_senders_collide_as_the_formula_says(nodes, cw):
+    losses = Losses()
+    seconds = 10 if nodes > 5 else 90  # few senders rarely collide: more is needed to see it
+    traffic = Traffic(everybody(nodes), backlog(nodes, 400 * seconds, 148), seconds * SECOND_US)
+    measure(losses, Radio(cw=cw), traffic, seed=1, warm_us=0)
+    loss = losses.total()
+    assert loss == pytest.approx(slotted(nodes, cw, 600 * seconds), rel=0.05)
+    tau = 2 / (cw + 2)
+    formula = 1 - (1 - tau) ** (nodes - 1)
+    assert formula - 0.05 < loss < formula + 0.01
+
+
+@pytest.mark.parametrize("mac", ["dcf", "csma", "none"])
+@pytest.mark.parametrize("per_s", [20, 70, 150])
+def test_a_hidden_pair_collides_as_the_formula_says(per_s, mac):
+    losses = Losses()
+    for seed in range(3):
+        draws = np.random.default_rng(seed)
+        until_us = 200 * SECOND_US
+        requests = in_order(*(poisson(draws, node, 148, per_s, until_us) for node in (0, 2)))
+        traffic = Traffic(placed([(0, 0), (100, 0), (200, 0)]), requests, until_us)
+        measure(losses, Radio(mac=mac), traffic, seed=seed)
+    load = per_s * APP_US / SECOND_US
+    assert losses.total() == pytest.approx(1 - (1 - load) * math.exp(-load), rel=0.05)
