@@ -76,7 +76,7 @@ MUTANTS = [
         "            self._save_horizon(out)\n",
         "",
         "tests/core/test_restore.py"
-        "::test_what_had_expired_for_a_node_without_order_stays_so_after_a_restart_with_the_clock_back",
+        "::test_what_had_expired_without_order_stays_so_after_a_restart_with_the_clock_back",
     ),
     (
         "a layer that forgets its horizon in a crash",

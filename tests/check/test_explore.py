@@ -108,7 +108,7 @@ def test_delta_causal_order_with_expiry_at_every_instant(says):
     assert_holds(delta(Lifetimes(5, 5, skew_us=0)), case, ("waited",))
 
 
-@pytest.mark.parametrize("ahead_us", [(0, 2, 0), (2, 0, 0), (0, 0, 2)])
+@pytest.mark.parametrize("ahead_us", [(0, 2, 0), (0, 0, 2)])
 def test_delta_causal_order_with_clocks_apart(ahead_us):
     case = Case(3, (1, 2, 0), lifetimes_us=(3,), skew_us=2, ahead_us=ahead_us)
     assert_holds(delta(Lifetimes(3, 3, skew_us=3)), case, ("waited",))

@@ -222,7 +222,7 @@ def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_
     assert again.holds(9 * MINUTE) == {(1, 20 * MINUTE)}
 
 
-def test_what_had_expired_for_a_node_without_order_stays_so_after_a_restart_with_the_clock_back():
+def test_what_had_expired_without_order_stays_so_after_a_restart_with_the_clock_back():
     lifetimes = Lifetimes(1000, 1000, skew_us=2000)
     bob, store, out = make(0, order=Unordered(0, lifetimes), durable=True), Store(), Outbox()
     bob.on_broadcast(5000, b"", out)
