@@ -19,7 +19,7 @@ def routes(node: NodeId, wires: Iterable[tuple[NodeId, NodeId]]) -> dict[NodeId,
     via: dict[NodeId, NodeId] = {}
     frontier = [(peer, peer) for peer in neighbours[node]]
     while frontier:
-        station, first = frontier.pop()
+        station, first = frontier.pop(0)
         via[station] = first
         frontier += [(peer, first) for peer in neighbours[station] if peer not in (node, *via)]
     if count != len(neighbours) - 1 or len(via) != count:
