@@ -161,9 +161,9 @@ def test_what_came_early_in_one_cell_is_nothing_in_the_next():
 def test_a_frame_of_another_cell_is_ignored():
     bench = Bench()
     bench.join()
-    bench.hear(cast(0, cell=B))
-    bench.hear(cast(0), source=B)
-    assert bench.delivered() == []
+    for frame, source in ((cast(0, cell=B), B), (cast(0), B), (cast(0, cell=B), A)):
+        bench.hear(frame, source)
+        assert bench.delivered() == []
 
 
 def test_what_the_cell_hears_before_the_connection_stands_is_not_counted():

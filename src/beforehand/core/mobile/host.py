@@ -249,7 +249,6 @@ class Host:
             return
         assert self.cell is not None
         self.state = "connected"
-        self._early.clear()
         self._owes_ack = False
         self._place = Place(self._ses, False, frame.next)
         self._visits = {self.cell: self._ses}
