@@ -206,6 +206,14 @@ MUTANTS = [
         f"{ON_HANDOFF}::test_what_comes_after_the_second_request_is_never_taken_for_delivered",
     ),
     (
+        "register a host that has left",
+        HANDOFF,
+        "        self._left[frame.host] = None\n",
+        "        pass\n",
+        f"{ON_STATION}::"
+        "test_what_a_host_said_before_it_left_and_comes_later_does_not_register_it_again",
+    ),
+    (
         "transmit more than may be in flight",
         STATION,
         "        end = min(cell.next, cell.oldest() + self._pace.inflight_max)",

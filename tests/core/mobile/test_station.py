@@ -5,6 +5,7 @@ import pytest
 from beforehand.core.base import EVERYBODY, Message
 from beforehand.core.mobile.frames import (
     Cast,
+    Connect,
     ConnectAck,
     Delete,
     Forgotten,
@@ -185,6 +186,15 @@ def test_who_leaves_is_unregistered_wherever_it_was():
     bench.join(H)
     sent = bench.get(H, Leave(1, H, 1, ((0, 1),)))
     assert sent == [(0, Delete(1, 0, H, 1)), (EVERYBODY, LeaveAck(1, H, 1))]
+    assert bench.core.cell.guests == {}
+
+
+def test_what_a_host_said_before_it_left_and_comes_later_does_not_register_it_again():
+    bench = Bench()
+    bench.join(H)
+    bench.get(H, Leave(1, H, 1, ()))
+    assert bench.join(H) == []
+    assert bench.get(H, Connect(1, H, 1, Place(), 1, ())) == []
     assert bench.core.cell.guests == {}
 
 

@@ -54,6 +54,8 @@ class MobileFamily(Family):
             is_linked=rng.random() < 0.7,
             stations=stations,
             skew_us=60 * SECOND_US,
+            # No frame is under way for as long as a host may be silent.
+            delay_us_max=None if pace.silence_us is None else SECOND_US,
             losses=rng.choice((3, 20)) if is_lossy else 0,
             doubles=rng.choice((0, 3, 20)) if is_lossy else 0,
             flaps=rng.choice((0, 3, 10, 30)),

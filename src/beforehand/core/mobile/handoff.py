@@ -32,6 +32,9 @@ from beforehand.core.mobile.frames import (
 )
 from beforehand.core.outbox import Outbox
 
+LEFT_MAX = 1_000
+"""How many of those who left a station remembers."""
+
 
 class Handoff:
     """The part of a station that registers hosts."""
@@ -40,6 +43,7 @@ class Handoff:
         self.node = node
         self._cell = cell
         self._via = via
+        self._left: dict[NodeId, None] = {}
 
     # ---- from hosts -----------------------------------------------------------------------------
 
@@ -47,6 +51,8 @@ class Handoff:
         """Section 4.2: what is kept here is what the host starts with."""
         cell, host = self._cell, frame.host
         guest = cell.guests.get(host)
+        if host in self._left:
+            return
         if guest is None:
             guest = Guest(host, frame.ses, cell.oldest(), 1, now_us, is_fresh=True)
             cell.guests[host] = guest
@@ -61,6 +67,8 @@ class Handoff:
     def on_connect(self, now_us: int, frame: Connect, out: Outbox[Frame]) -> None:
         """sn.1-10. During a handoff of this host it is not heard: it asks again."""
         guest = self._cell.guests.get(frame.host)
+        if frame.host in self._left:
+            return
         if guest is not None:
             if guest.phase != "here" or guest.ses > frame.ses:
                 return
@@ -80,7 +88,11 @@ class Handoff:
         self._start(now_us, frame, out)
 
     def on_leave(self, frame: Leave, out: Outbox[Frame]) -> None:
-        """Whatever any station still does for this host comes to an end."""
+        """Whatever any station still does for this host comes to an end. What it said before may
+        come after its leave, and would register it once more: nobody would ever end that."""
+        self._left[frame.host] = None
+        if len(self._left) > LEFT_MAX:
+            del self._left[next(iter(self._left))]
         ends = [(station, frame.ses) for station, _ in self._visits(frame)]
         self._delete(frame.host, tuple(ends), out)
         self.on_delete(Delete(self.node, self.node, frame.host, frame.ses), out)
