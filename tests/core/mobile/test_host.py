@@ -281,6 +281,12 @@ def test_the_place_after_a_crash_is_that_of_the_last_delivery_or_acknowledgement
     assert bench.enter(A)[0].place == Place(1, False, next)
 
 
+def test_who_restores_nothing_is_like_new():
+    bench = Bench()
+    bench.do("restore", {})
+    assert bench.enter(A) == [Join(A, ME, 1, ())]
+
+
 def test_what_is_acknowledged_need_not_be_remembered():
     bench = Bench(durable=True)
     bench.join()

@@ -177,14 +177,14 @@ class Host:
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """The list of visits is not saved: whoever recovers asks all stations (trap 15)."""
-        if "" in rows[MEMORY.name]:
-            memory = rows[MEMORY.name][""]
+        memory = rows.get(MEMORY.name, {}).get("")
+        if memory is not None:
             self._ses, self._place = memory.ses, memory.place
             self._next_said = memory.next_said
             self._visits = None
             if memory.has_left:
                 self.state = "leaving"
-        self._said = dict(sorted(rows[SAID.name].items()))
+        self._said = dict(sorted(rows.get(SAID.name, {}).items()))
         self._unheard = set(self._said)
 
     def explain(self, message: MessageId) -> Fate:
