@@ -20,6 +20,9 @@ from beforehand.core.base import Core, Linked, Speaker
 from beforehand.core.driver import Driver, Port, SpeakerDriver
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Frame
+from beforehand.core.mobile.frames import Frame as MobileFrame
+from beforehand.core.mobile.host import Host
+from beforehand.core.mobile.station import Station
 from beforehand.core.observer import Observer, Stamped
 from beforehand.core.packets import CubeFrame
 from beforehand.core.timestamp import Guarantees
@@ -34,6 +37,8 @@ cube: Speaker[CubeFrame] = VCube(0, 4, keep_us=1, durable=True)
 process: Speaker[Stamped] = Process(0, Guarantees(1, 1, 1))
 observer: Core[Stamped] = Observer(0, Guarantees(1, 1, 1))
 linked: Linked[CubeFrame] = cube
+host: Speaker[MobileFrame] = Host(0)
+station: Core[MobileFrame] = Station(0, ())
 
 
 def drive(port: Port[Any]) -> None:

@@ -28,9 +28,12 @@ class Case:
     lifetimes_us: tuple[int | None, ...] = (None,)
     """What a broadcast may ask for."""
     edges: tuple[tuple[int, int], ...] | None = None
-    """For contacts: who can meet whom; None: anybody."""
+    """For contacts: who can meet whom; None: anybody. For cells: the wires of the stations."""
     is_linked: bool = False
-    """All of these are in contact from the start."""
+    """All of these are in contact from the start; for cells: every host is in one, and has joined.
+    """
+    stations: int = 0
+    """For cells: the first so many nodes are stations, all others are hosts."""
     absent: tuple[int, ...] = ()
     """Not there at the start; a restart brings them."""
     skew_us: int = 0

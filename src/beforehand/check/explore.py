@@ -116,20 +116,23 @@ class _Ice:
         ]
         is_timed = net.case.delay_us_max is not None
         flights = sorted(
-            (key[:2], sent_us if is_timed else 0, pickle.dumps(frame), frame)
+            (key[:2], net.queued(key), sent_us if is_timed else 0, pickle.dumps(frame), frame)
             for key, (frame, sent_us) in net.flights.items()
         )
+        # Hosts and stations repeat themselves for ever: their time is only an order of events.
+        is_timeless = self._family.kind == "cell"
         oracle = net.oracle
         state = (
             nodes,
-            [(*pair, frame, sent_us) for pair, sent_us, _, frame in flights],
+            [(*pair, frame, sent_us) for pair, _, sent_us, _, frame in flights],
             sorted((id, sorted(past)) for id, past in oracle.pasts.items()),
             [
                 sorted((node, sorted(ids)) for node, ids in of.items() if ids)
                 for of in (oracle.delivered, oracle._known, oracle._overtaken)
             ],
-            sorted((key, due_us) for key, (due_us, _) in net.timers.items()),
-            (sorted(net.contacts), sorted(net.suspected), net.news, net.offsets_us, net.now_us),
+            sorted((key, 0 if is_timeless else due_us) for key, (due_us, _) in net.timers.items()),
+            (sorted(net.contacts), sorted(net.suspected), net.news, net.offsets_us),
+            0 if is_timeless else net.now_us,
             (net.says, sorted(net.left.items()), sorted(net.carried.items())),
             (sorted(net.held), net.problem),
         )
@@ -143,7 +146,7 @@ class _Ice:
         return core, driver.fuse, driver.cut_off, sorted(driver._timers), rows
 
     def thaw(self, state: bytes) -> Net:
-        nodes, flights, pasts, judged, timers, links, left, rest = pickle.loads(state)
+        nodes, flights, pasts, judged, timers, links, net_us, left, rest = pickle.loads(state)
         net, self._nodes = self._net, nodes
         for driver, (core, fuse, cut_off, keys, rows) in zip(net.drivers, nodes, strict=True):
             driver.is_up = core is not None
@@ -161,7 +164,8 @@ class _Ice:
             net._launch(source, target, frame, sent_us)
         net.oracle = _thaw_oracle(pasts, judged)
         net.timers = {key: (due_us, 1) for key, due_us in timers}
-        contacts, suspected, net.news, net.offsets_us, net.now_us = links
+        contacts, suspected, net.news, net.offsets_us = links
+        net.now_us = net_us
         net.contacts, net.suspected = set(contacts), set(suspected)
         net.says, remaining, carried = left
         net.left, net.carried = Counter(dict(remaining)), Counter(dict(carried))

@@ -34,6 +34,7 @@ WEIGHTS = {
     "set": 5,
     "suspect": 2,
     "trust": 3,
+    "enter": 8,
 }
 BURST = 6
 MakeCore = Callable[[Case, int], Core[Any]]
@@ -117,6 +118,8 @@ def _kinds(net: Net) -> tuple[list[str], list[int]]:
     kinds = [kind for kind in WEIGHTS if kind not in troubles or net.left[troubles[kind]]]
     if net.family.kind != "contact":
         kinds = [kind for kind in kinds if kind not in ("up", "down")]
+    if net.family.kind != "cell":
+        kinds.remove("enter")
     return kinds, [WEIGHTS[kind] for kind in kinds]
 
 
@@ -185,6 +188,12 @@ def _two(net: Net, rng: random.Random) -> tuple[int, ...]:
     return tuple(rng.sample(range(net.case.nodes), 2))
 
 
+def _enter(net: Net, rng: random.Random) -> tuple[int, int]:
+    """Any cell; now and then, none."""
+    stations = net.case.stations
+    return rng.randrange(stations, net.case.nodes), rng.randrange(stations + 1)
+
+
 _DRAWS: dict[str, Draw] = {
     "arrive": _arrive,
     "lose": _flight("lose"),
@@ -201,4 +210,5 @@ _DRAWS: dict[str, Draw] = {
     "set": _set,
     "suspect": _one("suspect", _two),
     "trust": _one("trust", _two),
+    "enter": _one("enter", _enter),
 }

@@ -20,6 +20,10 @@ def heal(net: Net) -> None:
         net.do(("trust", *pair))
     if net.family.kind == "contact":
         _connect(net)
+    if net.family.kind == "cell":
+        for host in range(net.case.stations, net.case.nodes):
+            if net.cell_of(host) is None:
+                net.do(("enter", host, host % net.case.stations))
     until_us = net.now_us + HEAL_US
     for _ in range(STEPS_MAX):
         move = _next_step(net, until_us)

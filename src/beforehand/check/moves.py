@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from beforehand.check.net import Flight, Move, Net
+from beforehand.check.cells import Flight
+from beforehand.check.net import Move, Net
 
 FUSES = range(4)
 """After how many effects of a step a node may crash: nothing, the saves, and two more."""
@@ -18,6 +19,8 @@ def all_moves(net: Net) -> Iterator[Move]:
         if net.says[node] and net.drivers[node].is_up:
             yield from (("speak", node, us) for us in net.case.lifetimes_us)
     for flight in _distinct_flights(net):
+        if net.queued(flight):
+            continue
         yield ("arrive", *flight)
         if net.left["losses"]:
             yield ("lose", *flight)
@@ -58,6 +61,12 @@ def _link_moves(net: Net) -> Iterator[Move]:
                 yield ("up", *pair)
             elif net.left["flaps"]:
                 yield ("down", *pair)
+    if net.family.kind == "cell":
+        for host in range(net.case.stations, net.case.nodes):
+            before = net.cell_of(host)
+            if before is None or net.left["flaps"]:
+                cells = (cell for cell in range(net.case.stations) if cell != before)
+                yield from (("enter", host, cell) for cell in cells)
     yield from (("trust", *pair) for pair in sorted(net.suspected))
     if net.left["suspicions"]:
         for a, b in pairs:

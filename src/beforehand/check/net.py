@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beforehand.check.case import Case, Family
+from beforehand.check.cells import Cells, Flight, settle
 from beforehand.check.oracle import Oracle
 from beforehand.core.base import EVERYBODY, Core, Message, MessageId, Timer
 from beforehand.core.driver import Driver, SpeakerDriver
@@ -25,15 +26,13 @@ from beforehand.errors import LocalError
 Move = tuple[Any, ...]
 """A kind of trouble or of progress, and to whom it happens: see the methods `_do_...` of `Net`.
 A move that is not possible in a state does nothing, so that any part of a run is a run."""
-Flight = tuple[int, int, int]
-"""A frame on its way: source, target, and which of the frames between the two it is."""
 FOREVER_US = 1 << 62
 AGE_US = 3_600_000_000
 """A timer that is due later than this is not waited for."""
 
 
 @dataclass
-class Net:
+class Net(Cells):
     """The nodes, what is on its way, and what the definition says about it. It is their port."""
 
     family: Family
@@ -75,7 +74,7 @@ class Net:
     def send(self, node: Any, sends: Sequence[tuple[Any, Any]]) -> None:
         for peer, frame in sends:
             for target in range(self.case.nodes) if peer is EVERYBODY else (peer,):
-                if target == node:
+                if target == node or (peer is EVERYBODY and target < self.case.stations):
                     continue
                 self.family.sent(self, target, frame)
                 if self._has_link(node, target):
@@ -149,7 +148,7 @@ class Net:
 
     def _do_arrive(self, *flight: int) -> bool:
         source, target, _ = flight
-        if flight not in self.flights:
+        if flight not in self.flights or self.queued(flight):
             return False
         frame, _ = self.flights.pop(flight)
         self.drivers[target].on_message(self.local_us(target), source, frame)
@@ -157,14 +156,14 @@ class Net:
         return True
 
     def _do_lose(self, *flight: int) -> bool:
-        if flight not in self.flights or not self._take("losses"):
+        if flight not in self.flights or self.is_wire(*flight[:2]) or not self._take("losses"):
             return False
         del self.flights[flight]
         self.sights.add("lost")
         return True
 
     def _do_double(self, *flight: int) -> bool:
-        if flight not in self.flights or not self._take("doubles"):
+        if flight not in self.flights or self.is_wire(*flight[:2]) or not self._take("doubles"):
             return False
         self._launch(flight[0], flight[1], *self.flights[flight])
         self.sights.add("doubled")
@@ -269,6 +268,8 @@ class Net:
         if self.family.kind == "detector":
             self._look_around(node)
         self._after(node)
+        if (cell := self.cell_of(node)) is not None:
+            self._tell(node, cell, True)
         return True
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -293,6 +294,8 @@ class Net:
     def _has_link(self, node: int, target: int) -> bool:
         if self.family.kind == "contact":
             return (min(node, target), max(node, target)) in self.contacts
+        if self.family.kind == "cell" and not self.is_wire(node, target):
+            return self.drivers[target].is_up and self.cell_of(max(node, target)) in (node, target)
         return self.drivers[target].is_up
 
     def _launch(self, source: int, target: int, frame: Any, sent_us: int) -> None:
@@ -332,7 +335,7 @@ class Net:
             others = [peer for peer in others if self._has_link(node, peer)]
             for peer in others:
                 self._part(min(node, peer), max(node, peer))
-        if self.family.kind != "feed":
+        if self.family.kind not in ("feed", "cell"):
             for peer in others:
                 self._inform(peer, node, False)
 
@@ -362,7 +365,7 @@ def make_net(
     troubles = ("losses", "doubles", "flaps", "crashes", "suspicions", "settings")
     net.left.update({trouble: getattr(case, trouble) for trouble in troubles})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
-    given = Needs({family.kind: _given(case)}, case.skew_us)
+    given = Needs({family.kind: _given(case), "wire": Link(True, True)}, case.skew_us)
     for node in range(case.nodes):
         net.drivers.append(_make_driver(net, node))
         if not case.is_unfair:
@@ -372,7 +375,9 @@ def make_net(
         net._after(node)
     while net.news:
         net.do(("tell", *net.news[0][:2]))
-    if case.is_linked and case.edges is not None:
+    if case.is_linked and family.kind == "cell":
+        settle(net)
+    elif case.is_linked and case.edges is not None:
         for pair in case.edges:
             net.do(("up", *pair))
     net.sights.clear()

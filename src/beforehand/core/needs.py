@@ -8,7 +8,7 @@ import msgspec
 
 from beforehand.errors import InputError
 
-LinkKind = Literal["contact", "detector", "feed"]
+LinkKind = Literal["contact", "detector", "feed", "cell", "wire"]
 """What `on_link` means, and what becomes of a frame that comes without a link:
 
 - *contact*: the two are in range. What was under way when a contact ends is lost; a frame from
@@ -17,6 +17,10 @@ LinkKind = Literal["contact", "detector", "feed"]
   failure detector. It may be late, so a frame is taken from any member, up or down. Who was down
   may have missed anything sent to it meanwhile.
 - *feed*: one way. Nobody says who is there; frames come from anybody, and nothing is sent.
+- *cell*: by radio. A host is told that it is in the cell of a station, or no longer; it is in one
+  cell at most. A station is not told who is there. What it sends to everybody is one transmission,
+  which each host in the cell hears or misses. What was under way when a host leaves is lost.
+- *wire*: between two stations. Always up: nobody is told, and frames come from any neighbour.
 """
 
 

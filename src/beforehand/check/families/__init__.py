@@ -2,9 +2,10 @@
 
 from beforehand.check.case import Family
 from beforehand.check.families.contacts import CONTACTS
+from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (*CONTACTS, VCubeFamily(), ObserverFamily())
+    family.name: family for family in (*CONTACTS, VCubeFamily(), ObserverFamily(), MobileFamily())
 }

@@ -1,0 +1,123 @@
+"""Hosts that move between the cells of a tree of stations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from beforehand.check.case import Case, Family
+from beforehand.check.net import Net
+from beforehand.core.mobile.frames import Cast, CatchUp, ConnectAck, Forgotten
+from beforehand.core.mobile.host import Host
+from beforehand.core.mobile.pace import Pace
+from beforehand.core.mobile.station import Station
+from beforehand.core.needs import LinkKind
+
+Saves = Literal["delivery", "acknowledgement"]
+SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    pace: Pace
+    saves: Saves = "delivery"
+
+
+class MobileFamily(Family):
+    """Who stays registered delivers all that is said from then on, wherever it goes."""
+
+    name = "mobile"
+    kind: LinkKind = "cell"
+    sights = (
+        *("waited", "lost", "doubled", "moved", "crashed", "cut off", "restarted"),
+        *("asking", "fetching", "going", "handed on later", "caught up", "delivered elsewhere"),
+        *("forgotten", "taken as new"),
+    )
+
+    def draw(self, rng: random.Random) -> Case:
+        stations, hosts = rng.choice((2, 2, 3, 4)), rng.choice((2, 3, 4, 6))
+        is_lossy = rng.random() < 0.7
+        crashes = rng.choice((0, 0, 1, 3))
+        # What is saved with acknowledgements only is delivered again after a crash.
+        saves: Saves = "delivery" if crashes else rng.choice(("delivery", "acknowledgement"))
+        pace = Pace(
+            inflight_max=rng.choice((2, 150, 150)),
+            silence_us=rng.choice((None, None, None, 3 * SECOND_US)),
+        )
+        return Case(
+            stations + hosts,
+            says=(*(0 for _ in range(stations)), *(rng.choice((1, 3, 8)) for _ in range(hosts))),
+            options=Setup(pace, saves),
+            edges=tuple((rng.randrange(child), child) for child in range(1, stations)),
+            is_linked=rng.random() < 0.7,
+            stations=stations,
+            skew_us=60 * SECOND_US,
+            # No frame is under way for as long as a host may be silent.
+            delay_us_max=None if pace.silence_us is None else SECOND_US,
+            losses=rng.choice((3, 20)) if is_lossy else 0,
+            doubles=rng.choice((0, 3, 20)) if is_lossy else 0,
+            flaps=rng.choice((0, 3, 10, 30)),
+            crashes=crashes,
+            mortal=tuple(range(stations, stations + hosts)),
+            settings=rng.choice((0, 0, 3)),
+            inbox=rng.random() < 0.3,
+        )
+
+    def make_core(self, case: Case, node: int) -> Host | Station:
+        setup = case.options
+        if node < case.stations:
+            return Station(node, case.edges or (), setup.pace)
+        return Host(node, setup.pace, saves=setup.saves, durable=case.is_mortal)
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:
+        if isinstance(frame, CatchUp):
+            net.sights.add("caught up")
+        elif isinstance(frame, Cast) and frame.delivered_by:
+            net.sights.add("delivered elsewhere")
+        elif isinstance(frame, Forgotten):
+            net.sights.add("forgotten")
+        elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
+            net.sights.add("taken as new")
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        core = net.drivers[node].core
+        if isinstance(core, Station):
+            for guest in core.cell.guests.values():
+                yield guest.phase
+                if guest.waiting is not None:
+                    yield "handed on later"
+
+    def forget_counts(self, core: Any) -> None:
+        super().forget_counts(core)
+        if isinstance(core, Station):
+            for guest in core.cell.guests.values():
+                guest.heard_us = 0
+
+    def problems(self, net: Net) -> Iterator[str]:
+        hosts = range(net.case.stations, net.case.nodes)
+        for host in hosts:
+            core = net.drivers[host].core
+            assert isinstance(core, Host)
+            if core.state != "connected":
+                yield f"host {host} is {core.state}, not connected"
+        for station in range(net.case.stations):
+            gauges = net.drivers[station].core.gauges(net.now_us)
+            if gauges["handoffs"] or gauges["kept"] or gauges["catch_up"]:
+                yield f"station {station} is not done: {gauges}"
+        if net.case.options.pace.silence_us is None:
+            yield from _missing(net)
+
+
+def _missing(net: Net) -> Iterator[str]:
+    """Who joined before anything was said lacks nothing; who joined later lacks only beginnings."""
+    for host in range(net.case.stations, net.case.nodes):
+        driver = net.drivers[host]
+        excused = set() if net.case.inbox else {message.id for message in driver.cut_off}
+        has = set(net.oracle.delivered[host])
+        first = {origin: min(seq for o, seq in has if o == origin) for origin, _ in has}
+        for id in net.oracle.pasts:
+            begin = 0 if net.case.is_linked or id[0] == host else first.get(id[0], id[1] + 1)
+            if id[1] >= begin and id not in has and id not in excused:
+                yield f"host {host} never delivered {id}"

@@ -1,0 +1,225 @@
+"""A station: it gives the messages of the net an order in its cell, and keeps them for its hosts.
+
+Causal order comes from FIFO flooding over the tree of stations, and from FIFO numbers in each cell
+(MOB section 4.1). A station is reliable: it does not crash, and it saves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beforehand.core.base import EVERYBODY, Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.mobile.cell import Cell, Guest
+from beforehand.core.mobile.frames import (
+    Cast,
+    CatchUp,
+    Connect,
+    Delete,
+    Forgotten,
+    Frame,
+    Heard,
+    HostAck,
+    Join,
+    Leave,
+    Relay,
+    Request1,
+    Request2,
+    Response1,
+    Response2,
+    Routed,
+    Say,
+    StationAck,
+    Uplink,
+)
+from beforehand.core.mobile.handoff import Handoff
+from beforehand.core.mobile.pace import Pace, ranges_of
+from beforehand.core.mobile.tree import routes
+from beforehand.core.needs import Link, Needs
+from beforehand.core.outbox import Outbox
+from beforehand.core.tables import Rows, Table
+
+ACK: Timer = ("station ack", None)
+RETRY: Timer = ("cast again", None)
+
+
+class Station:
+    """One of a tree of stations, all of which know the tree."""
+
+    tables: tuple[Table, ...] = ()
+
+    def __init__(
+        self, node: NodeId, wires: Sequence[tuple[NodeId, NodeId]], pace: Pace | None = None
+    ) -> None:
+        self.node = node
+        self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
+        self.counters = Counters()
+        self._via = routes(node, wires)
+        self._neighbours = tuple(dict.fromkeys(self._via.values()))
+        self._pace = pace or Pace()
+        self.cell = Cell()
+        self._handoff = Handoff(node, self.cell, self._via)
+        self._is_repeating = False
+        self._cast_before = 0  # what is numbered from here on was not transmitted yet
+        self._owes_ack = False
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """By radio from a host, or by wire from a neighbour."""
+        if isinstance(frame, Uplink):
+            if frame.cell == self.node and frame.host == source:  # trap 9
+                self._on_uplink(now_us, frame, out)
+        elif isinstance(frame, Relay):
+            self.counters.received += 1
+            out.receives.append(frame.message)
+            self._disseminate(frame.message, source, out)
+        elif isinstance(frame, Routed):
+            if frame.target == self.node:
+                self._on_routed(frame, out)
+            else:  # trap 12: hop by hop, behind the messages
+                out.sends.append((self._via[frame.target], frame))
+        self._keep_up(now_us, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """Acknowledge; or say again what somebody lacks."""
+        if timer == ACK and self._owes_ack:
+            self._acknowledge(out)
+        elif timer == RETRY and self._is_repeating:
+            self._is_repeating = False
+            self._unregister_silent(now_us)
+            self._cast_again(out)
+            self._keep_up(now_us, out)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """A station saves nothing."""
+
+    def explain(self, message: MessageId) -> Fate:
+        """A station delivers nothing to an application."""
+        return Fate("unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        guests = self.cell.guests.values()
+        return {
+            "guests": len(guests),
+            "kept": len(self.cell.kept),
+            "early": sum(len(guest.early) for guest in guests),
+            "catch_up": sum(len(guest.catch_up) for guest in guests),
+            "handoffs": sum(guest.phase != "here" for guest in guests),
+        }
+
+    # ---- hosts and other stations ---------------------------------------------------------------
+
+    def _on_uplink(self, now_us: int, frame: Uplink, out: Outbox[Frame]) -> None:
+        if isinstance(frame, Join):
+            self._handoff.on_join(now_us, frame, out)
+        elif isinstance(frame, Connect):
+            self._handoff.on_connect(now_us, frame, out)
+        elif isinstance(frame, Leave):
+            self._handoff.on_leave(frame, out)
+        else:
+            self._on_guest(now_us, frame, out)
+
+    def _on_guest(self, now_us: int, frame: Say | HostAck, out: Outbox[Frame]) -> None:
+        ses = frame.ses if isinstance(frame, Say) else frame.place.ses
+        guest = self.cell.guests.get(frame.host)
+        if guest is None:
+            out.sends.append((EVERYBODY, Forgotten(self.node, frame.host, ses)))
+        elif guest.ses == ses and guest.phase == "here":  # trap 8: nothing of another connection
+            guest.heard_us = now_us
+            if isinstance(frame, Say):
+                self._on_say(guest, frame.message, out)
+            elif frame.place.is_catching:
+                self._handoff.on_caught_up(guest, frame.place.next, out)
+            elif not guest.catch_up:
+                guest.next = max(guest.next, frame.place.next)
+                guest.has = frame.ranges
+                self.cell.discard()
+
+    def _on_routed(self, frame: Routed, out: Outbox[Frame]) -> None:
+        if isinstance(frame, Request1):
+            self._handoff.on_request1(frame, out)
+        elif isinstance(frame, Response1):
+            self._handoff.on_response1(frame, out)
+        elif isinstance(frame, Request2):
+            self._handoff.on_request2(frame, out)
+        elif isinstance(frame, Response2):
+            self._handoff.on_response2(frame, out)
+        elif isinstance(frame, Delete):
+            self._handoff.on_delete(frame, out)
+
+    # ---- dissemination --------------------------------------------------------------------------
+
+    def _on_say(self, guest: Guest, message: Message, out: Outbox[Frame]) -> None:
+        guest.owes_ack = True
+        if message.seq < guest.next_said or message.seq in guest.early:
+            self.counters.duplicate += 1
+            return
+        guest.early[message.seq] = message
+        self.counters.received += 1
+        out.receives.append(message)
+        while guest.next_said in guest.early:
+            ready = guest.early.pop(guest.next_said)
+            guest.next_said += 1
+            self._disseminate(ready, None, out)
+
+    def _disseminate(self, message: Message, source: NodeId | None, out: Outbox[Frame]) -> None:
+        """To the cell, and on over the tree."""
+        out.sends += [(peer, Relay(message)) for peer in self._neighbours if peer != source]
+        self.cell.add(message)
+
+    # ---- what the cell hears --------------------------------------------------------------------
+
+    def _keep_up(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Transmit what is new, as far as it may be in flight; and see to what comes later."""
+        cell = self.cell
+        end = min(cell.next, cell.oldest() + self._pace.inflight_max)
+        for seq in range(max(self._cast_before, cell.oldest()), end):
+            self._cast(seq, out)
+        self._cast_before = max(self._cast_before, end)
+        catching = any(guest.catch_up for guest in cell.guests.values())
+        if (cell.kept or catching) and not self._is_repeating:
+            self._is_repeating = True
+            out.timers.append((RETRY, now_us + self._pace.retry_us(len(cell.kept))))
+        if not self._owes_ack and any(guest.owes_ack for guest in cell.guests.values()):
+            self._owes_ack = True
+            out.timers.append((ACK, now_us + self._pace.ack_us))
+
+    def _cast(self, seq: int, out: Outbox[Frame]) -> None:
+        kept = self.cell.kept[seq]
+        out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message, kept.delivered_by)))
+
+    def _cast_again(self, out: Outbox[Frame]) -> None:
+        cell = self.cell
+        for seq, kept in cell.kept.items():
+            if seq >= self._cast_before:
+                break
+            if not kept.is_recent and cell.is_wanted(seq):
+                self._cast(seq, out)
+            kept.is_recent = False
+        for guest in cell.guests.values():
+            if guest.phase == "here":
+                for seq, message in guest.catch_up.items():
+                    catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
+                    out.sends.append((EVERYBODY, catch_up))
+
+    def _acknowledge(self, out: Outbox[Frame]) -> None:
+        self._owes_ack = False
+        heard = []
+        for guest in self.cell.guests.values():
+            if guest.owes_ack:
+                guest.owes_ack = False
+                ranges = ranges_of(sorted(guest.early))
+                heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+        if heard:
+            out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
+
+    def _unregister_silent(self, now_us: int) -> None:
+        """Section 4.5: who owes acknowledgements and says nothing holds up what is kept."""
+        if self._pace.silence_us is None:
+            return
+        for guest in list(self.cell.guests.values()):
+            owes = guest.catch_up or guest.next < self.cell.next
+            if not owes or guest.heard_us > now_us:
+                guest.heard_us = now_us
+            elif guest.phase == "here" and now_us - guest.heard_us >= self._pace.silence_us:
+                self.cell.unregister(guest.host)

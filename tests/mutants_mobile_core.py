@@ -1,0 +1,231 @@
+"""Deliberate bugs in hosts and stations, each with the test that must notice it.
+
+Most of them are what a literal reading of the published pseudo-code gives.
+"""
+
+HOST = "src/beforehand/core/mobile/host.py"
+STATION = "src/beforehand/core/mobile/station.py"
+CELL = "src/beforehand/core/mobile/cell.py"
+HANDOFF = "src/beforehand/core/mobile/handoff.py"
+
+ON_HOST = "tests/core/mobile/test_host.py"
+ON_STATION = "tests/core/mobile/test_station.py"
+ON_HANDOFF = "tests/core/mobile/test_handoff.py"
+
+MUTANTS = [
+    (
+        "trap 1: number every broadcast alike",
+        HOST,
+        "        self._next_said += 1  # trap 1",
+        "        self._next_said += 0",
+        f"{ON_HOST}::test_every_broadcast_has_a_number_of_its_own",
+    ),
+    (
+        "trap 2: stop at what was delivered elsewhere",
+        HOST,
+        "                out.deliveries.append(early.message)\n"
+        "                self.counters.delivered += 1\n",
+        "                out.deliveries.append(early.message)\n"
+        "                self.counters.delivered += 1\n"
+        "            else:\n"
+        "                break\n",
+        f"{ON_HOST}::test_what_it_delivered_elsewhere_is_passed_over_and_what_waited_for_it_is_not",
+    ),
+    (
+        "trap 3: go on where the station's acknowledgement is",
+        HOST,
+        "                self._drop_said(heard.next, out)\n",
+        "                self._drop_said(heard.next, out)\n"
+        "                self._place = Place(self._ses, False, heard.next)\n",
+        f"{ON_HOST}::test_an_acknowledgement_clears_what_was_said_and_changes_nothing_else",
+    ),
+    (
+        "trap 4: take the next expected number for the last delivered one",
+        CELL,
+        "            if seq >= guest.next and guest.host not in kept.delivered_by:",
+        "            if seq > guest.next and guest.host not in kept.delivered_by:",
+        f"{ON_HANDOFF}::test_the_old_station_tells_what_was_not_delivered_and_what_came_since",
+    ),
+    (
+        "trap 5: use a place although it is of another connection",
+        HANDOFF,
+        "        if place.ses != guest.ses:\n            return",
+        "        if place.ses < 0:\n            return",
+        f"{ON_HANDOFF}::test_a_place_in_another_connection_is_no_acknowledgement",
+    ),
+    (
+        "trap 6: keep what came early in the old cell",
+        HOST,
+        "        self._early.clear()\n        self._owes_ack = self._is_repeating = False",
+        "        self._owes_ack = self._is_repeating = False",
+        f"{ON_HOST}::test_what_came_early_in_one_cell_is_nothing_in_the_next",
+    ),
+    (
+        "trap 7: one number space for the cell and for catching up",
+        HANDOFF,
+        "        if place.is_catching:",
+        "        if place.ses < 0:",
+        f"{ON_HANDOFF}::test_numbers_of_the_catching_up_are_not_those_of_the_cell",
+    ),
+    (
+        "trap 8: take messages of a host that was handed on",
+        STATION,
+        '        elif guest.ses == ses and guest.phase == "here":',
+        '        elif guest.ses == ses or guest.phase == "going":',
+        f"{ON_HANDOFF}::test_after_its_answer_the_old_station_takes_nothing_more_from_the_host",
+    ),
+    (
+        "trap 8: relay before the old station told what was relayed already",
+        STATION,
+        '        elif guest.ses == ses and guest.phase == "here":',
+        "        elif guest.ses == ses:",
+        f"{ON_HANDOFF}::test_during_the_handoff_the_new_station_takes_nothing_from_the_host",
+    ),
+    (
+        "trap 9: listen to other cells",
+        HOST,
+        "frame.cell != self.cell or source != self.cell:",
+        "self.cell is None:",
+        f"{ON_HOST}::test_a_frame_of_another_cell_is_ignored",
+    ),
+    (
+        "trap 9: a station takes what was sent to another one",
+        STATION,
+        "            if frame.cell == self.node and frame.host == source:",
+        "            if frame.host == source:",
+        f"{ON_STATION}::test_what_was_said_in_another_connection_or_cell_is_not_relayed",
+    ),
+    (
+        "trap 9: count by the cell's numbers before the connection stands",
+        HOST,
+        '        if self.state == "connected":  # else the cell',
+        '        if self.state != "away":  # else the cell',
+        f"{ON_HOST}::test_what_the_cell_hears_before_the_connection_stands_is_not_counted",
+    ),
+    (
+        "trap 10: who has left joins again under its name",
+        HOST,
+        '        if self.state == "gone":\n            return\n        self._ses += 1',
+        '        if self.state == "gone":\n            self.state = "away"\n        self._ses += 1',
+        f"{ON_HOST}::test_who_leaves_says_so_until_it_is_heard_and_never_speaks_again",
+    ),
+    (
+        "trap 11: forget the deliveries since the last acknowledgement",
+        HOST,
+        "            if self._saves_deliveries:",
+        "            if self._saves_deliveries and not self.tables:",
+        f"{ON_HOST}::test_the_place_after_a_crash_is_that_of_the_last_delivery_or_acknowledgement",
+    ),
+    (
+        "trap 12: send handoff frames past the tree",
+        STATION,
+        "                out.sends.append((self._via[frame.target], frame))",
+        "                self._on_routed(frame, out)",
+        f"{ON_STATION}::test_frames_for_others_go_on_hop_by_hop",
+    ),
+    (
+        "trap 13: leave a request unanswered if the host is unknown",
+        HANDOFF,
+        "            # it was handed on, and the asker asks whom it was handed to.\n"
+        "            self._route(unknown, out)",
+        "            # it was handed on, and the asker asks whom it was handed to.\n"
+        "            return",
+        f"{ON_HANDOFF}::test_who_never_registered_the_host_says_so",
+    ),
+    (
+        "trap 13: forget a saved request",
+        HANDOFF,
+        "        if waiting is not None:\n            self.on_request1(waiting, out)",
+        "        if waiting is None:\n            pass",
+        f"{ON_HANDOFF}::test_who_is_in_an_older_handoff_answers_at_its_end",
+    ),
+    (
+        "trap 13: forget a saved request that a newer one replaces",
+        HANDOFF,
+        "            if later is not None:\n                self._route(Response1(",
+        "            if later is None:\n                self._route(Response1(",
+        f"{ON_HANDOFF}::test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_answered",
+    ),
+    (
+        "trap 13: hand the host on to an older connection",
+        HANDOFF,
+        "        if guest is None or guest.ses >= frame.ses or",
+        "        if guest is None or",
+        f"{ON_HANDOFF}::test_who_has_seen_a_newer_connection_knows_nothing_for_an_older_one",
+    ),
+    (
+        "trap 14: discard what a host in a handoff may need",
+        CELL,
+        "        until = min((guest.next for guest in self.guests.values()), default=self.next)",
+        "        here = [guest.next for guest in self.guests.values() if guest.phase == 'here']\n"
+        "        until = min(here, default=self.next)",
+        f"{ON_HANDOFF}::test_from_connect_on_nothing_is_discarded_that_the_host_may_need",
+    ),
+    (
+        "trap 15: take the host as new at the first answer",
+        HANDOFF,
+        "        if not guest.asked:\n            self._go_on(guest, out)\n\n    def _go_on",
+        "        if guest.known == []:\n            self._go_on(guest, out)\n\n    def _go_on",
+        f"{ON_HANDOFF}::test_who_recovers_is_new_only_after_all_stations_have_answered",
+    ),
+    (
+        "start a host that nobody knows with what is kept",
+        HANDOFF,
+        "        guest.next = self._cell.next\n        guest.is_fresh = True",
+        "        guest.is_fresh = True",
+        f"{ON_HANDOFF}::"
+        "test_what_a_host_may_have_delivered_is_not_cast_to_it_when_it_is_taken_as_new",
+    ),
+    (
+        "trust a registration that the host never heard of",
+        HANDOFF,
+        "    return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)",
+        "    return place.ses > guest.ses",
+        f"{ON_HANDOFF}::test_a_registration_as_new_that_the_host_never_heard_of_is_worth_nothing",
+    ),
+    (
+        "acknowledge once that all was caught up on",
+        HOST,
+        '        self._owes_ack = self.state == "catching"  # until we are told to go on',
+        "        self._owes_ack = False",
+        f"{ON_HOST}::test_it_catches_up_before_it_goes_on_and_repeats_that_it_did",
+    ),
+    (
+        "leave the second request unanswered when the host has left",
+        HANDOFF,
+        "            self._route(Response2(self.node, frame.source, frame.host, frame.ses, (), ()),"
+        " out)\n",
+        "            pass\n",
+        f"{ON_HANDOFF}::test_the_second_request_is_answered_although_the_host_has_left",
+    ),
+    (
+        "take what comes after the second request for delivered",
+        HANDOFF,
+        "            is_delivered = seq < guest.cut and kept.message.id not in undelivered",
+        "            is_delivered = kept.message.id not in undelivered",
+        f"{ON_HANDOFF}::test_what_comes_after_the_second_request_is_never_taken_for_delivered",
+    ),
+    (
+        "register a host that has left",
+        HANDOFF,
+        "        self._left[frame.host] = None\n",
+        "        pass\n",
+        f"{ON_STATION}::"
+        "test_what_a_host_said_before_it_left_and_comes_later_does_not_register_it_again",
+    ),
+    (
+        "transmit more than may be in flight",
+        STATION,
+        "        end = min(cell.next, cell.oldest() + self._pace.inflight_max)",
+        "        end = cell.next",
+        f"{ON_STATION}::test_no_more_than_agreed_is_in_flight",
+    ),
+    (
+        "deliver whatever the cell hears",
+        HOST,
+        "        while after in self._early:\n            early = self._early.pop(after)",
+        "        while self._early:\n            early = self._early.pop(min(self._early))",
+        "tests/check/test_fuzz.py::"
+        "test_a_few_hundred_seeds_find_nothing_and_see_every_kind_of_trouble[mobile]",
+    ),
+]
