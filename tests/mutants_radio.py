@@ -109,7 +109,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         PLACES,
         "for y in (row - 1, row, row + 1)",
         "for y in (row,)",
-        f"{TESTS}::test_the_grid_knows_who_is_in_range",
+        f"{TESTS}::test_the_grid_looks_across_its_lines",
     ),
     (
         "the twin does not draw again after its own frame",

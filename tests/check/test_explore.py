@@ -93,11 +93,6 @@ def test_causal_order_with_a_message_that_comes_twice():
     assert_holds(Orders(Barrier), Case(3, (2, 1, 0), doubles=1), sometimes)
 
 
-@pytest.mark.slow
-def test_causal_order_in_every_interleaving_of_four_messages():
-    assert_holds(Orders(Barrier), Case(3, (2, 1, 1)), ("complete", "waited"))
-
-
 def delta(lifetimes, **options):
     return Orders(lambda node: Barrier(node, lifetimes, **options), upwards=True)
 
@@ -108,9 +103,8 @@ def test_delta_causal_order_with_expiry_at_every_instant(says):
     assert_holds(delta(Lifetimes(5, 5, skew_us=0)), case, ("waited",))
 
 
-@pytest.mark.parametrize("ahead_us", [(0, 2, 0), (0, 0, 2)])
-def test_delta_causal_order_with_clocks_apart(ahead_us):
-    case = Case(3, (1, 2, 0), lifetimes_us=(3,), skew_us=2, ahead_us=ahead_us)
+def test_delta_causal_order_with_clocks_apart():
+    case = Case(3, (1, 2, 0), lifetimes_us=(3,), skew_us=2, ahead_us=(0, 0, 2))
     assert_holds(delta(Lifetimes(3, 3, skew_us=3)), case, ("waited",))
 
 
@@ -170,10 +164,9 @@ def test_a_crash_at_any_point_of_any_step_loses_nothing_that_was_saved(inbox):
     assert_holds(CAUSAL, case, sometimes, make_core=make_stack)
 
 
-@pytest.mark.slow
 def test_a_crash_at_any_point_among_three_nodes():
-    case = linked(NEWEST, LINE, (1, 1, 0), crashes=1)
-    sometimes = ("complete", "crashed", "cut off", "restarted", "waited")
+    case = linked(NEWEST, LINE, (1, 0, 0), crashes=1)
+    sometimes = ("complete", "crashed", "cut off", "restarted")
     assert_holds(CAUSAL, case, sometimes, make_core=make_stack)
 
 

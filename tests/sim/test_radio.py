@@ -305,6 +305,13 @@ def test_the_grid_knows_who_is_in_range(moves):
         ]
 
 
+def test_the_grid_looks_across_its_lines():
+    places = Places(5, 120.0)
+    for node, (x_m, y_m) in enumerate([(119, 119), (121, 119), (119, 121), (121, 121), (500, 0)]):
+        places.move(node, x_m, y_m)
+    assert places.neighbours == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], []]
+
+
 def slotted(nodes: int, cw: int, rounds: int) -> float:
     """The share of frames that collide if slots count only while the channel is idle."""
     draws = np.random.default_rng(1)
