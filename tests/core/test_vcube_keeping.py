@@ -278,3 +278,14 @@ def test_a_peer_that_claims_to_have_forgotten_any_number_costs_no_memory():
     assert len(bench.out.losses) == NAMED_MAX
     assert bench.out.losses[-1] == ("drop", (1, 10**12))
     assert bench.core.explain((1, 5)).state == "missed"
+
+
+def test_who_suspected_us_for_long_is_asked_for_what_it_said_meanwhile():
+    bench = Bench(0, 2)
+    bench.link(1, up=False)
+    assert bench.link(1, up=True) == [(1, Ask((0, 0)))]
+    assert bench.hear(Answer(()), source=1) == []
+    # It suspected us, spoke, forgot, and trusts us again; of all that we hear its question alone.
+    assert bench.hear(Ask((0, 2))) == [(1, Answer(())), (1, Ask((0, 0)))]
+    assert bench.hear(Answer((0, 2)), source=1) == []
+    assert bench.core.explain((1, 2)).state == "missed"

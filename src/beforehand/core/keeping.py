@@ -81,6 +81,8 @@ class Book:
     to_ask: dict[int, None] = field(default_factory=dict)
     has_asked: set[int] = field(default_factory=set)
     """Those asked since they came up."""
+    heard: dict[int, int] = field(default_factory=dict)
+    """How many messages those had who made us ask in turn."""
     is_watching: bool = False
     watched: tuple[int, Entry | None] = (NO_NODE, None)
     """Who had been asked, and what had waited longest, when the timer was set."""
@@ -206,8 +208,16 @@ class Keeping(Aggregation):
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
         is_lacking = any(map(gt, self._book.gone, theirs))
         out.sends.append((source, Answer(tuple(self._book.gone) if is_lacking else ())))
-        if source not in self._book.has_asked and any(map(gt, theirs, clock)):
-            self._ask(source, out)  # its detector was faster than ours
+        if any(map(gt, theirs, clock)) and self._is_news(source, sum(theirs)):
+            self._ask(source, out)  # its detector was faster than ours, or suspected us for long
+
+    def _is_news(self, source: int, total: int) -> bool:
+        """Whether it had not been asked, or has more than when it last made us ask: two that lack
+        something of each other would else ask in turns for ever."""
+        is_news = source not in self._book.has_asked or total > self._book.heard.get(source, -1)
+        if is_news:
+            self._book.heard[source] = total
+        return is_news
 
     def _on_answer(self, source: int, answer: Answer, out: CubeOutbox) -> None:
         if answer.gone:
