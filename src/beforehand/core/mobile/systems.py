@@ -1,0 +1,30 @@
+"""The systems of the mobile papers, by name: what runs on a station and what on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from beforehand.core.base import Core, NodeId, Speaker
+from beforehand.core.mobile.host import Host
+from beforehand.core.mobile.pace import Pace
+from beforehand.core.mobile.station import Station
+
+Wires = Sequence[tuple[NodeId, NodeId]]
+
+
+class System(NamedTuple):
+    make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
+    make_host: Callable[[NodeId, Pace], Speaker[Any]]
+    """Durable: hosts may crash."""
+    is_mobile: bool = True
+    """Whether hosts may change their cell."""
+
+
+def _was_host(node: NodeId, pace: Pace) -> Host:
+    return Host(node, pace, durable=True)
+
+
+SYSTEMS = {
+    "was": System(Station, _was_host),
+}
