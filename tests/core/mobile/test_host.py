@@ -307,3 +307,12 @@ def test_messages_have_no_lifetimes():
     bench = Bench()
     with pytest.raises(LocalError, match="no lifetimes"):
         bench.core.on_broadcast(0, b"", bench.out, 1)
+
+
+def test_an_acknowledged_range_without_end_costs_nothing():
+    bench = Bench()
+    bench.join()
+    bench.say()
+    bench.say()
+    bench.hear(StationAck(A, (Heard(ME, 1, 1, ((2, (1 << 62) - 1),)),)))
+    assert bench.fire(RETRY) == [Say(A, ME, 1, Message((ME, 1), (), b""))]

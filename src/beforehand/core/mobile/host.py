@@ -332,8 +332,9 @@ class Host:
         for heard in frame.heard:
             if heard.host == self.node and heard.ses == self._ses:
                 self._drop_said(heard.next, out)
+                # Member by member: how long a range is, is the station's word.
                 for first, last in heard.ranges:
-                    self._unheard.difference_update(range(first, last + 1))
+                    self._unheard -= {seq for seq in self._unheard if first <= seq <= last}
 
     def _drop_said(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
         for seq in [seq for seq in self._said if seq < before]:
