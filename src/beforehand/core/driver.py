@@ -14,7 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from beforehand.core.base import Core, FrameT, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.core.base import (
+    Core,
+    FrameT,
+    Leaver,
+    Message,
+    MessageId,
+    NodeId,
+    Speaker,
+    Timer,
+)
 from beforehand.core.outbox import LossKind, Outbox
 from beforehand.core.tables import Store, Table
 from beforehand.errors import LocalError
@@ -215,4 +224,23 @@ class SpeakerDriver(Driver[FrameT]):
     def on_link(self, now_us: int, peer: NodeId, up: bool) -> None:
         """Whether `peer` is there."""
         self.core.on_link(now_us, peer, up, self._out)
+        self._drain()
+
+
+class LeaverDriver(SpeakerDriver[FrameT]):
+    """Drives a core that can go for good."""
+
+    core: Leaver[FrameT]
+
+    def __init__(
+        self,
+        make_core: Callable[[], Leaver[FrameT]],
+        port: Port[FrameT],
+        **options: Any,
+    ) -> None:
+        super().__init__(make_core, port, **options)
+
+    def on_leave(self, now_us: int) -> None:
+        """The application is done here."""
+        self.core.on_leave(now_us, self._out)
         self._drain()

@@ -365,4 +365,4 @@ class Host:
 
     def _forget(self, out: Outbox[Frame]) -> None:
         self._hush(out)
-        self._drop_said(self._next_said, out)
+        self._drop_said(self._next_said, out, is_lost=True)
