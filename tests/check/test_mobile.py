@@ -25,10 +25,19 @@ SMALL = {"options": Setup(Pace()), "edges": ((0, 1),), "stations": 2}
             id="one host joins, speaks and moves",
         ),
         pytest.param(
-            Case(3, (0, 0, 2), is_linked=True, losses=1, flaps=1, **SMALL),
-            {"moved", "lost", "waited", "complete", "caught up"},
+            Case(3, (0, 0, 2), is_linked=True, flaps=1, **SMALL),
+            {"moved", "waited", "complete", "caught up"},
             id="one host speaks twice and moves",
-            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            Case(3, (0, 0, 1), is_linked=True, flaps=1, doubles=1, **SMALL),
+            {"moved", "doubled", "complete"},
+            id="one host moves and a frame comes twice",
+        ),
+        pytest.param(
+            Case(3, (0, 0, 1), is_linked=True, flaps=1, crashes=1, mortal=(2,), **SMALL),
+            {"moved", "crashed", "cut off", "restarted", "complete"},
+            id="one host crashes and moves",
         ),
         pytest.param(
             Case(4, (0, 0, 1, 0), is_linked=True, flaps=1, **SMALL),
@@ -36,8 +45,8 @@ SMALL = {"options": Setup(Pace()), "edges": ((0, 1),), "stations": 2}
             id="one host speaks and another one moves",
         ),
         pytest.param(
-            Case(4, (0, 0, 1, 0), is_linked=True, leaves=1, losses=1, **SMALL),
-            {"left", "lost", "complete"},
+            Case(4, (0, 0, 1, 0), is_linked=True, leaves=1, **SMALL),
+            {"left", "complete"},
             id="one host speaks and one leaves",
         ),
     ],
