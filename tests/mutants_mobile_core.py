@@ -119,7 +119,7 @@ MUTANTS = [
     (
         "trap 12: send handoff frames past the tree",
         STATION,
-        "                out.sends.append((self._via[frame.target], frame))",
+        "                self._handoff.pass_on(source, frame, out)",
         "                self._on_routed(frame, out)",
         f"{ON_STATION}::test_frames_for_others_go_on_hop_by_hop",
     ),

@@ -7,5 +7,9 @@ from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (*CONTACTS, VCubeFamily(), ObserverFamily(), MobileFamily())
+    family.name: family
+    for family in (
+        *(*CONTACTS, VCubeFamily(), ObserverFamily()),
+        *(MobileFamily(), MobileFamily("was_flood", floods=True)),
+    )
 }

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from beforehand.core.base import Message, MessageId, NodeId
-from beforehand.core.mobile.frames import Ranges, Request1, Response1, Visits
+from beforehand.core.mobile.frames import Ranges, Request1, Response1
 
 Phase = Literal["here", "asking", "fetching", "going"]
 """*here*: registered, no handoff. The new station is *asking* until all answers to Request1 are in,
@@ -49,7 +49,6 @@ class Guest(msgspec.Struct):
     """What it must deliver first, because it was discarded here."""
     owes_ack: bool = False
     # In a handoff:
-    visits: Visits = ()
     asked: list[NodeId] = []
     """Who has not answered Request1."""
     known: list[Response1] = []

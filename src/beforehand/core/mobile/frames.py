@@ -162,10 +162,11 @@ class Relay(msgspec.Struct, frozen=True, array_like=True, tag="relay"):
 
 
 class Request1(msgspec.Struct, frozen=True, array_like=True, tag="request1"):
-    """Who knows the host, and what has it not delivered? Routed, like all below, hop by hop."""
+    """Who knows the host, and what has it not delivered? Like all below, it travels hop by hop."""
 
     source: NodeId
-    target: NodeId
+    target: NodeId | None
+    """None, where handoffs are flooded: all other stations."""
     host: NodeId
     ses: Count
     place: Place
@@ -211,7 +212,7 @@ class Delete(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
     """Forget the host if you registered it in this connection or before."""
 
     source: NodeId
-    target: NodeId
+    target: NodeId | None
     host: NodeId
     ses: Count
 

@@ -75,8 +75,11 @@ class Host:
         pace: Pace | None = None,
         *,
         saves: Literal["delivery", "acknowledgement"] = "delivery",
+        names_stations: bool = True,
         durable: bool = False,
     ) -> None:
+        """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
+        it to the stations to ask all of them (MOB-TR)."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.tables = (MEMORY, SAID) if durable else ()
@@ -87,7 +90,8 @@ class Host:
         self._saves_deliveries = saves == "delivery"
         self._ses = 0
         self._place = Place()
-        self._visits: dict[NodeId, int] | None = {}
+        self._names_stations = names_stations
+        self._visits: dict[NodeId, int] | None = {} if names_stations else None
         self._next_said = 1
         self._said: dict[int, Message] = {}
         self._unheard: set[int] = set()  # said, and not among what the station has out of order
@@ -251,7 +255,8 @@ class Host:
         self.state = "connected"
         self._owes_ack = False
         self._place = Place(self._ses, False, frame.next)
-        self._visits = {self.cell: self._ses}
+        if self._names_stations:
+            self._visits = {self.cell: self._ses}
         self._save(out)
         out.timers.append((ACK, NEVER_US))
         self._drop_said(frame.next_said, out, is_lost=frame.is_new)
@@ -304,14 +309,14 @@ class Host:
             out.timers.append((ACK, now_us + self._pace.ack_us))
 
     def _is_beating(self) -> bool:
-        return self._pace.silence_us is not None and self.state in ("catching", "connected")
+        return self._pace.patience_us is not None and self.state in ("catching", "connected")
 
     def _beat(self, now_us: int, out: Outbox[Frame]) -> None:
         """Where silence has consequences, even an idle host is heard: it may be forgotten, and be
         the only one in its cell, and would never hear of it."""
         if self._is_beating() and not self._owes_ack:
-            assert self._pace.silence_us is not None
-            out.timers.append((ACK, now_us + self._pace.silence_us // 3))
+            assert self._pace.patience_us is not None
+            out.timers.append((ACK, now_us + self._pace.patience_us // 3))
 
     def _acknowledge(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None

@@ -25,6 +25,15 @@ def _was_host(node: NodeId, pace: Pace) -> Host:
     return Host(node, pace, durable=True)
 
 
+def _was_flood_station(node: NodeId, wires: Wires, pace: Pace) -> Station:
+    return Station(node, wires, pace, floods=True)
+
+
+def _was_flood_host(node: NodeId, pace: Pace) -> Host:
+    return Host(node, pace, names_stations=False, durable=True)
+
+
 SYSTEMS = {
     "was": System(Station, _was_host),
+    "was_flood": System(_was_flood_station, _was_flood_host),
 }
