@@ -76,7 +76,7 @@ def test_a_run_is_the_same_for_the_same_seed_and_another_for_another():
         {},
         {"radio": Radio(bits_per_s=1_000_000, mac="none")},
         {"radio": Radio(bits_per_s=1_000_000, mac="csma", capture=True), "rate_per_s": 30.0},
-        {"radio": Radio(bits_per_s=100_000), "ack_jitter_us": 0},
+        {"radio": Radio(bits_per_s=100_000), "ack_jitter": 0.0, "timer_jitter": 0.0},
         {"walk": Walk(speed_m_s=25.0), "choice": "nearest", "loss": 0.1},
         {"walk": Walk(speed_m_s=25.0, stays_covered=False)},
         {"failures": (Failure(7_000_000, 2_000_000, station=1), Failure(8_000_000, 9, host=3))},
@@ -91,7 +91,7 @@ def test_driven_and_compiled_air_give_the_same_run(changes, seed):
 def test_more_frames_than_there_was_room_for_at_first():
     spec = with_(SMALL, hosts=30, rate_per_s=60.0, pace=Pace(ack_us=20_000))
     driven, compiled = run(with_(spec, channel="driven"), 1), run(spec, 1)
-    assert compiled.samples[-1].sent[0, :, 0].sum() > 2 * 4096
+    assert compiled.samples[-1].sent[0, :, 0].sum() > 4096
     assert is_same(driven, compiled)
 
 

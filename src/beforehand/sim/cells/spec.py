@@ -88,8 +88,12 @@ class CellsSpec(msgspec.Struct, frozen=True):
     rate_per_s: float = 35.0
     """Broadcasts of all hosts together."""
     pace: Pace = Pace()
-    ack_jitter_us: int = 100_000
-    """An acknowledgement is up to so much later than its core asks for."""
+    ack_jitter: float = 0.2
+    """An acknowledgement comes later than its core asks for, by up to this share of the delay; the
+    first of a node also by up to one interval more."""
+    timer_jitter: float = 0.1
+    """The same of all other timers. With 0, two hosts that are hidden from each other and have
+    collided once collide again at every repetition."""
     warm_up_us: int = 5 * SECOND_US
     """Hosts join in the first half of this; then broadcasts begin."""
     duration_us: int = 300 * SECOND_US
@@ -152,7 +156,8 @@ class CellsSpec(msgspec.Struct, frozen=True):
             "walk.turn_us": (self.walk.turn_us, self.walk.step_us),
             "payload_bytes": (self.payload_bytes, 0),
             "rate_per_s": (self.rate_per_s, 0),
-            "ack_jitter_us": (self.ack_jitter_us, 0),
+            "ack_jitter": (self.ack_jitter, 0),
+            "timer_jitter": (self.timer_jitter, 0),
             "warm_up_us": (self.warm_up_us, 0),
             "sample_us": (self.sample_us, 1),
             "settle_us": (self.settle_us, 0),

@@ -132,7 +132,8 @@ class World:
         self._payload = bytes(spec.payload_bytes)
         self._jitter_key = stream_key(seed, "cells/jitter")
         self._loss_key = stream_key(seed, "cells/loss")
-        self._acks = [0] * spec.nodes  # timers that were set
+        self._timers = [0] * spec.nodes  # that were set so far
+        self._has_answered: set[int] = set()
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._ticket = 0
         for node, at in enumerate(self._stations_at):
@@ -358,18 +359,16 @@ class World:
                 channel.ask((node, size_bytes, EVERYBODY if peer is None else peer, kind))
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
-        if timer[0].endswith("ack"):
-            due_us += self._late_us(node)
-        self._at(due_us, self._fire, node, timer, ticket)
-
-    def _late_us(self, node: int) -> int:
-        """Hosts that hear the same would else answer all at once, for ever."""
-        self._acks[node] += 1
-        key = mix(mix(self._jitter_key, node), self._acks[node])
-        late_us = int(unit(key, 0) * self._spec.ack_jitter_us)
-        if self._acks[node] == 1:
-            late_us += int(unit(key, 1) * self._spec.pace.ack_us)
-        return late_us
+        """Late by a little: who hears the same would else answer at the same time, for ever."""
+        spec, is_ack = self._spec, timer[0].endswith("ack")
+        self._timers[node] += 1
+        key = mix(mix(self._jitter_key, node), self._timers[node])
+        jitter = spec.ack_jitter if is_ack else spec.timer_jitter
+        late_us = int(unit(key, 0) * jitter * (due_us - self._now_us))
+        if is_ack and node not in self._has_answered:
+            self._has_answered.add(node)
+            late_us += int(unit(key, 1) * spec.pace.ack_us)
+        self._at(due_us + late_us, self._fire, node, timer, ticket)
 
     def deliver(self, node: Any, messages: Sequence[Message]) -> None:
         self._log.add(self._now_us, node, DELIVER, messages)
