@@ -19,6 +19,8 @@ class System(NamedTuple):
     """Durable: hosts may crash."""
     is_mobile: bool = True
     """Whether hosts may change their cell."""
+    radio_header_bytes: int = 48
+    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5); with TCP it is 60."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
