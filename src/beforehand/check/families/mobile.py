@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from beforehand.check.case import Case, Family
 from beforehand.check.net import Net
-from beforehand.core.mobile.frames import Cast, CatchUp, ConnectAck, Forgotten
+from beforehand.core.mobile.frames import CatchUp, ConnectAck, Forgotten
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
@@ -89,13 +89,13 @@ class MobileFamily(Family):
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, CatchUp):
             net.sights.add("caught up")
-        elif isinstance(frame, Cast) and frame.delivered_by:
-            net.sights.add("delivered elsewhere")
         elif isinstance(frame, Forgotten):
             is_guarded = net.case.options.pace.repeats_max is not None
             net.sights.add("too many repetitions" if is_guarded else "forgotten")
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
+        elif isinstance(frame, ConnectAck) and frame.delivered:
+            net.sights.add("delivered elsewhere")
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         core = net.drivers[node].core
