@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from beforehand.core.base import Core, NodeId, Speaker
+from beforehand.core.mobile.ck_host import CkHost
+from beforehand.core.mobile.ck_station import CkStation
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
@@ -16,9 +18,10 @@ Wires = Sequence[tuple[NodeId, NodeId]]
 class System(NamedTuple):
     make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
     make_host: Callable[[NodeId, Pace], Speaker[Any]]
-    """Durable: hosts may crash."""
     is_mobile: bool = True
     """Whether hosts may change their cell."""
+    survives_crashes: bool = True
+    """Whether hosts are durable, and may crash and come back."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
@@ -36,4 +39,5 @@ def _was_flood_host(node: NodeId, pace: Pace) -> Host:
 SYSTEMS = {
     "was": System(Station, _was_host),
     "was_flood": System(_was_flood_station, _was_flood_host),
+    "ck": System(CkStation, CkHost, survives_crashes=False),
 }
