@@ -13,6 +13,9 @@ from beforehand.core.mobile.ck_frames import Cast, Given, Refused
 from beforehand.core.mobile.ck_host import CkHost
 from beforehand.core.mobile.ck_station import CkStation
 from beforehand.core.mobile.pace import Pace
+from beforehand.core.mobile.tcp import Tcp
+from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
+from beforehand.core.mobile.tcp_frames import Segment
 from beforehand.core.needs import LinkKind
 
 
@@ -92,3 +95,37 @@ class CkFamily(CellFamily):
                     yield "handed on later"
             if any(guest.blocked for guest in core.handoff.guests.values()):
                 yield "blocked"
+
+
+class TcpFamily(CellFamily):
+    """Flooding over connections. Nobody moves."""
+
+    name = "tcp_flooding"
+    empty = ("kept", "early")
+    sights = ("waited", "lost", "doubled", "recovering", "backed off", "together", "one by one")
+
+    def draw(self, rng: random.Random) -> Case:
+        tcp = Tcp(
+            timeout_us_max=3_200_000,
+            window=rng.choice((1, 3, 46)),
+            window_start=rng.choice((1, 4)),
+            segment_bytes=rng.choice((8, 24, 536)),
+        )
+        return self._draw(rng, tcp, hosts=rng.choice((2, 3, 4, 6)), flaps=0)
+
+    def make_core(self, case: Case, node: int) -> TcpHost | TcpStation:
+        if node < case.stations:
+            return TcpStation(node, case.edges or (), tcp=case.options)
+        return TcpHost(node, tcp=case.options)
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:
+        if isinstance(frame, Segment) and len(frame.messages) > 1:
+            net.sights.add("together")
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        core = net.drivers[node].core
+        if isinstance(core, TcpStation):
+            for guest in core.guests.values():
+                if guest.held:
+                    yield "one by one"
+                yield from guest.connection.moods()

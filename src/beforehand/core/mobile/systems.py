@@ -11,6 +11,7 @@ from beforehand.core.mobile.ck_station import CkStation
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
+from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
 
 Wires = Sequence[tuple[NodeId, NodeId]]
 
@@ -40,4 +41,5 @@ SYSTEMS = {
     "was": System(Station, _was_host),
     "was_flood": System(_was_flood_station, _was_flood_host),
     "ck": System(CkStation, CkHost, survives_crashes=False),
+    "tcp_flooding": System(TcpStation, TcpHost, is_mobile=False, survives_crashes=False),
 }
