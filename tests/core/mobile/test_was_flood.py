@@ -62,10 +62,10 @@ def test_a_request_is_answered_and_goes_on_to_all_other_neighbours():
 def test_the_host_is_new_only_after_the_farthest_station_has_answered():
     bench = Bench()
     bench.connect(2)
-    for source, station in ((0, 0), (3, 4), (2, 2)):
+    for source, station in ((0, 0), (3, 3), (2, 2)):
         assert bench.get(source, unknown(station)) == []
     accepted = ConnectAck(1, H, 2, 1, 0, is_new=True)
-    assert bench.get(3, unknown(3)) == [(EVERYBODY, accepted)]
+    assert bench.get(3, unknown(4)) == [(EVERYBODY, accepted)]
 
 
 def test_an_answer_that_is_one_is_flooded_and_stops_where_it_is_meant_for():

@@ -1,6 +1,7 @@
 """Every family of cores that the checkers know, by the name that users write."""
 
 from beforehand.check.case import Family
+from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS
 from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
@@ -10,6 +11,6 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(*CONTACTS, VCubeFamily(), ObserverFamily()),
-        *(MobileFamily(), MobileFamily("was_flood", floods=True)),
+        *(MobileFamily(), MobileFamily("was_flood", floods=True), CkFamily(), TcpFamily()),
     )
 }
