@@ -61,8 +61,6 @@ MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 ENTRY_POINTS = ("__init__", "__main__", "cli")
 STANDALONE: tuple[str, ...] = (
     *("check.explore", "check.fuzz_codec"),
-    # The world of cells, until an experiment runs it.
-    "sim.cells.measure",
 )
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)

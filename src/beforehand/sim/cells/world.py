@@ -210,7 +210,9 @@ class World:
 
     def result(self) -> CellsRun:
         self._drivers.clear()  # they know their world, and nobody looks for cycles
+        self._heap.clear()
         events, away = self._log.columns(), frozenset(self._away)
+        self._log = Log()
         return CellsRun(events, self._samples, self._handoffs, self._failed, away)
 
     # ---- who is where ---------------------------------------------------------------------------
