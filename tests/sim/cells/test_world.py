@@ -17,7 +17,7 @@ from beforehand.sim.cells.world import CellsRun, run
 from beforehand.sim.log import BROADCAST, DELIVER
 from beforehand.sim.radio import Radio
 
-SLOW = Radio(bits_per_s=1_000_000)
+SLOW = Radio(bits_per_s=1_000_000, answers_draw=True)
 SMALL = CellsSpec(
     stations=3,
     hosts=12,
@@ -252,3 +252,10 @@ def test_who_cannot_move_is_not_made_to(monkeypatch):
         run(with_(SMALL, system="fixed"), 1)
     assert "cannot change" in refused.value.render()
     run(with_(SMALL, system="fixed", walk=Walk(speed_m_s=0.0), duration_us=6_000_000), 1)
+
+
+def test_who_does_not_survive_a_crash_is_not_made_to_fail(monkeypatch):
+    monkeypatch.setitem(SYSTEMS, "frail", SYSTEMS["was"]._replace(survives_crashes=False))
+    with pytest.raises(InputErrors) as refused:
+        run(with_(SMALL, system="frail", failures=(Failure(7_000_000, 1),)), 1)
+    assert "do not survive a crash" in refused.value.render()

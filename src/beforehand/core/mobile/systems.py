@@ -21,6 +21,8 @@ class System(NamedTuple):
     make_host: Callable[[NodeId, Pace], Speaker[Any]]
     is_mobile: bool = True
     """Whether hosts may change their cell."""
+    survives_crashes: bool = True
+    """Whether hosts are durable, and may crash and come back."""
     radio_header_bytes: int = 48
     """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5); with TCP it is 60."""
     survives_crashes: bool = True

@@ -78,6 +78,7 @@ def _options() -> dict[str, Option]:
         "macs": Option(values.list_of(values.one_of("dcf", "csma", "none")), ("dcf",)),
         "modulation": Option(values.one_of("simple", "dsss", "ofdm"), "simple"),
         "capture": Option(values.switch, False),
+        "answers_draw": Option(values.switch, default.radio.answers_draw),
         "radio_mbit_s": Option(_rate, 20.0),
         "wire_mbit_s": Option(_rate, 100.0),
         "range": Option(values.distance, default.range_m),
@@ -186,6 +187,7 @@ def _spec(
             bits_per_s=round(1e6 * options["radio_mbit_s"]),
             mac=mac,  # type: ignore[arg-type]
             capture=options["capture"],
+            answers_draw=options["answers_draw"],
         ),
         range_m=options["range"],
         choice=options["choice"],

@@ -161,6 +161,7 @@ class CompiledChannel:
             difs_us=radio.difs_us,
             sense_us=radio.sense_us,
             key=np.uint64(stream_key(seed, STREAM)),
+            answers_draw=radio.answers_draw,
         )
         self._asked: list[Request] = []
         self._airtimes_us: dict[int, int] = {}

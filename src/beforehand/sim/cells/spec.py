@@ -75,7 +75,7 @@ class CellsSpec(msgspec.Struct, frozen=True):
     edges: tuple[tuple[int, int], ...] | None = None
     """Of the tree of stations; None: none has more than three neighbours, and it is not deep."""
     wiring: Wiring = Wiring()
-    radio: Radio = Radio(bits_per_s=20_000_000)
+    radio: Radio = Radio(bits_per_s=20_000_000, answers_draw=True)
     range_m: float = 120.0
     loss: float = 0.0
     """Of what was received by radio, this share is lost all the same: for those who look for
@@ -128,6 +128,8 @@ class CellsSpec(msgspec.Struct, frozen=True):
             problems.append(f"unknown system: `{self.system}`; known are {known}")
         elif not system.is_mobile and self.moves:
             problems.append(f"hosts of `{self.system}` cannot change their cell, but they walk")
+        elif not system.survives_crashes and self.failures:
+            problems.append(f"hosts of `{self.system}` do not survive a crash, but they fail")
         problems += [f"`{name}` must be at least {least}: {v}" for name, v, least in self._low()]
         if self.duration_us > DUE_US_MAX:
             problems.append(f"`duration_us` is too long: {self.duration_us}")

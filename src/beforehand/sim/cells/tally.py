@@ -19,18 +19,17 @@ COUNTED = ("frames", "control_bytes", "payload_bytes")
 FATES = ("received", "collided", "deaf")
 """Of a frame at one that it was meant for."""
 
-_HANDOFF_TAGS = ("connect_ack", "leave_ack", "catch_up")
+_TAGS = {
+    **dict.fromkeys(("say", "cast", "relay", "segment"), APPLICATION),
+    **dict.fromkeys(("host_ack", "station_ack", "ack", "bundle"), ACK),
+    "delete": DELETE,
+}
+"""By the tag of a frame, without the name of its system; all others are of handoffs."""
 
 
 def _kind_of(frame: type[Any]) -> int:
     tag = str(frame.__struct_config__.tag)
-    if "delete" in tag or "discard" in tag:
-        return DELETE
-    if tag in _HANDOFF_TAGS:
-        return HANDOFF
-    if "ack" in tag.split("_"):
-        return ACK
-    return APPLICATION if "message" in frame.__struct_fields__ else HANDOFF
+    return _TAGS.get(tag.removeprefix("ck_").removeprefix("tcp_"), HANDOFF)
 
 
 class Tally:
@@ -47,17 +46,26 @@ class Tally:
         if kind is None:
             kind = self._kinds[type(frame)] = _kind_of(type(frame))
         if kind == APPLICATION:
-            # The same message in the same direction once more.
-            said, key = self._said[node], (frame.message.id, target)
-            if key in said:
-                kind = REPETITION
-            said.add(key)
+            kind = self._look_up(node, target, frame)
+        elif kind == ACK and not getattr(frame, "receipts", True):
+            kind = DELETE  # a bundle of both is named after the acknowledgements
         size = size_of(frame)
         counts = self._counts[network][kind]
         counts[0] += 1
         counts[1] += size.control_bytes
         counts[2] += size.payload_bytes
         return kind, size
+
+    def _look_up(self, node: int, target: int | None, frame: Any) -> int:
+        """The same messages in the same direction once more are a repetition, and a frame that may
+        have several and has none is an acknowledgement."""
+        several = getattr(frame, "messages", None)
+        messages = (frame.message,) if several is None else several
+        if not messages:
+            return ACK
+        said, before = self._said[node], len(self._said[node])
+        said.update((message.id, target) for message in messages)
+        return APPLICATION if len(said) > before else REPETITION
 
     def read(self) -> NDArray[np.int64]:
         """(network, kind, what is counted), so far."""

@@ -208,7 +208,12 @@ class World:
         for number in heard.ended:
             del frames[number]
 
+    def cores(self, count: int) -> list[Any]:
+        """Those of the first so many nodes, for questions after a run: stations first."""
+        return [driver.core for driver in self._drivers[:count]]
+
     def result(self) -> CellsRun:
+        """The last that is asked of a world."""
         self._drivers.clear()  # they know their world, and nobody looks for cycles
         self._heap.clear()
         events, away = self._log.columns(), frozenset(self._away)
