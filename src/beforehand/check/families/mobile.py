@@ -47,13 +47,14 @@ class MobileFamily(Family):
         # What is saved with acknowledgements only is delivered again after a crash.
         saves: Saves = "delivery" if crashes else rng.choice(("delivery", "acknowledgement"))
         silence_us, repeats_max = rng.choice(
-            ((None, None), (None, None), (None, None), (3 * SECOND_US, None), (None, 0.5))
+            (*((None, None),) * 4, *((3 * SECOND_US, None),) * 2, *((None, 0.3),) * 2)
         )
         pace = Pace(
             inflight_max=rng.choice((2, 150, 150)),
             silence_us=silence_us,
             repeats_max=repeats_max,
-            repeats_window=4,
+            repeats_window=2,
+            quiet_us=1_100_000,
         )
         return Case(
             stations + hosts,
@@ -90,8 +91,7 @@ class MobileFamily(Family):
         if isinstance(frame, CatchUp):
             net.sights.add("caught up")
         elif isinstance(frame, Forgotten):
-            is_guarded = net.case.options.pace.repeats_max is not None
-            net.sights.add("too many repetitions" if is_guarded else "forgotten")
+            net.sights.add("forgotten")
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
         elif isinstance(frame, ConnectAck) and frame.delivered:
@@ -106,6 +106,10 @@ class MobileFamily(Family):
                 yield guest.phase
                 if guest.waiting is not None:
                     yield "handed on later"
+            if net.case.options.pace.repeats_max is not None:
+                hosts = (net.drivers[host].core for cell, host in net.contacts if cell == node)
+                if any(_is_given_up(core, host) for host in hosts):
+                    yield "too many repetitions"
 
     def forget_counts(self, core: Any) -> None:
         super().forget_counts(core)
@@ -135,6 +139,12 @@ def _state(net: Net, host: Any) -> str:
     core = net.drivers[host].core
     assert isinstance(core, Host)
     return core.state
+
+
+def _is_given_up(station: Station, host: Any) -> bool:
+    """And does not know it yet."""
+    is_connected = host.state == "connected" and host.cell == station.node
+    return is_connected and host.node not in station.cell.guests
 
 
 def missing(net: Net) -> Iterator[str]:

@@ -91,7 +91,8 @@ class Discard:
         return {
             "members": len(self._members),
             "unacknowledged": sum(map(len, unacknowledged)),
-            "gathered": sum(map(len, [*self._receipts.values(), *self._deletes.values()])),
+            "gathered": sum(map(len, self._receipts.values()))
+            + sum(map(len, self._deletes.values())),
         }
 
     def _acknowledge(self, number: int, host: NodeId) -> None:
