@@ -25,8 +25,6 @@ class System(NamedTuple):
     """Whether hosts are durable, and may crash and come back."""
     radio_header_bytes: int = 48
     """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5); with TCP it is 60."""
-    survives_crashes: bool = True
-    """Whether hosts are durable, and may crash and come back."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:

@@ -206,13 +206,16 @@ class CompiledChannel:
         self._hearing.cell[host], self._hearing.entered[host] = station, self.frames
 
     def move(self, node: int, at: Point | None) -> None:
-        before = set(self._places.neighbours[node])
+        before = self._places.neighbours[node].copy()
         if at is None:
             self._places.remove(node)
         else:
             self._places.move(node, *at)
-        for peer in before.symmetric_difference(self._places.neighbours[node]):
-            hearing.change(self._state, node, peer, peer not in before)
+        after = self._places.neighbours[node]
+        if before != after:
+            known = set(before)
+            for peer in known.symmetric_difference(after):
+                hearing.change(self._state, node, peer, peer not in known)
 
     def read(self) -> tuple[Ints, Ints]:
         return self._hearing.counts.copy(), self._hearing.heard.copy()
