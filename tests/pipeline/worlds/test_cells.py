@@ -13,6 +13,7 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import cells
 from beforehand.report.mobile.page import build_mobile_page
+from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -104,6 +105,20 @@ def test_a_search_says_what_it_tried_and_what_was_too_much_breaks_nothing(scenar
     assert not tried[400.0], "more than the radio carries"
     assert run["rate_per_s"] == max(rate for rate, ok in tried.items() if ok)
     assert build_mobile_page(out).verdict == "valid"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_path):
+    out = tmp_path / "out"
+    plain = run_scenario(scenario, out)
+    assert not list(out.rglob("events.parquet"))
+    kept = run_scenario(scenario, out, overrides=["sweep.events=true"])
+    assert (kept.state, kept.computed) == ("valid", {"cells": 6})
+    assert [{**row, "run": ""} for row in kept.rows] == [{**row, "run": ""} for row in plain.rows]
+    verdict = verify_events(out)
+    assert verdict.state == "valid"
+    found = sorted((run.broadcasts, run.deliveries) for run in verdict.runs)
+    assert found == sorted((row["broadcasts"], row["deliveries"]) for row in kept.rows)
 
 
 @pytest.mark.parametrize(
