@@ -146,6 +146,7 @@ def test_without_experiments_there_is_one(tmp_path):
     assert [task.spec[1].rate_per_s for task in tasks] == [3.0] * cells.EXPERIMENT.seeds
 
 
-def test_the_shipped_scenario_can_be_planned():
+def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
     assert len(tasks) == 8
+    assert list(cells._tasks(read_scenario(SCENARIOS / "mobile-figures.toml")))

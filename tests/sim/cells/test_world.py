@@ -109,6 +109,18 @@ def test_all_systems_see_the_same_broadcasts_and_walks():
     assert rows(one, DELIVER) != rows(other, DELIVER)
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_sees_the_same_and_keeps_causal_order(system):
+    spec = with_(SMALL, system=system, rate_per_s=3.0, radio=CellsSpec().radio)
+    if not SYSTEMS[system].is_mobile:
+        spec = with_(spec, walk=Walk(speed_m_s=0.0))
+    result = run(spec, 1)
+    measure = measure_cells(spec, 1, result)
+    assert (measure.violations, measure.duplicates, measure.missing) == (0, 0, 0)
+    assert rows(result, BROADCAST) == rows(run(with_(spec, system="was"), 1), BROADCAST)
+    assert {flow.kind for flow in measure.flows if flow.frames} >= {"application", "ack"}
+
+
 def test_seven_stations_and_seventy_hosts_deliver_everything_in_order():
     measure = measured(SEVEN)
     assert (measure.violations, measure.duplicates, measure.missing) == (0, 0, 0)
