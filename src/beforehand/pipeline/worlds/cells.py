@@ -95,6 +95,7 @@ def _options() -> dict[str, Option]:
         "duration": Option(values.positive_duration, default.duration_us),
         "warm_up": Option(values.positive_duration, default.warm_up_us),
         "settle": Option(values.duration, default.settle_us),
+        "sample": Option(values.positive_duration, default.sample_us),
         # The highest rate that is sustained, from the first of `rates` up or down to this one.
         "search_to": Option(_rate),
         "silence": Option(values.positive_duration),
@@ -210,6 +211,7 @@ def _spec(
         warm_up_us=options["warm_up"],
         duration_us=options["duration"],
         settle_us=options["settle"],
+        sample_us=options["sample"],
         failures=tuple(failures),
     )
 
@@ -257,12 +259,13 @@ def _row(
 
 def _conclude(_: Scenario, work: Work) -> Conclusion:
     rows = read_rows(work[STAGE])
-    nested = ("series", "flows")
+    nested = ("series", "flows", "outages")
     runs = [{k: v for k, v in row.items() if k not in nested} for row in rows]
     tables = {"cells_runs": pa.Table.from_pylist(runs)}
     for name in nested:
         parts = [{**_names(row), **part} for row in rows for part in row[name]]
-        tables[f"cells_{name}"] = pa.Table.from_pylist(parts)
+        if parts:
+            tables[f"cells_{name}"] = pa.Table.from_pylist(parts)
     return Conclusion(tables, _state(runs), runs)
 
 

@@ -37,6 +37,15 @@ class Flow(msgspec.Struct, frozen=True):
     """The same at each host that it was meant for."""
 
 
+class Break(msgspec.Struct, frozen=True):
+    """A host that failed, in whose cell (below 0: in none), and from when to when."""
+
+    node: int
+    station: int
+    from_s: float
+    to_s: float
+
+
 class Moment(msgspec.Struct, frozen=True):
     """Buffers at one instant, and what happened since the one before."""
 
@@ -95,7 +104,6 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     dropped: int
     """Messages that their hosts gave up."""
     handoffs: int
-    failures: int
     delay_us_avg: float | None
     delay_us_p50: float | None
     delay_us_p95: float | None
@@ -114,6 +122,7 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     early_avg: float
     early_max: int
     said_avg: float
+    outages: tuple[Break, ...]
     flows: tuple[Flow, ...]
     series: tuple[Moment, ...]
 
@@ -162,7 +171,10 @@ def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
         **_count_missing(spec, result, deliveries),
         dropped=int(deliveries.is_dropped.sum()),
         handoffs=result.handoffs,
-        failures=len(result.failed),
+        outages=tuple(
+            Break(o.node, o.station, o.from_us / SECOND_US, o.to_us / SECOND_US)
+            for o in result.outages
+        ),
         delay_us_avg=_mean(delays),
         delay_us_p50=_quantile(delays, 0.5),
         delay_us_p95=_quantile(delays, 0.95),
@@ -217,9 +229,9 @@ def _read_deliveries(events: Columns) -> Deliveries:
 def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict[str, int]:
     failed = np.zeros(spec.nodes, np.bool_)
     late = np.zeros(spec.nodes, np.bool_)  # or never, or not for good
-    failed[[node for node, _, _ in result.failed]] = True
+    failed[[outage.node for outage in result.outages]] = True
     until_us = spec.duration_us - spec.settle_us
-    late[[node for node, _, back_us in result.failed if back_us > until_us]] = True
+    late[[outage.node for outage in result.outages if outage.to_us > until_us]] = True
     late[list(result.away)] = True
     late[[spec.stations + host for host, _ in spec.leaves]] = True
     late[[spec.stations + host for host, at_us in spec.joins if at_us > spec.warm_up_us]] = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,16 @@ _LATER = 1 << 60
 _LOSSES = {"expire": EXPIRE, "drop": DROP}
 
 
+class Outage(NamedTuple):
+    """A failure that came about."""
+
+    node: int
+    station: int
+    """In whose cell it was; `NOWHERE` if in none."""
+    from_us: int
+    to_us: int
+
+
 @dataclass(frozen=True)
 class Sample:
     """What there is at one instant, and what was counted up to it."""
@@ -82,7 +92,7 @@ class CellsRun:
     """The last one is of the end."""
     handoffs: int
     """How often a host changed its cell."""
-    failed: list[tuple[int, int, int]]
+    outages: list[Outage]
     """Node, from, to."""
     away: frozenset[int]
     """Hosts that were, at some time after they had joined, in the range of no station."""
@@ -121,7 +131,7 @@ class World:
         self._log = Log()
         self._samples: list[Sample] = []
         self._handoffs = 0
-        self._failed: list[tuple[int, int, int]] = []
+        self._outages: list[Outage] = []
         self._away: set[int] = set()
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
@@ -218,7 +228,7 @@ class World:
         self._heap.clear()
         events, away = self._log.columns(), frozenset(self._away)
         self._log = Log()
-        return CellsRun(events, self._samples, self._handoffs, self._failed, away)
+        return CellsRun(events, self._samples, self._handoffs, self._outages, away)
 
     # ---- who is where ---------------------------------------------------------------------------
 
@@ -290,13 +300,13 @@ class World:
         node = self._victim(index)
         if node is None:
             return
+        back_us = self._now_us + failure.for_us
+        self._outages.append(Outage(node, self._cells[node], self._now_us, back_us))
         self._drivers[node].crash()
         self._note(node, CRASH)
         self._cells[node] = NOWHERE
         self._channel.enter(node, NOWHERE)
         self._channel.move(node, None)
-        back_us = self._now_us + failure.for_us
-        self._failed.append((node, self._now_us, back_us))
         self._at(back_us, self._recover, node, is_change=True)
 
     def _victim(self, index: int) -> int | None:
