@@ -63,7 +63,8 @@ def test_each_experiment_has_its_runs_and_their_series(scenario, tmp_path):
     found = [(run["experiment"], run["rate_per_s"], run["seed"]) for run in runs]
     expected = [("still", 4.0), ("walking", 4.0), ("walking", 8.0)]
     assert found == [(name, rate, seed) for name, rate in expected for seed in (1, 2)]
-    assert [run["failures"] for run in runs] == [0, 0, 1, 1, 1, 1]
+    outages = [row["run"] for row in read(out, "cells_outages")]
+    assert outages == [run["run"] for run in runs if run["experiment"] == "walking"]
     series = read(out, "cells_series")
     assert [row["t_s"] for row in series if row["run"] == runs[0]["run"]] == list(range(1, 13))
     assert all(len(row["kept"]) == row["stations"] == 2 for row in series)
