@@ -158,9 +158,9 @@ def test_a_failed_host_fills_the_buffer_of_its_station_which_falls_back():
     assert kept[16.0][2] > 2 * max(n for s, n in enumerate(kept[16.0]) if s != 2)
     assert kept[16.0][2] > 80
     assert kept[25.0][2] < 40
-    assert measure.failures == 1
+    assert len(measure.outages) == 1
     assert (measure.violations, measure.duplicates, measure.missing) == (0, 0, 0)
-    assert measure.missing_at_failed == 0
+    assert measure.missing_at_returned == 0
 
 
 def test_a_host_that_joins_late_and_one_that_leaves():

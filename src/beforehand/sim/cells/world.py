@@ -93,9 +93,8 @@ class CellsRun:
     handoffs: int
     """How often a host changed its cell."""
     outages: list[Outage]
-    """Node, from, to."""
-    away: frozenset[int]
-    """Hosts that were, at some time after they had joined, in the range of no station."""
+    away: dict[int, int]
+    """Hosts that were in the range of no station after they had joined, and when they last were."""
 
 
 def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
@@ -132,7 +131,7 @@ class World:
         self._samples: list[Sample] = []
         self._handoffs = 0
         self._outages: list[Outage] = []
-        self._away: set[int] = set()
+        self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
         self._drivers: list[Any] = [self._station(node) for node in range(spec.stations)]
@@ -226,7 +225,7 @@ class World:
         """The last that is asked of a world."""
         self._drivers.clear()  # they know their world, and nobody looks for cycles
         self._heap.clear()
-        events, away = self._log.columns(), frozenset(self._away)
+        events, away = self._log.columns(), dict(self._away)
         self._log = Log()
         return CellsRun(events, self._samples, self._handoffs, self._outages, away)
 
@@ -271,7 +270,7 @@ class World:
             return
         found = nearest(self._stations_at, at, spec.range_m)
         if found is None:
-            self._away.add(node)
+            self._away[node] = self._now_us
         self._enter(node, NOWHERE if found is None else found)
 
     def _enter(self, node: int, station: int) -> None:
