@@ -67,9 +67,12 @@ class Driver(Generic[FrameT]):
         *,
         store: Store | None = None,
         inbox: bool = False,
+        out: Outbox[FrameT] | None = None,
     ) -> None:
         """store: for a durable core. If an earlier process left something in it, the first call is
-        `restart`: else ids that were used are used again. inbox: see above."""
+        `restart`: else ids that were used are used again. inbox: see above. out: one for all nodes
+        of a world whose port gives no input while it carries out effects, since a thousand do not
+        stay in the cache."""
         self.core = make_core()
         self.node = self.core.node
         self.is_up = True
@@ -85,7 +88,7 @@ class Driver(Generic[FrameT]):
         self._inbox = inbox
         self._timers: dict[Timer, int] = {}  # -> the ticket of the one that counts
         self._ticket = 0
-        self._out: Outbox[FrameT] = Outbox()
+        self._out: Outbox[FrameT] = Outbox() if out is None else out
 
     # ---- inputs ---------------------------------------------------------------------------------
 

@@ -26,8 +26,9 @@ class Agenda:
     def add(self, due_us: int, ticket: int) -> None:
         """It may not be due before the event that was last handed out."""
         day, event = due_us >> DAY_BITS, due_us << TICKET_BITS | ticket
-        if day in self._days:
-            self._days[day].append(event)
+        listed = self._days.get(day)
+        if listed is not None:
+            listed.append(event)
         elif day > self._today:
             self._days[day] = [event]
             heappush(self._ahead, day)
