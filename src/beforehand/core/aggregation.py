@@ -89,7 +89,8 @@ class Aggregation:
         out.receives.append(message)
         if id[0] in self._takes_all:
             height = self.dimension
-        woken = self._advance(id)
+        may_wake = cause is not None or self._early or id in self._awaiting
+        woken = self._advance(id) if may_wake else []
         # What is delivered has been received: without an undelivered cause nothing is held back.
         if cause is None and not woken:
             if self._keep_us:

@@ -60,6 +60,12 @@ class Port(Protocol[SentT]):
 class Driver(Generic[FrameT]):
     """Drives any core. It has carried out all effects of an input when it returns."""
 
+    # A simulation has a driver for each node, and passes through one at every step.
+    __slots__ = (
+        *("core", "node", "is_up", "incarnation", "fuse", "cut_off"),
+        *("_make_core", "_port", "_store", "_inbox", "_timers", "_ticket", "_out"),
+    )
+
     def __init__(
         self,
         make_core: Callable[[], Core[FrameT]],
@@ -192,6 +198,7 @@ class Driver(Generic[FrameT]):
 class SpeakerDriver(Driver[FrameT]):
     """Drives a core that has links, and through which an application broadcasts."""
 
+    __slots__ = ()
     core: Speaker[FrameT]
 
     def __init__(

@@ -15,6 +15,8 @@ from operator import neg
 from beforehand.kernels.calendar import DAY_BITS
 from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
 
+TICKET_MASK = TICKETS_MAX - 1
+
 
 class Agenda:
     def __init__(self) -> None:
@@ -43,4 +45,4 @@ class Agenda:
             left.sort(reverse=True)
             while left:
                 event = left.pop()
-                yield event >> TICKET_BITS, event & (TICKETS_MAX - 1)
+                yield event >> TICKET_BITS, event & TICKET_MASK
