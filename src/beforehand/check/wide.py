@@ -66,7 +66,7 @@ def draw_spec(rng: random.Random, system: str) -> CellsSpec:
             stays_covered=rng.random() < 0.6,
         ),
         payload_bytes=20,
-        rate_per_s=rng.choice((1.0, 2.0, 4.0)),
+        rate_per_s=rng.choice((0.5, 1.0, 2.0)),
         warm_up_us=WARM_UP_US,
         duration_us=duration_us,
         settle_us=SETTLE_US,
