@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from beforehand.check.fuzz import Outcome
 from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
+from beforehand.sim.cells.result import CellsRun
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Failure, Walk
-from beforehand.sim.cells.world import CellsRun, run
+from beforehand.sim.cells.world import run
 from beforehand.sim.radio import Radio
 from beforehand.sim.streams import generator
 

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from beforehand.errors import InputError
+from beforehand.pipeline.datasets import replaced
 from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
@@ -44,6 +45,8 @@ class CellsTask(NamedTuple):
     seed: int
     rate_max: float | None
     """None: no search."""
+    keeps_events: bool = False
+    """Not of a search, which has many runs."""
 
 
 # ---- what a scenario may say ---------------------------------------------------------------------
@@ -126,13 +129,15 @@ def _read_experiments(document: Document) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _tables() -> dict[str, Table]:
-    return {"cells": _options(), "experiments": _read_experiments}
+    events = {"events": Option(values.switch, False)}
+    return {"cells": _options(), "experiments": _read_experiments, "sweep": events}
 
 
 # ---- what is run ---------------------------------------------------------------------------------
 
 
 def _tasks(scenario: Scenario) -> Iterator[Task]:
+    keeps_events = scenario.options["sweep"]["events"]
     for name, options in scenario.options["experiments"].items():
         for system in options["systems"]:
             for stations, hosts in options["sizes"]:
@@ -142,7 +147,8 @@ def _tasks(scenario: Scenario) -> Iterator[Task]:
                     for rate in rates:
                         spec = _spec(options, system, stations, hosts, rate, mac)
                         for seed in scenario.seeds:
-                            yield _task(CellsTask(name, spec, seed, options["search_to"]))
+                            rate_max = options["search_to"]
+                            yield _task(CellsTask(name, spec, seed, rate_max, keeps_events))
 
 
 def _task(task: CellsTask) -> Task:
@@ -157,6 +163,7 @@ def _task(task: CellsTask) -> Task:
         "seed": task.seed,
         "rate_max": task.rate_max,
         **msgspec.to_builtins(spec),
+        **({"events": True} if task.keeps_events else {}),
     }
     cost = spec.hosts * spec.rate_per_s * spec.duration_us / SECOND_US
     return Task(label, parameters, tuple(task), cost=cost * (1 if task.rate_max is None else 8))
@@ -214,11 +221,16 @@ def measure_rows(job: Job) -> Iterator[Row]:
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
     from beforehand.sim.cells.world import run
+    from beforehand.sim.log import event_table, write_events
+    from beforehand.verify.event_log import EVENTS_FILE
 
     task = CellsTask(*job.spec)
     if task.rate_max is None:
-        measure = measure_cells(task.spec, task.seed, run(task.spec, task.seed))
-        yield _row(job.name, task, measure)
+        result = run(task.spec, task.seed)
+        if task.keeps_events:
+            with replaced(job.dataset.file(EVENTS_FILE)) as partial:
+                write_events(event_table(job.name, result.events), partial)
+        yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:
         found = find_sustained(task.spec, task.seed, rate_max=task.rate_max)
         tried = [msgspec.to_builtins(rate) for rate in found.tried]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.kernels.causality import TWICE, find_violations, index_log
+from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.tally import KINDS, NETWORKS, RADIO, WIRE
-from beforehand.sim.cells.world import CellsRun, Columns, Sample
 from beforehand.sim.log import BROADCAST, DELIVER, DROP, RECEIVE
 
 Longs = NDArray[np.int64]

@@ -8,12 +8,8 @@ where, then all else; what is asked for now is on the air after that. The model:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from beforehand.core.base import Message, MessageId, NodeId, Timer
 from beforehand.core.driver import Driver, SpeakerDriver
@@ -23,6 +19,7 @@ from beforehand.core.outbox import LossKind
 from beforehand.core.tables import Store
 from beforehand.sim.cells.channel import NEVER_US, Heard, open_channel
 from beforehand.sim.cells.layout import is_in_range, lattice, nearest, tree
+from beforehand.sim.cells.result import CellsRun, Outage, Sample
 from beforehand.sim.cells.spec import CellsSpec
 from beforehand.sim.cells.tally import RADIO, WIRE, Tally
 from beforehand.sim.cells.traffic import broadcasts
@@ -44,57 +41,12 @@ from beforehand.sim.log import (
 )
 from beforehand.sim.streams import mix, stream_key, unit
 
-Columns = dict[str, NDArray[np.int64]]
-
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 EVERYBODY = -1
 NOWHERE = -1
 _LATER = 1 << 60
 """Before all tickets of things that happen after topology has changed."""
 _LOSSES = {"expire": EXPIRE, "drop": DROP}
-
-
-class Outage(NamedTuple):
-    """A failure that came about."""
-
-    node: int
-    station: int
-    """In whose cell it was; `NOWHERE` if in none."""
-    from_us: int
-    to_us: int
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What there is at one instant, and what was counted up to it."""
-
-    t_us: int
-    kept: list[int]
-    """Of each station: messages in its send buffer."""
-    early: list[int]
-    """Of each host that is up: messages in its receive buffer."""
-    said: list[int]
-    """Of each host that is up: messages in its send buffer."""
-    sent: NDArray[np.int64]
-    """By network, kind, and what is counted (`tally`)."""
-    fates: NDArray[np.int64]
-    """By kind, whether it was for a host, and fate, of what was meant for somebody in the cell."""
-    heard: NDArray[np.int64]
-    """By fate: of every frame at everybody in range."""
-
-
-@dataclass(frozen=True)
-class CellsRun:
-    """What happened. Hosts are nodes from `spec.stations` on."""
-
-    events: Columns
-    samples: list[Sample]
-    """The last one is of the end."""
-    handoffs: int
-    """How often a host changed its cell."""
-    outages: list[Outage]
-    away: dict[int, int]
-    """Hosts that were in the range of no station after they had joined, and when they last were."""
 
 
 def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
