@@ -83,7 +83,12 @@ class Leaving(MobileFamily):
         if node != case.stations:
             return super().make_core(case, node)
         setup = case.options
-        return Leaver(node, setup.pace, saves=setup.saves, durable=case.is_mortal)
+        return Leaver(
+            *(node, setup.pace),
+            saves=setup.saves,
+            names_stations=not self._floods,
+            durable=case.is_mortal,
+        )
 
     def problems(self, net):
         leaver = net.case.stations
@@ -101,7 +106,8 @@ class Leaving(MobileFamily):
                 yield f"station {station} still knows host {leaver}"
 
 
-def test_who_leaves_at_any_point_holds_nobody_up():
-    nets = [play(seed, Leaving())[0] for seed in range(200)]
+@pytest.mark.parametrize("floods", [False, True], ids=["was", "was_flood"])
+def test_who_leaves_at_any_point_holds_nobody_up(floods):
+    nets = [play(seed, Leaving(floods=floods))[0] for seed in range(200)]
     assert [net.problem for net in nets if net.problem] == []
     assert sum("left" in net.sights for net in nets) > 20

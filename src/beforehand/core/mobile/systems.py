@@ -23,6 +23,9 @@ class System(NamedTuple):
     """Whether hosts may change their cell."""
     survives_crashes: bool = True
     """Whether hosts are durable, and may crash and come back."""
+    radio_header_bytes: int = 48
+    """What the layers below add to a frame by radio: MAC, IP and UDP. A segment of TCP has in its
+    fields what TCP's header says."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
@@ -41,5 +44,10 @@ SYSTEMS = {
     "was": System(Station, _was_host),
     "was_flood": System(_was_flood_station, _was_flood_host),
     "ck": System(CkStation, CkHost, survives_crashes=False),
-    "tcp_flooding": System(TcpStation, TcpHost, is_mobile=False, survives_crashes=False),
+    "tcp_flooding": System(
+        *(TcpStation, TcpHost),
+        is_mobile=False,
+        survives_crashes=False,
+        radio_header_bytes=40,
+    ),
 }
