@@ -59,11 +59,7 @@ MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "comm
 MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
-STANDALONE: tuple[str, ...] = (
-    *("check.explore", "check.fuzz_codec"),
-    # The channel of the world of cells, which is to come: a world imports it then.
-    *("sim.places", "sim.radio_play", "core.mobile.sizes", "core.mobile.systems"),
-)
+STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec"),)
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
 """Folders whose modules are found by their names, so that nobody has to list them."""

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beforehand.check import fuzz_codec
+from beforehand.check.draw_frames import draw_frame
 from beforehand.core.base import NAME_CHARS_MAX, PROOF_BYTES_MAX, Message
 from beforehand.core.codec import WIRE_VERSION, Codec, in_order
 from beforehand.core.frames import IDS_MAX, Announce, Data, Frame, Request
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
-from beforehand.core.wire import CODECS, OBSERVER, OPPORTUNISTIC, VCUBE
+from beforehand.core.wire import CODECS, MOBILE, OBSERVER, OPPORTUNISTIC, VCUBE
 from beforehand.errors import LocalError, RemoteError
 
 FUZZ_STRINGS = 7_000  # per family
@@ -55,6 +56,9 @@ FRAMES = {
     Answer: st.builds(Answer, CLOCKS),
     Known: st.builds(Known, st.integers(1, 2**62 - 1)),
     Stamped: st.builds(Stamped, MESSAGES, COUNTS, STAMPS),
+} | {
+    kind: st.builds(draw_frame, st.randoms(use_true_random=False), st.just(kind))
+    for kind in MOBILE.kinds
 }
 CODEC_OF = {kind: codec for codec in CODECS for kind in codec.kinds}
 
@@ -100,7 +104,8 @@ def refused(codec, data, match):
 
 def test_every_frame_of_every_family_is_tried():
     assert set(FRAMES) == set(CODEC_OF)
-    assert {type(frame) for frame, _ in GOLDEN} == set(CODEC_OF)
+    golden = {type(frame) for frame, _ in GOLDEN}
+    assert golden | set(MOBILE.kinds) == set(CODEC_OF)  # for those: test_codec_mobile
     assert fuzz_codec.FAMILIES.keys() == {codec.family for codec in CODECS}
 
 

@@ -50,6 +50,8 @@ class Case:
     mortal: tuple[int, ...] | None = None
     """Who may crash; None: anybody."""
     suspicions: int = 0
+    leaves: int = 0
+    """How many go for good."""
     settings: int = 0
     """How often a clock may be set."""
     is_unfair: bool = False
@@ -57,7 +59,8 @@ class Case:
 
     @property
     def is_calm(self) -> bool:
-        return not (self.losses or self.doubles or self.flaps or self.suspicions or self.is_mortal)
+        trouble = self.losses or self.doubles or self.flaps or self.suspicions or self.leaves
+        return not (trouble or self.is_mortal)
 
     @property
     def is_mortal(self) -> bool:

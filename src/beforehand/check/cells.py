@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from beforehand.core.driver import Driver, LeaverDriver
+
 if TYPE_CHECKING:
     from beforehand.check.case import Case, Family
     from beforehand.check.net import Net
@@ -24,6 +26,8 @@ class Cells(ABC):
     flights: dict[Flight, tuple[Any, int]]
     contacts: set[tuple[int, int]]
     sights: set[str]
+    drivers: list[Driver[Any]]
+    says: list[int]
 
     def is_wire(self, source: int, target: int) -> bool:
         return source < self.case.stations and target < self.case.stations
@@ -55,6 +59,16 @@ class Cells(ABC):
             self._tell(host, station, True)
         return True
 
+    def _do_leave(self, host: int) -> bool:
+        """For good."""
+        driver = self.drivers[host]
+        if not isinstance(driver, LeaverDriver) or not driver.is_up or not self._take("leaves"):
+            return False
+        driver.on_leave(self.local_us(host))
+        self.says[host] = 0
+        self._after(host)
+        return True
+
     @abstractmethod
     def _take(self, trouble: str) -> bool: ...
 
@@ -63,6 +77,12 @@ class Cells(ABC):
 
     @abstractmethod
     def _tell(self, node: int, peer: int, up: bool) -> None: ...
+
+    @abstractmethod
+    def _after(self, node: int) -> None: ...
+
+    @abstractmethod
+    def local_us(self, node: int) -> int: ...
 
 
 def settle(net: Net) -> None:

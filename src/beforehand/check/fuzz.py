@@ -35,6 +35,7 @@ WEIGHTS = {
     "suspect": 2,
     "trust": 3,
     "enter": 8,
+    "leave": 2,
 }
 BURST = 6
 MakeCore = Callable[[Case, int], Core[Any]]
@@ -114,6 +115,7 @@ def _kinds(net: Net) -> tuple[list[str], list[int]]:
         "set": "settings",
         "suspect": "suspicions",
         "trust": "suspicions",
+        "leave": "leaves",
     }
     kinds = [kind for kind in WEIGHTS if kind not in troubles or net.left[troubles[kind]]]
     if net.family.kind != "contact":
@@ -211,4 +213,5 @@ _DRAWS: dict[str, Draw] = {
     "suspect": _one("suspect", _two),
     "trust": _one("trust", _two),
     "enter": _one("enter", _enter),
+    "leave": _one("leave", lambda net, rng: (_node(net, rng),)),
 }

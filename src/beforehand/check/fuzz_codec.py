@@ -14,13 +14,14 @@ from typing import Any
 
 import msgspec
 
-from beforehand.core.base import NAME_CHARS_MAX, Message, MessageId, NodeId
+from beforehand.check.draw_frames import NAMES, NUMBERS, draw_frame
+from beforehand.core.base import Message, MessageId, NodeId
 from beforehand.core.codec import WIRE_VERSION, Codec
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import Answer, Ask, CubeFrame, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
-from beforehand.core.wire import CODECS
+from beforehand.core.wire import CODECS, MOBILE
 from beforehand.errors import RemoteError
 
 BYTES_MAX = 600
@@ -29,8 +30,6 @@ BLOCK = 20_000
 FRAMES = 60
 """That the strings of one block are made of."""
 
-NUMBERS = (0, 1, 2, 127, 128, 255, 256, 65_535, 1 << 32, (1 << 62) - 1)
-NAMES = ("a", "b", "zoë", "node-17", "x" * NAME_CHARS_MAX)
 ODD_VALUES: tuple[Any, ...] = (
     -1,
     1 << 62,
@@ -211,10 +210,15 @@ def draw_observer(rng: random.Random) -> Stamped:
     return Stamped(_draw_message(rng), rng.choice(NUMBERS), stamp)
 
 
+def draw_mobile(rng: random.Random) -> Any:
+    return draw_frame(rng, rng.choice(MOBILE.kinds))
+
+
 FAMILIES: dict[str, Callable[[random.Random], Any]] = {
     "opportunistic": draw_opportunistic,
     "vcube": draw_vcube,
     "observer": draw_observer,
+    "mobile": draw_mobile,
 }
 
 

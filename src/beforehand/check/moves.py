@@ -67,6 +67,8 @@ def _link_moves(net: Net) -> Iterator[Move]:
             if before is None or net.left["flaps"]:
                 cells = (cell for cell in range(net.case.stations) if cell != before)
                 yield from (("enter", host, cell) for cell in cells)
+    if net.left["leaves"]:
+        yield from (("leave", host) for host in range(net.case.stations, net.case.nodes))
     yield from (("trust", *pair) for pair in sorted(net.suspected))
     if net.left["suspicions"]:
         for a, b in pairs:

@@ -17,7 +17,7 @@ from beforehand.check.case import Case, Family
 from beforehand.check.cells import Cells, Flight, settle
 from beforehand.check.oracle import Oracle
 from beforehand.core.base import EVERYBODY, Core, Message, MessageId, Timer
-from beforehand.core.driver import Driver, SpeakerDriver
+from beforehand.core.driver import Driver, LeaverDriver, SpeakerDriver
 from beforehand.core.needs import Link, Needs, refuse_unmet
 from beforehand.core.outbox import LossKind
 from beforehand.core.tables import Store
@@ -66,6 +66,8 @@ class Net(Cells):
     """Handed to the application in this step."""
     stepped: set[int] = field(default_factory=set)
     """Who is no longer as it was, for whoever copies nets."""
+    given_up: set[tuple[int, MessageId]] = field(default_factory=set)
+    """What a node has reported as a loss."""
     carried: Counter[tuple[MessageId, int]] = field(default_factory=Counter)
     """How often a message was sent to a node, where a family counts that."""
 
@@ -118,6 +120,7 @@ class Net(Cells):
     def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
             self.sights.add(kind)
+            self.given_up.add((node, message))
             self.held.discard((node, message))
             self.fresh.discard((node, message))
 
@@ -362,7 +365,7 @@ def make_net(
     """make_core: instead of the family's own."""
     net = Net(family, case, make_core or family.make_core)
     net.says = list(case.says)
-    troubles = ("losses", "doubles", "flaps", "crashes", "suspicions", "settings")
+    troubles = ("losses", "doubles", "flaps", "crashes", "suspicions", "settings", "leaves")
     net.left.update({trouble: getattr(case, trouble) for trouble in troubles})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
     given = Needs({family.kind: _given(case), "wire": Link(True, True)}, case.skew_us)
@@ -392,5 +395,8 @@ def _make_driver(net: Net, node: int) -> Driver[Any]:
     def make() -> Any:
         return net.make_core(net.case, node)
 
-    speaks = hasattr(make(), "on_broadcast")
-    return (SpeakerDriver if speaks else Driver)(make, net, store=Store(), inbox=net.case.inbox)
+    core = make()
+    drive: type[Driver[Any]] = Driver
+    if hasattr(core, "on_broadcast"):
+        drive = LeaverDriver if hasattr(core, "on_leave") else SpeakerDriver
+    return drive(make, net, store=Store(), inbox=net.case.inbox)

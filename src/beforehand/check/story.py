@@ -20,6 +20,7 @@ WORDS: dict[str, str] = {
     "up": "{0} and {1} come into contact",
     "down": "the contact of {0} and {1} ends",
     "enter": "host {0} enters cell {1}",
+    "leave": "host {0} leaves for good",
     "tell": "node {0} hears of its link to {1}",
     "suspect": "node {0} is about to suspect {1}",
     "trust": "node {0} is about to trust {1} again",

@@ -179,3 +179,11 @@ class Speaker(Linked[FrameT], Protocol[FrameT]):
         """The id of the new message. It is among the deliveries of this step, or of a later one
         where somebody else decides on its place."""
         ...
+
+
+class Leaver(Speaker[FrameT], Protocol[FrameT]):
+    """A core that can go for good, so that nobody waits for it."""
+
+    def on_leave(self, now_us: int, out: Outbox[FrameT]) -> None:
+        """It says nothing more. Under this name it never comes back."""
+        ...

@@ -6,11 +6,13 @@ from typing import Any
 
 from beforehand.core.codec import Codec
 from beforehand.core.frames import Frame
+from beforehand.core.mobile import frames as mobile
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import CubeFrame
 
 OPPORTUNISTIC: Codec[Frame] = Codec("opportunistic", Frame)
 VCUBE: Codec[CubeFrame] = Codec("vcube", CubeFrame)
 OBSERVER: Codec[Stamped] = Codec("observer", Stamped)
+MOBILE: Codec[mobile.Frame] = Codec("mobile", mobile.Frame)
 
-CODECS: tuple[Codec[Any], ...] = (OPPORTUNISTIC, VCUBE, OBSERVER)
+CODECS: tuple[Codec[Any], ...] = (OPPORTUNISTIC, VCUBE, OBSERVER, MOBILE)

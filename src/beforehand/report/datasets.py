@@ -49,6 +49,27 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "overlay_histograms": (
         *("nodes", "seed", "system", "payload_bytes", "histogram", "value", "count"),
     ),
+    "cells_runs": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("broadcasts", "deliveries", "violations", "duplicates", "missing"),
+        *("missing_at_returned", "delay_us_avg"),
+        *("lost_percent", "kept_avg", "early_avg", "sent_per_delivery", "handoffs"),
+        *("is_search", "is_sustained"),
+    ),
+    "cells_flows": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("network", "kind", "frames", "control_bytes", "payload_bytes", "header_bytes"),
+        "to_station",
+    ),
+    "cells_series": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("t_s", "kept", "kept_max", "kept_avg", "kept_rest_avg", "kept_rest_deviation"),
+        *("early_avg", "radio_frames", "radio_bytes", "received", "lost"),
+    ),
+    "cells_outages": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("node", "station", "from_s", "to_s"),
+    ),
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
 HINT = "give the folder that `beforehand run` wrote"

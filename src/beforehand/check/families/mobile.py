@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from beforehand.check.case import Case, Family
 from beforehand.check.net import Net
-from beforehand.core.mobile.frames import Cast, CatchUp, ConnectAck, Forgotten
+from beforehand.core.mobile.frames import CatchUp, ConnectAck, Forgotten
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
@@ -32,7 +32,7 @@ class MobileFamily(Family):
     sights = (
         *("waited", "lost", "doubled", "moved", "crashed", "cut off", "restarted"),
         *("asking", "fetching", "going", "handed on later", "caught up", "delivered elsewhere"),
-        *("forgotten", "too many repetitions", "taken as new"),
+        *("forgotten", "too many repetitions", "taken as new", "left"),
     )
 
     def __init__(self, name: str = "mobile", *, floods: bool = False) -> None:
@@ -71,6 +71,7 @@ class MobileFamily(Family):
             flaps=rng.choice((0, 3, 10, 30)),
             crashes=crashes,
             mortal=tuple(range(stations, stations + hosts)),
+            leaves=rng.choice((0, 0, 0, 1, 2)),
             settings=rng.choice((0, 0, 3)),
             inbox=rng.random() < 0.3,
         )
@@ -89,15 +90,17 @@ class MobileFamily(Family):
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, CatchUp):
             net.sights.add("caught up")
-        elif isinstance(frame, Cast) and frame.delivered_by:
-            net.sights.add("delivered elsewhere")
         elif isinstance(frame, Forgotten):
             net.sights.add("forgotten")
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
+        elif isinstance(frame, ConnectAck) and frame.delivered:
+            net.sights.add("delivered elsewhere")
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         core = net.drivers[node].core
+        if isinstance(core, Host) and core.state == "gone":
+            yield "left"
         if isinstance(core, Station):
             for guest in core.cell.guests.values():
                 yield guest.phase
@@ -117,16 +120,25 @@ class MobileFamily(Family):
     def problems(self, net: Net) -> Iterator[str]:
         hosts = range(net.case.stations, net.case.nodes)
         for host in hosts:
-            core = net.drivers[host].core
-            assert isinstance(core, Host)
-            if core.state != "connected":
-                yield f"host {host} is {core.state}, not connected"
+            if _state(net, host) not in ("connected", "gone"):
+                yield f"host {host} is {_state(net, host)}, not connected"
         for station in range(net.case.stations):
+            core = net.drivers[station].core
+            assert isinstance(core, Station)
+            strangers = [host for host in core.cell.guests if _state(net, host) == "gone"]
+            if strangers:
+                yield f"station {station} still knows {strangers}, who left"
             gauges = net.drivers[station].core.gauges(net.now_us)
             if gauges["handoffs"] or gauges["kept"] or gauges["catch_up"]:
                 yield f"station {station} is not done: {gauges}"
         if net.case.options.pace.patience_us is None:
             yield from missing(net)
+
+
+def _state(net: Net, host: Any) -> str:
+    core = net.drivers[host].core
+    assert isinstance(core, Host)
+    return core.state
 
 
 def _is_given_up(station: Station, host: Any) -> bool:
@@ -136,13 +148,15 @@ def _is_given_up(station: Station, host: Any) -> bool:
 
 
 def missing(net: Net) -> Iterator[str]:
-    """Who joined before anything was said lacks nothing; who joined later lacks only beginnings."""
-    for host in range(net.case.stations, net.case.nodes):
+    """Who joined before anything was said lacks nothing; who joined later lacks only beginnings;
+    who left lacks what it likes. Nobody has what its origin has given up visibly."""
+    staying = [h for h in range(net.case.stations, net.case.nodes) if _state(net, h) != "gone"]
+    for host in staying:
         driver = net.drivers[host]
         excused = set() if net.case.inbox else {message.id for message in driver.cut_off}
         has = set(net.oracle.delivered[host])
         first = {origin: min(seq for o, seq in has if o == origin) for origin, _ in has}
         for id in net.oracle.pasts:
             begin = 0 if net.case.is_linked or id[0] == host else first.get(id[0], id[1] + 1)
-            if id[1] >= begin and id not in has and id not in excused:
+            if id[1] >= begin and not (id in has or id in excused or (id[0], id) in net.given_up):
                 yield f"host {host} never delivered {id}"

@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 # ---- radio, up -----------------------------------------------------------------------------------
 
 
-class Join(msgspec.Struct, frozen=True, tag="join"):
+class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
     """A host that never heard from anybody asks to be registered."""
 
     cell: NodeId
@@ -43,7 +43,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     """None: the host crashed and does not remember; it may be any station."""
 
 
-class Connect(msgspec.Struct, frozen=True, tag="connect"):
+class Connect(msgspec.Struct, frozen=True, array_like=True, tag="connect"):
     """A host has changed its cell; or, if `visits` is None, it recovers from a crash."""
 
     cell: NodeId
@@ -55,7 +55,7 @@ class Connect(msgspec.Struct, frozen=True, tag="connect"):
     visits: Visits | None
 
 
-class Leave(msgspec.Struct, frozen=True, tag="leave"):
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
     """A host goes for good."""
 
     cell: NodeId
@@ -64,7 +64,7 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
     visits: Visits | None
 
 
-class Say(msgspec.Struct, frozen=True, tag="say"):
+class Say(msgspec.Struct, frozen=True, array_like=True, tag="say"):
     """App_hs: a host's message, to be broadcast by its station."""
 
     cell: NodeId
@@ -73,7 +73,7 @@ class Say(msgspec.Struct, frozen=True, tag="say"):
     message: Message
 
 
-class HostAck(msgspec.Struct, frozen=True, tag="host_ack"):
+class HostAck(msgspec.Struct, frozen=True, array_like=True, tag="host_ack"):
     """What a host has: all before `place.next`, and the ranges."""
 
     cell: NodeId
@@ -85,17 +85,15 @@ class HostAck(msgspec.Struct, frozen=True, tag="host_ack"):
 # ---- radio, down: each is one transmission to everybody in the cell ------------------------------
 
 
-class Cast(msgspec.Struct, frozen=True, tag="cast"):
+class Cast(msgspec.Struct, frozen=True, array_like=True, tag="cast"):
     """App_sh: a message, under the number that it has in this cell."""
 
     cell: NodeId
     seq: Count
     message: Message
-    delivered_by: tuple[NodeId, ...] = ()
-    """M_d: hosts of the cell that have delivered it elsewhere."""
 
 
-class CatchUp(msgspec.Struct, frozen=True, tag="catch_up"):
+class CatchUp(msgspec.Struct, frozen=True, array_like=True, tag="catch_up"):
     """App_Co: a message that its new station had discarded already, for one host."""
 
     cell: NodeId
@@ -114,14 +112,14 @@ class Heard(msgspec.Struct, frozen=True, array_like=True):
     ranges: Ranges = ()
 
 
-class StationAck(msgspec.Struct, frozen=True, tag="station_ack"):
+class StationAck(msgspec.Struct, frozen=True, array_like=True, tag="station_ack"):
     """ack_C: for all hosts from which something came since the last one."""
 
     cell: NodeId
     heard: tuple[Heard, ...]
 
 
-class ConnectAck(msgspec.Struct, frozen=True, tag="connect_ack"):
+class ConnectAck(msgspec.Struct, frozen=True, array_like=True, tag="connect_ack"):
     """The host is registered here, in this connection."""
 
     cell: NodeId
@@ -134,9 +132,13 @@ class ConnectAck(msgspec.Struct, frozen=True, tag="connect_ack"):
     is_new: bool = False
     """Nobody knew the host any more: what came meanwhile passed it by, and what it said and did not
     hear of again may have been lost."""
+    delivered: Ranges = ()
+    """Numbers after `next` that it has delivered elsewhere: the paper's M_d. There it travels with
+    each message; but what was transmitted before the handoff ended would not tell, and may come
+    after it."""
 
 
-class LeaveAck(msgspec.Struct, frozen=True, tag="leave_ack"):
+class LeaveAck(msgspec.Struct, frozen=True, array_like=True, tag="leave_ack"):
     """Nobody waits for the host any more."""
 
     cell: NodeId
@@ -144,7 +146,7 @@ class LeaveAck(msgspec.Struct, frozen=True, tag="leave_ack"):
     ses: Count
 
 
-class Forgotten(msgspec.Struct, frozen=True, tag="forgotten"):
+class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
     """The host was silent for so long that it was unregistered; it has to connect again."""
 
     cell: NodeId
@@ -155,13 +157,13 @@ class Forgotten(msgspec.Struct, frozen=True, tag="forgotten"):
 # ---- wire ----------------------------------------------------------------------------------------
 
 
-class Relay(msgspec.Struct, frozen=True, tag="relay"):
+class Relay(msgspec.Struct, frozen=True, array_like=True, tag="relay"):
     """App_ss: a message on its way over the tree."""
 
     message: Message
 
 
-class Request1(msgspec.Struct, frozen=True, tag="request1"):
+class Request1(msgspec.Struct, frozen=True, array_like=True, tag="request1"):
     """Who knows the host, and what has it not delivered? Like all below, it travels hop by hop."""
 
     source: NodeId
@@ -172,7 +174,7 @@ class Request1(msgspec.Struct, frozen=True, tag="request1"):
     place: Place
 
 
-class Response1(msgspec.Struct, frozen=True, tag="response1"):
+class Response1(msgspec.Struct, frozen=True, array_like=True, tag="response1"):
     """The station's answer; every Request1 gets one (trap 13)."""
 
     source: NodeId
@@ -187,7 +189,7 @@ class Response1(msgspec.Struct, frozen=True, tag="response1"):
     """m_nd: what the host has not delivered."""
 
 
-class Request2(msgspec.Struct, frozen=True, tag="request2"):
+class Request2(msgspec.Struct, frozen=True, array_like=True, tag="request2"):
     """These have been discarded at the new station."""
 
     source: NodeId
@@ -197,7 +199,7 @@ class Request2(msgspec.Struct, frozen=True, tag="request2"):
     wanted: tuple[MessageId, ...]
 
 
-class Response2(msgspec.Struct, frozen=True, tag="response2"):
+class Response2(msgspec.Struct, frozen=True, array_like=True, tag="response2"):
     """The messages, and what came in between the two requests. The host is the other's now."""
 
     source: NodeId
@@ -208,7 +210,7 @@ class Response2(msgspec.Struct, frozen=True, tag="response2"):
     since: tuple[MessageId, ...]
 
 
-class Delete(msgspec.Struct, frozen=True, tag="delete"):
+class Delete(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
     """Forget the host if you registered it in this connection or before."""
 
     source: NodeId

@@ -247,6 +247,7 @@ class Handoff:
             guest.next = self._cell.first_undelivered(guest)
             ack = ConnectAck(
                 *(self.node, guest.host, guest.ses, guest.next_said, guest.next),
+                delivered=self._cell.delivered_elsewhere(guest),
                 is_new=guest.is_fresh,
             )
             out.sends.append((EVERYBODY, ack))

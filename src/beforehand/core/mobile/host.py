@@ -37,6 +37,7 @@ from beforehand.core.mobile.frames import (
     Leave,
     LeaveAck,
     Place,
+    Ranges,
     Say,
     StationAck,
 )
@@ -96,6 +97,7 @@ class Host:
         self._said: dict[int, Message] = {}
         self._unheard: set[int] = set()  # said, and not among what the station has out of order
         self._early: dict[int, Cast | CatchUp] = {}
+        self._elsewhere: Ranges = ()  # numbers of this cell that we delivered in another one
         self._owes_ack = False
         self._is_repeating = False
 
@@ -222,6 +224,7 @@ class Host:
         """No acknowledgements while we change cells: they would count by the old cell's numbers.
         What came early is numbered by the old cell too (trap 6)."""
         self._early.clear()
+        self._elsewhere = ()
         self._owes_ack = self._is_repeating = False
         out.timers += [(CONNECT, NEVER_US), (ACK, NEVER_US), (RETRY, NEVER_US)]
 
@@ -255,6 +258,7 @@ class Host:
         self.state = "connected"
         self._owes_ack = False
         self._place = Place(self._ses, False, frame.next)
+        self._elsewhere = frame.delivered
         if self._names_stations:
             self._visits = {self.cell: self._ses}
         self._save(out)
@@ -287,7 +291,8 @@ class Host:
 
     def _take(self, now_us: int, frame: Cast | CatchUp, out: Outbox[Frame]) -> None:
         place = self._place
-        if frame.seq < place.next or frame.seq in self._early:
+        is_old = frame.seq < place.next or self._after_elsewhere(frame.seq) > frame.seq
+        if is_old or frame.seq in self._early:
             self.counters.duplicate += 1
         else:
             self._early[frame.seq] = frame
@@ -295,11 +300,9 @@ class Host:
             out.receives.append(frame.message)
         after = place.next
         while after in self._early:
-            early = self._early.pop(after)
-            after += 1  # trap 2: also past what we have delivered elsewhere
-            if isinstance(early, CatchUp) or self.node not in early.delivered_by:
-                out.deliveries.append(early.message)
-                self.counters.delivered += 1
+            out.deliveries.append(self._early.pop(after).message)
+            self.counters.delivered += 1
+            after = self._after_elsewhere(after + 1)  # trap 2
         if after > place.next:
             self._place = Place(place.ses, place.is_catching, after)
             if self._saves_deliveries:
@@ -307,6 +310,13 @@ class Host:
         if not self._owes_ack:
             self._owes_ack = True
             out.timers.append((ACK, now_us + self._pace.ack_us))
+
+    def _after_elsewhere(self, seq: int) -> int:
+        """The first number from here on that we have not delivered in another cell."""
+        for first, last in self._elsewhere:
+            if first <= seq <= last:
+                return last + 1
+        return seq
 
     def _is_beating(self) -> bool:
         return self._pace.patience_us is not None and self.state in ("catching", "connected")
@@ -337,8 +347,9 @@ class Host:
         for heard in frame.heard:
             if heard.host == self.node and heard.ses == self._ses:
                 self._drop_said(heard.next, out)
+                # Member by member: how long a range is, is the station's word.
                 for first, last in heard.ranges:
-                    self._unheard.difference_update(range(first, last + 1))
+                    self._unheard -= {seq for seq in self._unheard if first <= seq <= last}
 
     def _drop_said(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
         for seq in [seq for seq in self._said if seq < before]:
@@ -369,4 +380,4 @@ class Host:
 
     def _forget(self, out: Outbox[Frame]) -> None:
         self._hush(out)
-        self._drop_said(self._next_said, out)
+        self._drop_said(self._next_said, out, is_lost=True)

@@ -195,7 +195,7 @@ class Station:
 
     def _cast(self, seq: int, out: Outbox[Frame]) -> None:
         kept = self.cell.kept[seq]
-        out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message, kept.delivered_by)))
+        out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message)))
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
         cell = self.cell
