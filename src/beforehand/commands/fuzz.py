@@ -37,10 +37,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.check.families import FAMILIES
+    from beforehand.check.players import PLAYERS
 
-    if args.protocol is not None and args.protocol not in FAMILIES:
-        known = ", ".join(f"`{name}`" for name in FAMILIES)
+    if args.protocol is not None and args.protocol not in PLAYERS:
+        known = ", ".join(f"`{name}`" for name in PLAYERS)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=f"choose one of {known}")
     if args.seeds < 1:
         raise InputError(f"nothing to do: --seeds {args.seeds}", hint="pass `--seeds 1000`")
@@ -51,10 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
-    from beforehand.check.families import FAMILIES
-    from beforehand.check.fuzz import run_seed
+    from beforehand.check.players import PLAYERS
 
-    outcomes = [run_seed(seed, FAMILIES[protocol]) for protocol in protocols]
+    outcomes = [PLAYERS[protocol](seed) for protocol in protocols]
     if as_json:
         print_json([_as_dict(outcome) for outcome in outcomes])
     else:

@@ -51,7 +51,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "cells_runs": (
         *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
-        *("broadcasts", "deliveries", "violations", "duplicates", "missing", "delay_us_avg"),
+        *("broadcasts", "deliveries", "violations", "duplicates", "missing"),
+        *("missing_at_returned", "delay_us_avg"),
         *("lost_percent", "kept_avg", "early_avg", "sent_per_delivery", "handoffs"),
         *("is_search", "is_sustained"),
     ),

@@ -162,7 +162,7 @@ def test_a_failed_host_fills_the_buffer_of_its_station_which_falls_back():
     (outage,) = measure.outages
     assert (outage.station, outage.from_s, outage.to_s) == (2, 10.0, 16.0)
     assert (measure.violations, measure.duplicates, measure.missing) == (0, 0, 0)
-    assert measure.missing_at_failed == 0
+    assert measure.missing_at_returned == 0
 
 
 def test_a_host_that_joins_late_and_one_that_leaves():

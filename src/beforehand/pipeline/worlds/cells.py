@@ -279,7 +279,8 @@ def _state(runs: Sequence[Row]) -> State:
 
 
 def _broken(run: Row) -> int:
-    missing = 0 if run["is_search"] and not run["is_sustained"] else run["missing"]
+    is_too_much = run["is_search"] and not run["is_sustained"]
+    missing = 0 if is_too_much else run["missing"] + run["missing_at_returned"]
     return int(run["violations"] + run["duplicates"] + missing)
 
 

@@ -69,7 +69,7 @@ def read_cells(directory: Path) -> Cells:
     if runs.empty:
         raise InputError("no runs to report", where=str(directory), hint=HINT)
     too_much = runs["is_search"] & ~runs["is_sustained"].eq(True)
-    missing = runs["missing"].where(~too_much, 0)
+    missing = (runs["missing"] + runs["missing_at_returned"]).where(~too_much, 0)
     flows = read_frame(directory, "cells_flows")
     return Cells(
         read_scenario(directory),

@@ -95,10 +95,11 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     missing: int
     """Deliveries that a steady host should have made and did not, of messages broadcast between
     warm-up and `settle_us` before the end. Steady: joined during the warm-up, did not fail or
-    leave, always in some cell. What a host gave up visibly does not count, and of a host that is
-    not steady only what somebody has delivered."""
-    missing_at_failed: int
-    """The same of hosts that failed and are back before `settle_us` before the end."""
+    leave, always in some cell. What somebody has delivered counts, whoever said it; what nobody
+    has, only if its host is steady and did not give it up visibly."""
+    missing_at_returned: int
+    """The same of hosts that failed, or were out of all cells, and are back for good `settle_us`
+    before the end."""
     under_way: int
     """Deliveries that steady hosts did not make, of messages that are later than that."""
     dropped: int
@@ -227,19 +228,20 @@ def _read_deliveries(events: Columns) -> Deliveries:
 
 
 def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict[str, int]:
-    failed = np.zeros(spec.nodes, np.bool_)
+    absent = np.zeros(spec.nodes, np.bool_)
     late = np.zeros(spec.nodes, np.bool_)  # or never, or not for good
-    failed[[outage.node for outage in result.outages]] = True
     until_us = spec.duration_us - spec.settle_us
-    late[[outage.node for outage in result.outages if outage.to_us > until_us]] = True
-    late[list(result.away)] = True
+    absences = [(outage.node, outage.to_us) for outage in result.outages]
+    absences += list(result.away.items())
+    absent[[node for node, _ in absences]] = True
+    late[[node for node, to_us in absences if to_us > until_us]] = True
     late[[spec.stations + host for host, _ in spec.leaves]] = True
     late[[spec.stations + host for host, at_us in spec.joins if at_us > spec.warm_up_us]] = True
     late[: spec.stations] = True
-    steady = ~failed & ~late
+    steady = ~absent & ~late
     is_somewhere = np.zeros(len(found.origin), np.bool_)
     is_somewhere[found.message] = True
-    counts = ~found.is_dropped & (steady[found.origin] | is_somewhere)
+    counts = is_somewhere | (steady[found.origin] & ~found.is_dropped)
     counts &= found.spoken_us >= spec.warm_up_us
     is_last = found.spoken_us >= until_us
     pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
@@ -251,7 +253,7 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
 
     return {
         "missing": missing(counts & ~is_last, steady),
-        "missing_at_failed": missing(counts & ~is_last, failed & ~late),
+        "missing_at_returned": missing(counts & ~is_last, absent & ~late),
         "under_way": missing(counts & is_last, steady),
     }
 

@@ -51,5 +51,5 @@ class CellsRun:
     """How often a host changed its cell."""
     outages: list[Outage]
     """Node, from, to."""
-    away: frozenset[int]
-    """Hosts that were, at some time after they had joined, in the range of no station."""
+    away: dict[int, int]
+    """Hosts that were in the range of no station after they had joined, and when they last were."""

@@ -83,7 +83,7 @@ class World:
         self._samples: list[Sample] = []
         self._handoffs = 0
         self._outages: list[Outage] = []
-        self._away: set[int] = set()
+        self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
         self._drivers: list[Any] = [self._station(node) for node in range(spec.stations)]
@@ -177,7 +177,7 @@ class World:
         """The last that is asked of a world."""
         self._drivers.clear()  # they know their world, and nobody looks for cycles
         self._heap.clear()
-        events, away = self._log.columns(), frozenset(self._away)
+        events, away = self._log.columns(), dict(self._away)
         self._log = Log()
         return CellsRun(events, self._samples, self._handoffs, self._outages, away)
 
@@ -222,7 +222,7 @@ class World:
             return
         found = nearest(self._stations_at, at, spec.range_m)
         if found is None:
-            self._away.add(node)
+            self._away[node] = self._now_us
         self._enter(node, NOWHERE if found is None else found)
 
     def _enter(self, node: int, station: int) -> None:
