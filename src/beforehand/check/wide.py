@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 
 from beforehand.check.fuzz import Outcome
-from beforehand.core.mobile.systems import SYSTEMS
+from beforehand.core.mobile.systems import SYSTEMS, System
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.result import CellsRun
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Failure, Walk
@@ -25,10 +25,11 @@ SETTLE_US = 16 * SECOND_US
 WARM_UP_US = 3 * SECOND_US
 
 
-def run_wide(seed: int, system: str) -> Outcome:
-    """Draw, run, judge. The same seed always shows the same."""
+def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
+    """Draw, run, judge. The same seed always shows the same. instead: other cores than those of the
+    system."""
     spec = draw_spec(generator(seed, f"wide {system}"), system)
-    result = run(spec, seed)
+    result = run(spec, seed, instead)
     measure = measure_cells(spec, seed, result)
     problems = list(_problems(measure))
     return Outcome(
