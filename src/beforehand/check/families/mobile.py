@@ -47,13 +47,13 @@ class MobileFamily(Family):
         # What is saved with acknowledgements only is delivered again after a crash.
         saves: Saves = "delivery" if crashes else rng.choice(("delivery", "acknowledgement"))
         silence_us, repeats_max = rng.choice(
-            (*((None, None),) * 4, *((3 * SECOND_US, None),) * 2, *((None, 0.3),) * 2)
+            (*((None, None),) * 4, (3 * SECOND_US, None), *((None, 0.3),) * 3)
         )
         pace = Pace(
             inflight_max=rng.choice((2, 150, 150)),
             silence_us=silence_us,
             repeats_max=repeats_max,
-            repeats_window=2,
+            repeats_window=1,
             quiet_us=1_100_000,
         )
         return Case(
@@ -95,7 +95,7 @@ class MobileFamily(Family):
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
         elif isinstance(frame, ConnectAck) and frame.delivered:
-            net.sights.add("delivered elsewhere")
+            net.sights.add("to be passed over")
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         core = net.drivers[node].core
@@ -106,14 +106,15 @@ class MobileFamily(Family):
                 yield guest.phase
                 if guest.waiting is not None:
                     yield "handed on later"
-            if net.case.options.pace.repeats_max is not None:
-                hosts = (net.drivers[host].core for cell, host in net.contacts if cell == node)
-                if any(_is_given_up(core, host) for host in hosts):
-                    yield "too many repetitions"
+            if core.guard.given_up:
+                yield "too many repetitions"
+            if any(kept.delivered_by for kept in core.cell.kept.values()):
+                yield "delivered elsewhere"
 
     def forget_counts(self, core: Any) -> None:
         super().forget_counts(core)
         if isinstance(core, Station):
+            core.guard.given_up = 0
             for guest in core.cell.guests.values():
                 guest.heard_us = 0
 
@@ -136,15 +137,10 @@ class MobileFamily(Family):
 
 
 def _state(net: Net, host: Any) -> str:
-    core = net.drivers[host].core
-    assert isinstance(core, Host)
-    return core.state
-
-
-def _is_given_up(station: Station, host: Any) -> bool:
-    """And does not know it yet."""
-    is_connected = host.state == "connected" and host.cell == station.node
-    return is_connected and host.node not in station.cell.guests
+    """Of a host of any system."""
+    core: Any = net.drivers[host].core
+    state: str = core.state
+    return state
 
 
 def missing(net: Net) -> Iterator[str]:

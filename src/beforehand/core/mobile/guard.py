@@ -19,6 +19,8 @@ class Guard:
     def __init__(self, cell: Cell, pace: Pace) -> None:
         self._cell = cell
         self._pace = pace
+        self.given_up = 0
+        """How many hosts were unregistered because of repetitions."""
         self._recent: deque[bool] = deque(maxlen=pace.repeats_window)
         """Of the last transmissions: whether it was a repetition."""
 
@@ -55,6 +57,7 @@ class Guard:
         if silent:
             self._cell.unregister(max(silent, key=self._owed).host)
             self._recent.clear()
+            self.given_up += 1
 
     def _is_silent(self, guest: Guest, now_us: int, at_least_us: int) -> bool:
         return guest.phase == "here" and now_us - guest.heard_us >= at_least_us

@@ -64,7 +64,7 @@ class Station:
         self._neighbours = tuple(dict.fromkeys(self._via.values()))
         self._pace = pace or Pace()
         self.cell = Cell()
-        self._guard = Guard(self.cell, self._pace)
+        self.guard = Guard(self.cell, self._pace)
         self._handoff = Handoff(node, self.cell, self._via, floods=floods)
         self._is_repeating = False
         self._cast_before = 0  # what is numbered from here on was not transmitted yet
@@ -94,7 +94,7 @@ class Station:
             self._acknowledge(out)
         elif timer == RETRY and self._is_repeating:
             self._is_repeating = False
-            self._guard.unregister(now_us)
+            self.guard.unregister(now_us)
             self._cast_again(out)
             self._keep_up(now_us, out)
 
@@ -183,7 +183,7 @@ class Station:
         end = min(cell.next, cell.oldest() + self._pace.inflight_max)
         for seq in range(max(self._cast_before, cell.oldest()), end):
             self._cast(seq, out)
-            self._guard.note(is_repetition=False)
+            self.guard.note(is_repetition=False)
         self._cast_before = max(self._cast_before, end)
         catching = any(guest.catch_up for guest in cell.guests.values())
         if (cell.kept or catching) and not self._is_repeating:
@@ -204,14 +204,14 @@ class Station:
                 break
             if not kept.is_recent and cell.is_wanted(seq):
                 self._cast(seq, out)
-                self._guard.note(is_repetition=True)
+                self.guard.note(is_repetition=True)
             kept.is_recent = False
         for guest in cell.guests.values():
             if guest.phase == "here":
                 for seq, message in guest.catch_up.items():
                     catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
                     out.sends.append((EVERYBODY, catch_up))
-                    self._guard.note(is_repetition=True)
+                    self.guard.note(is_repetition=True)
 
     def _acknowledge(self, out: Outbox[Frame]) -> None:
         self._owes_ack = False
