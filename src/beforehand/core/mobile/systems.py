@@ -24,7 +24,7 @@ class System(NamedTuple):
     survives_crashes: bool = True
     """Whether hosts are durable, and may crash and come back."""
     radio_header_bytes: int = 48
-    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5); with TCP it is 60."""
+    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5)."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
@@ -47,6 +47,6 @@ SYSTEMS = {
         *(TcpStation, TcpHost),
         is_mobile=False,
         survives_crashes=False,
-        radio_header_bytes=60,
+        radio_header_bytes=40,  # IPv4 and MAC: the 20 of TCP are the numbers of a segment
     ),
 }
