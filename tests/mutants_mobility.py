@@ -72,8 +72,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "times pass through a float",
         f"{MOBILITY}/lines.py",
-        "return round(value * 1_000_000)",
-        "return round(float(value) * 1e6)",
+        "return round(value * unit_us)",
+        "return round(float(value) * unit_us)",
         f"{TESTS}/test_contacts_list.py::test_times_are_exact_to_the_microsecond",
     ),
     (
@@ -87,8 +87,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a slot starts at its time instead of ending there",
         f"{MOBILITY}/sociopatterns.py",
-        "end_us - slot_us, end_us))",
-        "end_us, end_us + slot_us))",
+        "shift_us = 0 if from_t else slot_us",
+        "shift_us = 0",
         f"{TESTS}/test_points.py::test_slots_without_a_gap_are_one_contact",
     ),
     (
@@ -107,9 +107,9 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "a service that a date removes runs all the same",
-        f"{MOBILITY}/gtfs_tables.py",
-        'services.discard(row["service_id"])',
-        'services.add(row["service_id"])',
+        f"{MOBILITY}/gtfs_calendar.py",
+        "return running - self.removed.get(number, set()) | self.added.get(number, set())",
+        "return running | self.added.get(number, set())",
         f"{TESTS}/test_gtfs.py::test_a_day_without_service_is_refused_with_the_days_of_the_feed",
     ),
     (

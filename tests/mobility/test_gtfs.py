@@ -71,7 +71,11 @@ def test_a_vehicle_drives_waits_and_returns(feed):
     assert place_at(positions, clock(8, 21)) == pytest.approx(left + 0.02 * DEGREE_M)
     assert place_at(positions, clock(8, 35)) == pytest.approx(left + 0.03 * DEGREE_M)
     assert place_at(positions, clock(8, 55)) == pytest.approx(left + 0.015 * DEGREE_M)
-    assert positions.changes == {"interpolated_time": 1, "inferred_vehicle": 1}
+    assert positions.changes == {
+        "interpolated_time": 1,
+        "without_shape": 2,
+        "inferred_vehicle": 1,
+    }
 
 
 def test_times_past_midnight_belong_to_the_day_before(feed):
@@ -147,6 +151,7 @@ def test_stops_of_the_same_minute_are_spread_by_distance(feed):
     assert place_at(positions, clock(8) + 40) == pytest.approx(-0.005 * DEGREE_M)
     assert positions.changes == {
         "same_time": 2,
+        "without_shape": 1,
         "inferred_vehicle": 1,
         "trip_without_stops": 1,
     }
@@ -189,19 +194,24 @@ def test_problems_are_listed_with_file_and_line(feed):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "line", "problem"),
+    ("before", "after", "kind", "line", "problem"),
     [
-        ("8:31:00,8:31:00", "8:09:00,8:09:00", 5, "arrival before the departure"),
-        ("8:31:00,8:31:00", ",", 5, "need a time"),
-        ("8:10:00,8:11:00", "8:10:00,8:09:00", 3, "departure 8:09:00 before 8:10:00"),
-        ("8:10:00,8:11:00,B", "8:10:00,8:11:00,Z", 2, "stop `Z` has no place"),
+        ("8:31:00,8:31:00", "8:09:00,8:09:00", "time_falls", 5, "a time before that of the stop"),
+        ("8:31:00,8:31:00", ",", "end_without_time", 4, "no time at its first or last stop"),
+        ("8:10:00,8:11:00", "8:10:00,8:09:00", "departure_before_arrival", 3, "leaves when it"),
+        ("8:10:00,8:11:00,B", "8:10:00,8:11:00,Z", "stop_without_place", 3, "stop `Z` has no"),
     ],
 )
-def test_a_trip_that_cannot_be_driven_names_its_line(feed, before, after, line, problem):
+def test_what_is_wrong_with_a_trip_is_mended_and_counted_and_strictly_it_is_refused_by_its_line(
+    feed, before, after, kind, line, problem
+):
     folder = feed(stop_times=FEED["stop_times.txt"].replace(before, after))
-    with pytest.raises(InputError, match=problem) as caught:
-        read_gtfs(folder, day="20240101")
-    assert caught.value.where == f"{folder}/stop_times.txt:{line}"
+    assert read_gtfs(folder, day="20240101").changes[kind] >= 1
+    with pytest.raises(InputError) as caught:
+        read_gtfs(folder, day="20240101", strict=True)
+    first = getattr(caught.value, "errors", (caught.value,))[0]
+    assert first.where == f"{folder}/stop_times.txt:{line}"
+    assert problem in first.problem
 
 
 def test_a_folder_that_is_no_feed_says_what_is_missing(tmp_path):

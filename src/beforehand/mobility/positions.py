@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beforehand.kernels.contacts import Segments, find_contacts
 from beforehand.mobility.trace import Ints, Trace, make_trace
+from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +35,8 @@ class Positions:
     presence: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """What was mended to make the raw input clean: the kind of dirt, and how often."""
+    understood: Understood | None = None
+    """What the file was taken to be, where it comes from one."""
 
     @property
     def segments(self) -> Segments:
@@ -41,9 +44,9 @@ class Positions:
 
     def contacts_within(self, range_m: float) -> Trace:
         """Who is there when, and who is within `range_m` metres of whom when."""
-        return make_trace(
-            self.names, find_contacts(self.segments, range_m), self.presence, self.changes
-        )
+        found = find_contacts(self.segments, range_m)
+        trace = make_trace(self.names, found, self.presence, self.changes)
+        return replace(trace, understood=self.understood)
 
 
 def make_positions(
