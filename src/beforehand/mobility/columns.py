@@ -63,6 +63,8 @@ class Layout:
             note = f"no header, so a line is `{order}`; a first line with names settles it"
             return Understood(self.format, columns, (), (note, *assumed))
         columns = {role: self.header[index] for role, index in self.at.items()}
+        if self.kind_at is not None:
+            columns["presence"] = self.header[self.kind_at]
         taken = {*self.at.values(), self.kind_at}
         ignored = tuple(name for i, name in enumerate(self.header) if i not in taken)
         return Understood(self.format, columns, ignored, tuple(assumed))

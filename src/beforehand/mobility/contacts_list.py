@@ -41,7 +41,7 @@ def read_contacts(
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
     table = read_table(path)
-    layout = table.layout_of(CONTACTS)
+    layout = _believed(table, table.layout_of(CONTACTS))
     met, there = _rows(table, layout)
     changes: dict[str, int] = {}
     if not there:
@@ -81,13 +81,19 @@ def write_contacts(trace: Trace, path: str | Path) -> None:
         )
 
 
+def _believed(table: Table, layout: Layout) -> Layout:
+    """A column `kind` in somebody else's file is one of those that are ignored."""
+    if layout.kind_at is None or not table.rows:
+        return layout
+    _, first = table.rows[0]
+    is_ours = len(first) > layout.kind_at and first[layout.kind_at] in KINDS
+    return layout if is_ours else replace(layout, kind_at=None)
+
+
 def _rows(table: Table, layout: Layout) -> tuple[list[Row], list[Row]]:
     """Contacts, and presence."""
     problems = lines.Problems(table.path)
     kind_at = layout.kind_at
-    if kind_at is not None and table.rows and table.rows[0][1][kind_at : kind_at + 1]:
-        # A column of the same name in somebody else's file is one of those that are ignored.
-        kind_at = kind_at if table.rows[0][1][kind_at] in KINDS else None
     rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}
     for number, fields in table.rows:
         try:

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from beforehand.errors import InputError
 from beforehand.kernels.contacts import Segments, find_contacts
 from beforehand.mobility.trace import Ints, Trace, make_trace
 from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
+
+WAYS_MAX = 10_000_000
+"""In units of the range, which is what finding contacts costs: about a minute."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,21 @@ class Positions:
 
     def contacts_within(self, range_m: float) -> Trace:
         """Who is there when, and who is within `range_m` metres of whom when."""
+        way_m = np.maximum(np.abs(self.x1 - self.x0), np.abs(self.y1 - self.y0)).sum()
+        check_ways(float(way_m), range_m)
         found = find_contacts(self.segments, range_m)
         trace = make_trace(self.names, found, self.presence, self.changes)
         return replace(trace, understood=self.understood)
+
+
+def check_ways(way_m: float, range_m: float) -> None:
+    """Refuse ways of which no machine would see the end. way_m: all ways together."""
+    if way_m > WAYS_MAX * range_m:
+        raise InputError(
+            f"{way_m / 1000:,.0f} km of ways are too long for a range of {range_m:g} m",
+            where="--range",
+            hint=f"pass a range from {way_m / WAYS_MAX:.2g} m on; are all places in metres?",
+        )
 
 
 def make_positions(
