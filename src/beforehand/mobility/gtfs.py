@@ -89,7 +89,7 @@ def _positions(
 
 def _runs(feed: Feed, trips: list[Trip], city: Map) -> list[Run]:
     repairs = feed.repairs
-    starts = _starts(feed)
+    starts = _starts(feed, {trip.trip for trip in trips})
     routes = _route_names(feed)
     placed: dict[tuple[str, ...], Floats] = {}
     runs: list[Run] = []
@@ -107,10 +107,6 @@ def _runs(feed: Feed, trips: list[Trip], city: Map) -> list[Run]:
         for start_s in starts.get(trip.trip, [float(way.t_s[0])]):
             shifted = Way(way.t_s - way.t_s[0] + start_s, way.x, way.y)
             runs.append(Run(routes.get(trip.route, trip.route), trip.block, shifted))
-        if len(runs) > RUNS_MAX:
-            hint = "look at `headway_secs` in `frequencies.txt`"
-            problem = f"more than {RUNS_MAX:,} runs in one day"
-            raise InputError(problem, where=str(feed.path), hint=hint)
     return runs
 
 
@@ -167,11 +163,15 @@ def _offsets(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Floats
     return offsets
 
 
-def _starts(feed: Feed) -> dict[str, list[float]]:
+def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
     """Starts of the trips that `frequencies.txt` repeats instead of listing them."""
     starts: dict[str, list[float]] = {}
+    count = 0
 
     def frequency(line: int, row: Row) -> None:
+        nonlocal count
+        if row["trip_id"] not in running:
+            return
         headway_s = int(row["headway_secs"])
         if headway_s <= 0:
             raise ValueError(f"not a headway: `{row['headway_secs']}`")
@@ -183,6 +183,9 @@ def _starts(feed: Feed) -> dict[str, list[float]]:
             feed.repairs.mend("past_midnight", "frequencies.txt", line, what)
             end_s += DAY_S
         span = range(start_s, end_s, headway_s)
+        count += len(span)
+        if count > RUNS_MAX:
+            raise ValueError(f"a headway of {headway_s} s makes more than {RUNS_MAX:,} runs a day")
         starts.setdefault(row["trip_id"], []).extend(map(float, span))
 
     feed.rows("frequencies.txt", ("trip_id", "start_time", "end_time", "headway_secs"), frequency)
