@@ -148,6 +148,15 @@ def _there(trace):
     return sorted((trace.names[node], up, down) for node, up, down in trace.presence.tolist())
 
 
+def test_who_is_never_there_for_any_time_is_kept_by_name(tmp_path):
+    trace = read_text(tmp_path, "a b 0 10\nb c 5 5\n", presence="seen")
+    assert len(trace.presence) == 2
+    write_contacts(trace, tmp_path / "written.csv")
+    again = read_contacts(tmp_path / "written.csv")
+    assert again.names == trace.names == ("a", "b", "c")
+    assert again.presence.tolist() == trace.presence.tolist()
+
+
 def test_a_name_that_is_no_line_of_text_is_not_written(tmp_path):
     trace = make_trace(["a\nb", "c"], np.array([[0, 1, 0, 1]]))
     with pytest.raises(InputError, match="not a name"):

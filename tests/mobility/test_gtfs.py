@@ -105,9 +105,12 @@ def test_vehicles_from_blocks_from_inference_or_one_per_trip(feed):
 def test_one_block_with_two_trips_at_once_is_two_vehicles(feed):
     trips = FEED["trips.txt"].replace("out,,", "out,,k").replace("back,,", "back,,k")
     times = FEED["stop_times.txt"].replace("back,08:40:00,08:40:00", "back,08:20:00,08:20:00")
-    positions = read_gtfs(feed(trips=trips, stop_times=times), day="20240101")
+    folder = feed(trips=trips, stop_times=times)
+    positions = read_gtfs(folder, day="20240101")
     assert positions.names == ("k", "k/2")
     assert positions.changes["block_overlap"] == 1
+    with pytest.raises(InputError, match="two trips of one block"):
+        read_gtfs(folder, day="20240101", strict=True)
 
 
 def test_a_vehicle_is_away_between_trips_that_are_far_apart(feed):

@@ -213,6 +213,14 @@ def test_repetition_without_sense_is_refused_with_its_line(town, row, problem):
     assert caught.value.where == f"{folder}/frequencies.txt:2"
 
 
+@pytest.mark.parametrize("sequence", ["one", "1.5", ""])
+def test_an_order_that_is_no_number_names_its_line(town, sequence):
+    folder = town(stop_times=HEAD + f"out,8:00:00,8:00:00,A,{sequence}\n")
+    with pytest.raises(InputError, match="`stop_sequence` is no whole number") as caught:
+        read_gtfs(folder, day=DAY)
+    assert caught.value.where == f"{folder}/stop_times.txt:2"
+
+
 def test_a_headway_of_a_second_all_day_is_refused_before_it_is_driven(town):
     rows = "".join(f"{trip},0:00:00,48:00:00,1\n" for trip in ("out", "back"))
     folder = town(frequencies="trip_id,start_time,end_time,headway_secs\n" + rows)

@@ -36,6 +36,7 @@ HEADERS_OF_POSITIONS = [
     ("a header in a comment", "# node,t,x,y\n" + BODY, RANGE, MEET),
     ("quoted names", '"node","t","x","y"\n' + BODY.replace("a,", '"a",'), RANGE, MEET),
     ("a better name than id", "id,node,t,x,y\n1,a,0,0,0\n2,a,9,0,0\n", RANGE, []),
+    ("no name for the index", "\tnode\tt\tx\ty\n0\ta\t0\t0\t0\n1\ta\t9\t0\t0\n", RANGE, []),
     ("velocities", "node,t,x,y,vx,vy\na,0,0,0,1,1\na,9,0,0,1,1\n", RANGE, []),
     (
         "across the date line",
@@ -156,6 +157,7 @@ REFUSED_CONTACTS = [
     ("nothing", "", (), "nothing in the file"),
     ("only comments", "# nothing\n", (), "nothing in the file"),
     ("prose", "what is this\nnobody knows\n", (), "the format is unknown"),
+    ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "not a time in seconds: `08:00`"),
     ("no such date", "t,i,j\n2024-13-01T00:00,a,b\n", (), "no such date"),
     ("strict", "a b 1 5\na b 3 9\n", ("--strict",), "the trace is not clean: merged 1"),
 ]

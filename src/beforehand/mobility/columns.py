@@ -66,7 +66,8 @@ class Layout:
         if self.kind_at is not None:
             columns["presence"] = self.header[self.kind_at]
         taken = {*self.at.values(), self.kind_at}
-        ignored = tuple(name for i, name in enumerate(self.header) if i not in taken)
+        rest = [(i, name) for i, name in enumerate(self.header) if i not in taken]
+        ignored = tuple(name or f"column {i + 1}" for i, name in rest)
         return Understood(self.format, columns, ignored, tuple(assumed))
 
 

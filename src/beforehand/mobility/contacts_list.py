@@ -58,7 +58,9 @@ def read_contacts(
     met = lines.lengthen(met, slot_us, changes, str(path))
     names = lines.natural_order([name for row in met for name in row[:2]] + [r[0] for r in there])
     index = {name: i for i, name in enumerate(names)}
-    spans = np.array([(index[name], up, down) for name, _, up, down in there], dtype=np.int64)
+    # Whoever is there for no time is known by name all the same.
+    stays = [(index[name], up, down) for name, _, up, down in there if up < down]
+    spans = np.array(stays, dtype=np.int64).reshape(-1, 3)
     trace = make_trace(names, lines.indexed(met, names), spans, changes)
     return replace(trace, understood=layout.understood(table.assumed_dates(layout)))
 
@@ -68,12 +70,14 @@ def write_contacts(trace: Trace, path: str | Path) -> None:
     for name in trace.names:
         if not name or "\n" in name or "\r" in name:
             raise InputError(f"not a name for a line of text: {name!r}", hint="rename the node")
+    present = set(trace.presence[:, 0].tolist())
+    absent = [[node, 0, 0] for node in range(trace.nodes_count) if node not in present]
     quoted = ['"' + name.replace('"', '""') + '"' for name in trace.names]
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{HEADER}\n")
         file.writelines(
             f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
-            for node, up_us, down_us in trace.presence.tolist()
+            for node, up_us, down_us in [*trace.presence.tolist(), *absent]
         )
         file.writelines(
             f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"

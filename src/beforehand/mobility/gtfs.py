@@ -17,7 +17,7 @@ from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.gtfs_blocks import EMPTY_SPEED, Run, assign, distance_m
 from beforehand.mobility.gtfs_calendar import parse_day
-from beforehand.mobility.gtfs_files import Feed, Row
+from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_map import Map, read_map
 from beforehand.mobility.gtfs_paths import Floats, Way, call_times, drive, place_stops
 from beforehand.mobility.gtfs_repairs import Repairs
@@ -57,15 +57,20 @@ def read_gtfs(
     repairs.check()
     if not runs:
         raise InputError("no trip of the day can be driven", where=str(feed.path))
-    vehicles = assign(runs, blocks, layover_s_max, repairs.changes)
+    counts: dict[str, int] = {}
+    vehicles = assign(runs, blocks, layover_s_max, counts)
+    what = "two trips of one block at one time; they become two vehicles"
+    repairs.mend("block_overlap", "trips.txt", None, what, counts.get("block_overlap", 0))
+    repairs.fill("inferred_vehicle", counts.get("inferred_vehicle", 0))
+    repairs.check()
     found = _positions(vehicles, layover_s_max, repairs.changes)
     assumed = list(city.assumed)
     if day is None:
         assumed.insert(0, "the first of the days with the most trips (`--day` takes another)")
     called = {call.stop for trip in trips for call in trip.calls}
-    counts = {"trips": trips, "stops": called, "runs": runs, "vehicles": vehicles}
+    counted = {"trips": trips, "stops": called, "runs": runs, "vehicles": vehicles}
     facts: dict[str, int | str] = {"day": f"{date:%Y-%m-%d}"}
-    facts |= {name: len(counted) for name, counted in counts.items()}
+    facts |= {name: len(items) for name, items in counted.items()}
     return replace(found, understood=Understood("gtfs", assumed=tuple(assumed), facts=facts))
 
 
@@ -172,7 +177,7 @@ def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
         nonlocal count
         if row["trip_id"] not in running:
             return
-        headway_s = int(row["headway_secs"])
+        headway_s = whole(row, "headway_secs")
         if headway_s <= 0:
             raise ValueError(f"not a headway: `{row['headway_secs']}`")
         start_s, end_s = clock_s(row["start_time"]), clock_s(row["end_time"])

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beforehand.errors import InputError
 from beforehand.mobility.gtfs_files import Feed, Row
@@ -39,12 +40,12 @@ class Calendar:
         }
         return running - self.removed.get(number, set()) | self.added.get(number, set())
 
-    def sizes(self, trips: Counter[str]) -> dict[datetime.date, int]:
-        """Trips of every day that has any. trips: of each service."""
+    def sizes(self, trips: Counter[str]) -> tuple[int, NDArray[np.int64]]:
+        """The first day as an ordinal, and trips of each day from it on. trips: of each service."""
         ends = [n for _, _, first, last in self.regular for n in (first, last) if first <= last]
         special = {*self.added, *self.removed}
         if not ends and not special:
-            return {}
+            return 0, np.zeros(0, dtype=np.int64)
         start = min([*ends, *special])
         counts = np.zeros(max([*ends, *special]) - start + 1, dtype=np.int64)
         weekday = np.arange(start - 1, start - 1 + len(counts)) % 7  # day 1 was a Monday
@@ -55,10 +56,7 @@ class Calendar:
         for number in special:
             running = self.services(datetime.date.fromordinal(number))
             counts[number - start] = sum(trips[service] for service in running)
-        return {
-            datetime.date.fromordinal(start + i): int(counts[i])
-            for i in np.flatnonzero(counts).tolist()
-        }
+        return start, counts
 
 
 def read_calendar(feed: Feed) -> Calendar:
@@ -90,14 +88,16 @@ def choose_day(
     feed: Feed, calendar: Calendar, trips: Counter[str], wanted: datetime.date | None
 ) -> datetime.date:
     """The wanted day if anything runs on it; without one, the first of those with most trips."""
-    sizes = calendar.sizes(trips)
+    start, counts = calendar.sizes(trips)
+    served = np.flatnonzero(counts)
+    if not len(served):
+        hint = "look at `calendar.txt` and `calendar_dates.txt`"
+        raise InputError("no day of service in the calendar", where=str(feed.path), hint=hint)
     if wanted is None:
-        if not sizes:
-            raise InputError("no day of service in the calendar", where=str(feed.path))
-        return min(sizes, key=lambda date: (-sizes[date], date))
-    if wanted not in sizes:
-        span = f"{min(sizes):%Y-%m-%d} to {max(sizes):%Y-%m-%d}" if sizes else "no day at all"
-        raise InputError(
-            f"no trip on {wanted:%Y-%m-%d}", where=str(feed.path), hint=f"the feed covers {span}"
-        )
+        return datetime.date.fromordinal(start + int(np.argmax(counts)))
+    at = wanted.toordinal() - start
+    if not 0 <= at < len(counts) or not counts[at]:
+        first, last = (datetime.date.fromordinal(start + int(served[i])) for i in (0, -1))
+        hint = f"the feed covers {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        raise InputError(f"no trip on {wanted:%Y-%m-%d}", where=str(feed.path), hint=hint)
     return wanted

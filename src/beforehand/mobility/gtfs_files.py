@@ -75,6 +75,14 @@ class Feed:
             return raw.decode("cp1252", errors="replace")
 
 
+def whole(row: Row, column: str) -> int:
+    """The number in a column that must hold a whole one."""
+    try:
+        return int(row[column])
+    except ValueError:
+        raise ValueError(f"`{column}` is no whole number: `{row[column]}`") from None
+
+
 def _check_fields(fields: list[str], header: list[str]) -> None:
     if any(field.strip() for field in fields[len(header) :]):
         raise ValueError(f"{len(fields)} fields under a header of {len(header)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import geo, lines
-from beforehand.mobility.gtfs_files import Feed, Row
+from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_paths import Floats
 
 NOWHERE_DEGREES = 10.0
@@ -92,7 +92,7 @@ def _shapes(feed: Feed) -> dict[str, list[tuple[int, float, float, float]]]:
         measure = row.get("shape_dist_traveled", "")
         shapes.setdefault(row["shape_id"], []).append(
             (
-                int(row["shape_pt_sequence"]),
+                whole(row, "shape_pt_sequence"),
                 lines.degrees(row["shape_pt_lon"], 180),
                 lines.degrees(row["shape_pt_lat"], 90),
                 lines.metres(measure) if measure else math.nan,

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from beforehand.mobility import lines
 from beforehand.mobility.gtfs_calendar import choose_day, read_calendar
-from beforehand.mobility.gtfs_files import Feed, Row
+from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_repairs import Repairs
 
 DAY_S = 86_400
@@ -95,7 +95,7 @@ def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str])
         calls.setdefault(trip, []).append(
             StopTime(
                 line,
-                int(row["stop_sequence"]),
+                whole(row, "stop_sequence"),
                 row["stop_id"],
                 departure_s if arrival_s < 0 else arrival_s,
                 arrival_s if departure_s < 0 else departure_s,

@@ -47,6 +47,7 @@ from beforehand.mobility.trace import Trace
 from beforehand.mobility.understood import Understood
 
 SAMPLE_LINES = 200
+SAMPLE_CHARACTERS = 100_000
 STDIN, STDIN_SHOWN = "-", "<stdin>"
 
 READERS: dict[str, Callable[..., Positions | Trace]] = {
@@ -148,12 +149,15 @@ def detect(path: Path) -> str:
 
 
 def _headed(path: Path, text: str) -> str | None:
-    """What the header says, if there is one with rows below it that have numbers."""
-    found = table.parse_table(path, text)
-    is_data = any(lines.is_moment(field) for _, row in found.rows[:1] for field in row)
-    if not found.header or not (is_data or not found.rows):
+    """What the header says, if there is one."""
+    found = table.parse_table(path, text[:SAMPLE_CHARACTERS])
+    try:
+        layout = found.layout()
+    except InputError:
+        # Words above words are prose; words above numbers are a header that is not known.
+        if any(lines.is_moment(field) for _, row in found.rows[:1] for field in row):
+            raise
         return None
-    layout = found.layout()
     return layout.format if layout is not None else None
 
 

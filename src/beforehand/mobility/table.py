@@ -105,7 +105,9 @@ def parse_table(path: Path, text: str) -> Table:
 def separator(line: str) -> str:
     """The mark that makes most of the line; white space where none makes enough of it."""
     counts = {mark: len(split(line, mark)) for mark in MARKS}
-    if "" in (field.strip() for field in split(line, "\t")):
+    tabbed = split(line, "\t")
+    # A header may leave the name of its first column out.
+    if "" in (tabbed[1:] if is_header(tabbed) else tabbed):
         counts["\t"] = 0  # tabs that align columns, not that separate them
     best = max(MARKS, key=lambda mark: counts[mark])
     return best if counts[best] >= FIELDS_MIN else SPACE
