@@ -102,6 +102,13 @@ def test_a_calendar_without_an_end_has_days_to_its_end(town):
     assert caught.value.hint == "the feed covers 2008-01-01 to 2099-12-31"
 
 
+@pytest.mark.parametrize("day", ["19-1-2019", "2024-1-1", "20240230", "monday"])
+def test_a_day_is_not_guessed(town, day):
+    with pytest.raises(InputError, match="not a date") as caught:
+        read_gtfs(town(), day=day)
+    assert caught.value.hint == "pass a day like `2014-06-02`"
+
+
 def test_marks_line_ends_quotes_and_capitals_make_no_difference(town):
     changed = {}
     for name, text in FEED.items():

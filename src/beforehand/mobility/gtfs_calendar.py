@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 from beforehand.errors import InputError
 from beforehand.mobility.gtfs_files import Feed, Row
 
+DATE = re.compile(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def parse_day(text: str) -> datetime.date:
     try:
+        if not DATE.fullmatch(text):  # `strptime` would take 19-1-2019 for a day of 1912
+            raise ValueError
         return datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d").date()
     except ValueError:
         raise ValueError(f"not a date `YYYYMMDD`: `{text}`") from None

@@ -107,7 +107,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
         raise ValueError(f"not a time in seconds: `{text}`")
     if value < 0:
         raise ValueError(f"a time before zero: `{text}`")
-    if value.adjusted() > 30 or value * unit_us > SECONDS_MAX * 1_000_000:
+    if value > SECONDS_MAX * 1_000_000 // unit_us:
         asked = "; is it in milliseconds? then name its column `time_ms`" if value < 1e17 else ""
         raise ValueError(f"a time beyond the year 9999 in seconds: `{text}`{asked}")
     return round(value * unit_us)
@@ -169,7 +169,7 @@ def is_date(text: str) -> bool:
 
 def moment_us(text: str, unit_us: int = 1_000_000) -> int:
     """As `seconds_us`, and of a date with a time of day: since 1970, in UTC unless it says."""
-    if not is_date(text):
+    if ":" not in text or not is_date(text):
         return seconds_us(text, unit_us)
     try:
         moment = datetime.datetime.fromisoformat(text)

@@ -64,8 +64,10 @@ class Table:
 
     def check_width(self, fields: Sequence[str], layout: Layout) -> None:
         """Raises ValueError if a row does not have the fields that it should have."""
-        if layout.header and len(fields) != len(layout.header):
-            raise ValueError(f"{len(fields)} fields under a header of {len(layout.header)}")
+        if layout.header:
+            if len(fields) != len(layout.header):
+                raise ValueError(f"{len(fields)} fields under a header of {len(layout.header)}")
+            return
         needed = max(layout.at.values()) + 1
         if len(fields) < needed:
             raise ValueError(f"{len(fields)} fields where at least {needed} are needed")
