@@ -87,9 +87,9 @@ def write_contacts(trace: Trace, path: str | Path) -> None:
 
 def _believed(table: Table, layout: Layout) -> Layout:
     """A column `kind` in somebody else's file is one of those that are ignored."""
-    if layout.kind_at is None or not table.rows:
+    if layout.kind_at is None:
         return layout
-    _, first = table.rows[0]
+    first = table.first
     is_ours = len(first) > layout.kind_at and first[layout.kind_at] in KINDS
     return layout if is_ours else replace(layout, kind_at=None)
 

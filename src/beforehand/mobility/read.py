@@ -155,7 +155,7 @@ def _headed(path: Path, text: str) -> str | None:
         layout = found.layout()
     except InputError:
         # Words above words are prose; words above numbers are a header that is not known.
-        if any(lines.is_moment(field) for _, row in found.rows[:1] for field in row):
+        if any(map(lines.is_moment, found.first)):
             raise
         return None
     return layout.format if layout is not None else None

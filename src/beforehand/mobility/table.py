@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +20,25 @@ FIELDS_MIN = 3
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, each with the number of its line; the header is not among them."""
+    """The lines of a file, each with its number; the header is not among them."""
 
     path: Path
-    rows: list[tuple[int, list[str]]]
-    header: tuple[str, ...]
-    header_line: int
+    lines: list[tuple[int, str]]
+    mark: str = SPACE
+    header: tuple[str, ...] = ()
+    header_line: int = 0
     is_remark: bool = False
     """The header stands in a comment, so that it binds only if it makes sense."""
+
+    @property
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The fields of every line; not kept, because a long file has many."""
+        return ((number, split(line, self.mark)) for number, line in self.lines)
+
+    @property
+    def first(self) -> list[str]:
+        """The fields of the first line; none of an empty table."""
+        return next((fields for _, fields in self.rows), [])
 
     def layout(self) -> Layout | None:
         """What the header says; None if there is none. Refused if it says too little."""
@@ -57,7 +68,7 @@ class Table:
 
     def assumed_dates(self, layout: Layout) -> list[str]:
         """What is assumed where times are dates."""
-        _, first = self.rows[0]
+        first = self.first
         if not any(lines.is_date(first[layout.at[role]]) for role in TIMES if role in layout.at):
             return []
         return ["dates are in UTC unless they say otherwise, and counted from 1970"]
@@ -91,17 +102,16 @@ def parse_table(path: Path, text: str) -> Table:
         elif stripped:
             numbered.append((number, stripped if "\t" not in line else line.strip(" \r\n")))
     if not numbered:
-        return Table(path, [], (), 0)
+        return Table(path, [])
     mark = separator(numbered[0][1])
-    rows = [(number, split(line, mark)) for number, line in numbered]
-    number, first = rows[0]
+    number, first = numbered[0][0], split(numbered[0][1], mark)
     if is_header(first):
-        return Table(path, rows[1:], _names(first), number)
+        return Table(path, numbered[1:], mark, _names(first), number)
     if remark is not None:
         header = split(remark[1], separator(remark[1]))
         if len(header) == len(first) and is_header(header):
-            return Table(path, rows, _names(header), remark[0], is_remark=True)
-    return Table(path, rows, (), 0)
+            return Table(path, numbered, mark, _names(header), remark[0], is_remark=True)
+    return Table(path, numbered, mark)
 
 
 def separator(line: str) -> str:
