@@ -15,8 +15,9 @@ from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
 
-WAYS_MAX = 10_000_000
-"""In units of the range, which is what finding contacts costs: about a minute."""
+WAYS_MAX, WAY_MAX = 100_000_000, 10_000_000
+"""All ways together, and the longest that goes straight, in units of the range: the first is what
+finding contacts costs (some minutes), the second what it takes of memory."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,22 @@ class Positions:
 
     def contacts_within(self, range_m: float) -> Trace:
         """Who is there when, and who is within `range_m` metres of whom when."""
-        way_m = np.maximum(np.abs(self.x1 - self.x0), np.abs(self.y1 - self.y0)).sum()
-        check_ways(float(way_m), range_m)
+        ways_m = np.maximum(np.abs(self.x1 - self.x0), np.abs(self.y1 - self.y0))
+        check_ways(float(ways_m.sum()), float(ways_m.max(initial=0.0)), range_m)
         found = find_contacts(self.segments, range_m)
         trace = make_trace(self.names, found, self.presence, self.changes)
         return replace(trace, understood=self.understood)
 
 
-def check_ways(way_m: float, range_m: float) -> None:
-    """Refuse ways of which no machine would see the end. way_m: all ways together."""
-    if way_m > WAYS_MAX * range_m:
+def check_ways(total_m: float, longest_m: float, range_m: float) -> None:
+    """Refuse ways of which no machine would see the end."""
+    least_m = max(total_m / WAYS_MAX, longest_m / WAY_MAX)
+    if range_m < least_m:
         raise InputError(
-            f"{way_m / 1000:,.0f} km of ways are too long for a range of {range_m:g} m",
+            f"ways of {total_m / 1000:,.0f} km, of which {longest_m / 1000:,.0f} km in one go, "
+            f"are too long for a range of {range_m:g} m",
             where="--range",
-            hint=f"pass a range from {way_m / WAYS_MAX:.2g} m on; are all places in metres?",
+            hint=f"pass a range of more than {least_m:.3g} m; are all places in metres?",
         )
 
 

@@ -37,9 +37,9 @@ def make_contacts(spark: SparkSession, job: Job) -> Made:
 
 
 def _check_ways(segments: DataFrame, range_m: float) -> None:
-    ways = F.sum(F.greatest(F.abs(F.expr("x1 - x0")), F.abs(F.expr("y1 - y0"))))
-    (row,) = segments.agg(ways.alias("way_m")).collect()
-    check_ways(row["way_m"] or 0.0, range_m)
+    way_m = F.greatest(F.abs(F.expr("x1 - x0")), F.abs(F.expr("y1 - y0")))
+    (row,) = segments.agg(F.sum(way_m).alias("total_m"), F.max(way_m).alias("longest_m")).collect()
+    check_ways(row["total_m"] or 0.0, row["longest_m"] or 0.0, range_m)
 
 
 def find_pieces(segments: DataFrame, *, range_m: float, start_us: int, slab_us: int) -> DataFrame:
