@@ -72,8 +72,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "times pass through a float",
         f"{MOBILITY}/lines.py",
-        "return round(value * 1_000_000)",
-        "return round(float(value) * 1e6)",
+        "return round(value * unit_us)",
+        "return round(float(value) * unit_us)",
         f"{TESTS}/test_contacts_list.py::test_times_are_exact_to_the_microsecond",
     ),
     (
@@ -87,8 +87,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a slot starts at its time instead of ending there",
         f"{MOBILITY}/sociopatterns.py",
-        "end_us - slot_us, end_us))",
-        "end_us, end_us + slot_us))",
+        "shift_us = 0 if from_t else slot_us",
+        "shift_us = 0",
         f"{TESTS}/test_points.py::test_slots_without_a_gap_are_one_contact",
     ),
     (
@@ -107,9 +107,9 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "a service that a date removes runs all the same",
-        f"{MOBILITY}/gtfs_tables.py",
-        'services.discard(row["service_id"])',
-        'services.add(row["service_id"])',
+        f"{MOBILITY}/gtfs_calendar.py",
+        "return running - self.removed.get(number, set()) | self.added.get(number, set())",
+        "return running | self.added.get(number, set())",
         f"{TESTS}/test_gtfs.py::test_a_day_without_service_is_refused_with_the_days_of_the_feed",
     ),
     (
@@ -118,6 +118,56 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "if wait_s > layover_s_max:",
         "if wait_s < 0:",
         f"{TESTS}/test_gtfs.py::test_a_vehicle_is_away_between_trips_that_are_far_apart",
+    ),
+    (
+        "a latitude beyond the pole is a place",
+        f"{MOBILITY}/lines.py",
+        "if abs(value) > most:",
+        "if abs(value) > 2 * most:",
+        f"{TESTS}/test_gtfs_dirt.py::test_a_stop_beyond_the_poles_names_its_line",
+    ),
+    (
+        "the date line is where the world ends",
+        f"{MOBILITY}/geo.py",
+        "if len(gaps) and gaps.max() > west + 360.0 - east:",
+        "if not len(lon):",
+        f"{TESTS}/test_gtfs_dirt.py::test_a_town_on_the_date_line_is_one_town",
+    ),
+    (
+        "an export says who was there and nobody reads it",
+        f"{MOBILITY}/contacts_list.py",
+        "make_trace(names, lines.indexed(met, names), spans, changes)",
+        "make_trace(names, lines.indexed(met, names), None, changes)",
+        "tests/commands/test_trace_symptoms.py::"
+        "test_simulating_the_export_gives_what_simulating_the_feed_gives",
+    ),
+    (
+        "a time that is not alone is not the start",
+        f"{MOBILITY}/columns.py",
+        'at["start"] = at.pop("time")',
+        'at.pop("time")',
+        f"{TESTS}/test_odd_files.py::test_an_odd_file_is_read_as_a_person_would",
+    ),
+    (
+        "a range for contacts is ignored",
+        "src/beforehand/commands/tracing.py",
+        "if not has_places(format) and range_m is not None:",
+        "if not format:",
+        "tests/commands/test_trace_symptoms.py::test_a_range_is_not_ignored_for_a_list_of_contacts",
+    ),
+    (
+        "one wrong time of zero is taken for midnight",
+        f"{MOBILITY}/gtfs_tables.py",
+        "if last_s - arrival_s > WRAP_S and all(t_s + ahead_s < last_s for t_s in times_s):",
+        "if last_s - arrival_s > WRAP_S:",
+        f"{TESTS}/test_gtfs_dirt.py::test_one_time_of_zero_in_the_afternoon_is_no_midnight",
+    ),
+    (
+        "strictness mends all the same",
+        f"{MOBILITY}/gtfs_repairs.py",
+        "        if self._strict:\n",
+        "        if self._strict and not kind:\n",
+        f"{TESTS}/test_gtfs_dirt.py::test_strictly_all_that_would_be_mended_is_refused_together",
     ),
     (
         "who leaves at the instant another comes is still counted",

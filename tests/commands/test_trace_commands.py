@@ -35,7 +35,12 @@ def test_contacts_are_found_described_and_written(walk, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["contacts"] == 1
     assert found["contact_s_avg"] == pytest.approx(600 * 200 / 900, abs=0.01)
-    assert len(out.read_text().splitlines()) == 2
+    assert out.read_text().splitlines() == [
+        "a,b,start,end,kind",
+        '"a",,0,600,presence',
+        '"b",,0,600,presence',
+        '"a","b",466.666667,600,contact',
+    ]
     assert main(["contacts", str(out)]) == 0
     assert "contact avg" in capsys.readouterr().out
 

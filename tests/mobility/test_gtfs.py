@@ -10,26 +10,10 @@ import pytest
 from beforehand.errors import InputError, InputErrors
 from beforehand.mobility.gtfs import read_gtfs
 from beforehand.mobility.gtfs_paths import place_stops
+from tests.mobility.town import FEED, write_feed
 
 US = 1_000_000
 DEGREE_M = 6_371_008.8 * np.pi / 180
-
-# Four stops on the equator, 0.01 degrees (1112 m) apart, so that metres are easy to check.
-FEED = {
-    "stops.txt": "stop_id,stop_name,stop_lat,stop_lon\n"
-    "A,Alfa,0,0.00\nB,Bravo,0,0.01\nC,Charlie,0,0.02\nD,Delta,0,0.03\n",
-    "routes.txt": "route_id,route_short_name,route_type\nr1,7,3\n",
-    "calendar.txt": "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,"
-    "start_date,end_date\nweek,1,1,1,1,1,0,0,20240101,20240114\nsat,0,0,0,0,0,1,0,"
-    "20240101,20240114\n",
-    "calendar_dates.txt": "service_id,date,exception_type\nweek,20240102,2\nsat,20240104,1\n",
-    "trips.txt": "route_id,service_id,trip_id,shape_id,block_id\nr1,week,out,,\nr1,week,back,,\n"
-    "r1,sat,night,,\n",
-    "stop_times.txt": "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
-    "out,8:00:00,8:00:00,A,1\nout,8:10:00,8:11:00,B,2\nout,,,C,3\nout,8:31:00,8:31:00,D,4\n"
-    "back,08:40:00,08:40:00,D,10\nback,09:10:00,09:10:00,A,20\n"
-    "night,23:50:00,23:50:00,A,1\nnight,24:20:00,24:20:00,D,2\n",
-}
 
 
 @pytest.fixture
@@ -37,13 +21,7 @@ def feed(tmp_path):
     """A folder with the feed; a test changes what it is about."""
 
     def write(**changed: str):
-        folder = tmp_path / "feed"
-        folder.mkdir()
-        for name, text in FEED.items():
-            (folder / name).write_text(changed.pop(name.removesuffix(".txt"), text))
-        for name, text in changed.items():
-            (folder / f"{name}.txt").write_text(text)
-        return folder
+        return write_feed(tmp_path / "feed", **changed)
 
     return write
 
@@ -71,7 +49,11 @@ def test_a_vehicle_drives_waits_and_returns(feed):
     assert place_at(positions, clock(8, 21)) == pytest.approx(left + 0.02 * DEGREE_M)
     assert place_at(positions, clock(8, 35)) == pytest.approx(left + 0.03 * DEGREE_M)
     assert place_at(positions, clock(8, 55)) == pytest.approx(left + 0.015 * DEGREE_M)
-    assert positions.changes == {"interpolated_time": 1, "inferred_vehicle": 1}
+    assert positions.changes == {
+        "interpolated_time": 1,
+        "without_shape": 2,
+        "inferred_vehicle": 1,
+    }
 
 
 def test_times_past_midnight_belong_to_the_day_before(feed):
@@ -123,9 +105,12 @@ def test_vehicles_from_blocks_from_inference_or_one_per_trip(feed):
 def test_one_block_with_two_trips_at_once_is_two_vehicles(feed):
     trips = FEED["trips.txt"].replace("out,,", "out,,k").replace("back,,", "back,,k")
     times = FEED["stop_times.txt"].replace("back,08:40:00,08:40:00", "back,08:20:00,08:20:00")
-    positions = read_gtfs(feed(trips=trips, stop_times=times), day="20240101")
+    folder = feed(trips=trips, stop_times=times)
+    positions = read_gtfs(folder, day="20240101")
     assert positions.names == ("k", "k/2")
     assert positions.changes["block_overlap"] == 1
+    with pytest.raises(InputError, match="two trips of one block"):
+        read_gtfs(folder, day="20240101", strict=True)
 
 
 def test_a_vehicle_is_away_between_trips_that_are_far_apart(feed):
@@ -147,6 +132,7 @@ def test_stops_of_the_same_minute_are_spread_by_distance(feed):
     assert place_at(positions, clock(8) + 40) == pytest.approx(-0.005 * DEGREE_M)
     assert positions.changes == {
         "same_time": 2,
+        "without_shape": 1,
         "inferred_vehicle": 1,
         "trip_without_stops": 1,
     }
@@ -189,19 +175,24 @@ def test_problems_are_listed_with_file_and_line(feed):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "line", "problem"),
+    ("before", "after", "kind", "line", "problem"),
     [
-        ("8:31:00,8:31:00", "8:09:00,8:09:00", 5, "arrival before the departure"),
-        ("8:31:00,8:31:00", ",", 5, "need a time"),
-        ("8:10:00,8:11:00", "8:10:00,8:09:00", 3, "departure 8:09:00 before 8:10:00"),
-        ("8:10:00,8:11:00,B", "8:10:00,8:11:00,Z", 2, "stop `Z` has no place"),
+        ("8:31:00,8:31:00", "8:09:00,8:09:00", "time_falls", 5, "a time before that of the stop"),
+        ("8:31:00,8:31:00", ",", "end_without_time", 4, "no time at its first or last stop"),
+        ("8:10:00,8:11:00", "8:10:00,8:09:00", "departure_before_arrival", 3, "leaves when it"),
+        ("8:10:00,8:11:00,B", "8:10:00,8:11:00,Z", "stop_without_place", 3, "stop `Z` has no"),
     ],
 )
-def test_a_trip_that_cannot_be_driven_names_its_line(feed, before, after, line, problem):
+def test_what_is_wrong_with_a_trip_is_mended_and_counted_and_strictly_it_is_refused_by_its_line(
+    feed, before, after, kind, line, problem
+):
     folder = feed(stop_times=FEED["stop_times.txt"].replace(before, after))
-    with pytest.raises(InputError, match=problem) as caught:
-        read_gtfs(folder, day="20240101")
-    assert caught.value.where == f"{folder}/stop_times.txt:{line}"
+    assert read_gtfs(folder, day="20240101").changes[kind] >= 1
+    with pytest.raises(InputError) as caught:
+        read_gtfs(folder, day="20240101", strict=True)
+    first = getattr(caught.value, "errors", (caught.value,))[0]
+    assert first.where == f"{folder}/stop_times.txt:{line}"
+    assert problem in first.problem
 
 
 def test_a_folder_that_is_no_feed_says_what_is_missing(tmp_path):

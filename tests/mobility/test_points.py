@@ -95,7 +95,7 @@ def test_the_date_line_does_not_tear_a_town_apart():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("node,t,x\na,0,1\n", "no column `lon`"),
+        ("node,t,x\na,0,1\n", "no column `y`"),
         ("node,t,x,y\na,0,1\n", "3 fields under a header of 4"),
         ("node,t,x,y\na,0,one,2\n", "not a number: `one`"),
         ("node,t,x,y\n,0,1,2\n", "without a name"),
@@ -117,8 +117,10 @@ def test_slots_without_a_gap_are_one_contact(tmp_path):
     assert trace.changes == {"merged": 1}
 
 
-def test_a_slot_before_the_start_of_time_is_refused(tmp_path):
-    path = written(tmp_path, "10 1 2\n")
-    with pytest.raises(InputError, match="starts before zero"):
-        read_sociopatterns(path)
-    assert read_sociopatterns(path, slot_s=5).contacts.tolist() == [[0, 1, 5 * US, 10 * US]]
+def test_sightings_of_a_file_that_starts_at_zero_count_from_their_time_on(tmp_path):
+    path = written(tmp_path, "0 1 2\n10 1 2\n")
+    trace = read_sociopatterns(path)
+    assert trace.contacts.tolist() == [[0, 1, 0, 30 * US]]
+    assert "from its time on" in trace.understood.assumed[1]
+    late = written(tmp_path, "10 1 2\n")
+    assert read_sociopatterns(late, slot_s=5).contacts.tolist() == [[0, 1, 5 * US, 10 * US]]

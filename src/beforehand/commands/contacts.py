@@ -13,8 +13,9 @@ from beforehand.commands.console import (
     print_json,
     print_table,
 )
+from beforehand.commands.tracing import add_trace_options, load_trace, tell_trace, trace_json
 from beforehand.errors import EXIT_VALID, InputError
-from beforehand.units import format_duration, parse_distance
+from beforehand.units import format_duration
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
 
@@ -22,40 +23,31 @@ EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
 def add_parser(commands: Commands) -> None:
     summary = "read a mobility trace, find its contacts, and say what was mended"
     parser = add_command(commands, "contacts", summary, EXAMPLE)
-    parser.add_argument("input", type=Path, help="a file or folder of any known format")
-    parser.add_argument("--format", help="if it cannot be told from the content")
-    parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write `a,b,start,end` lines")
+    parser.add_argument("input", type=Path, help="a file or folder of any known format, or `-`")
+    add_trace_options(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write contacts and presence")
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.mobility.contacts_list import write_contacts
-    from beforehand.mobility.positions import Positions
-    from beforehand.mobility.read import read
     from beforehand.mobility.statistics import describe
 
     if args.out is not None and not args.out.parent.is_dir():
         raise InputError(f"no such folder: {args.out.parent}", hint="create it first")
-    range_m = None if args.range is None else parse_distance(args.range, where="--range")
-    found = read(args.input, args.format)
-    if isinstance(found, Positions):
-        if range_m is None:
-            hint = "pass `--range 200m`: who is that close is in contact"
-            raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
-        found = found.contacts_within(range_m)
+    found = load_trace(args)
+    tell_trace(found)
     if args.out is not None:
         write_contacts(found, args.out)
-        note(f"wrote {len(found.contacts)} contacts to {args.out}")
+        stays = len(found.presence)
+        note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics = describe(found)
     if args.json:
-        print_json({**statistics, "changes": dict(found.changes)})
+        print_json({**statistics, "changes": dict(found.changes), "read": trace_json(found)})
     else:
         rows = [(_label(name), _shown(name, value)) for name, value in statistics.items()]
         print_table(str(args.input), ("trace", "value"), rows)
-        for kind, count in found.changes.items():
-            note(f"mended: {kind} {count}")
     return EXIT_VALID
 
 

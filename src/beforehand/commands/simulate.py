@@ -14,9 +14,16 @@ from beforehand.commands.console import (
     print_json,
     print_table,
 )
+from beforehand.commands.tracing import (
+    add_trace_options,
+    given_trace_options,
+    load_trace,
+    tell_trace,
+    trace_json,
+)
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
-from beforehand.units import format_duration, parse_distance, parse_duration
+from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -29,8 +36,9 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands, "simulate", "simulate one protocol over a mobility trace", EXAMPLE
     )
-    parser.add_argument("input", nargs="?", type=Path, help="a mobility trace of any known format")
-    parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
+    shown = "a mobility trace of any known format, or `-`"
+    parser.add_argument("input", nargs="?", type=Path, help=shown)
+    add_trace_options(parser)
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
     parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
@@ -52,6 +60,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"no such folder: {args.events.parent}", hint="create it first")
     trace = read_trace(args)
 
+    from beforehand.sim.workload import check_size
+
+    check_size(trace, spec.traffic, where="--period")
+    tell_trace(trace)
+
     from beforehand.sim.log import event_table, write_events
     from beforehand.sim.protocols import PROTOCOLS
     from beforehand.sim.run import run_one
@@ -66,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     summary["violations"] = count_violations(result.columns)
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
+    summary["read"] = trace_json(trace)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
     else:
@@ -94,19 +108,13 @@ def read_trace(args: argparse.Namespace) -> Trace:
     if args.example == (args.input is not None):
         raise InputError("give a mobility trace, or `--example`", hint=EXAMPLE)
     if args.example:
+        if written := given_trace_options(args):
+            problem = f"the built-in crowd is no file: {', '.join(written)} cannot apply"
+            raise InputError(problem, where="--example", hint="leave them out")
         from beforehand.mobility import crowd
 
         return crowd.generate(args.seed, nodes_mean=400, hours=1)
-    from beforehand.mobility.positions import Positions
-    from beforehand.mobility.read import read
-
-    found = read(args.input)
-    if isinstance(found, Positions):
-        if args.range is None:
-            hint = "pass `--range 200m`: who is that close is in contact"
-            raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
-        return found.contacts_within(parse_distance(args.range, where="--range"))
-    return found
+    return load_trace(args)
 
 
 def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
@@ -141,5 +149,3 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
     ]
     print_table("", ("time", "min", "max", "avg", "stdev"), rows)
     note(f"transfer model: {summary['transfer_model']}")
-    if summary["trace_changes"]:
-        note(f"mended in the trace: {summary['trace_changes']}")

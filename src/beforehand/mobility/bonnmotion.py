@@ -45,7 +45,7 @@ def _waypoints(fields: list[str]) -> list[Point]:
     if len(fields) % 3:
         raise ValueError(f"{len(fields)} numbers, which is not a multiple of 3")
     way = [
-        (lines.seconds_us(t), lines.metres(x), lines.metres(y))
+        (lines.seconds_us(t), lines.place_m(x), lines.place_m(y))
         for t, x, y in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
     ]
     for earlier, later in pairwise(way):

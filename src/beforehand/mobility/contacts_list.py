@@ -1,86 +1,154 @@
 """Contact lists: one line `a b start end` per contact, as CRAWDAD distributes them.
 
-Fields are separated by white space or commas; times are seconds, decimals allowed. Further columns
-(CRAWDAD adds a running count and the gap before the contact) are ignored, `#` starts a comment, and
-the first line may be a header. A name with spaces or commas goes in double quotes between commas.
+Fields are separated by white space, tabs, commas or semicolons; times are seconds, decimals
+allowed. `#` starts a comment. A header is believed: columns in any order, under any of their usual
+names (`columns.py`), a duration instead of one of the times; others are ignored, and told. Without
+one, the first four columns count. A name with spaces or commas goes in double quotes.
+
+A list may also say who was there when. Then a column `kind` says of every row whether it is a
+`contact` or `presence`: the node `a` was there from start to end, and `b` is empty.
 """
 
 from __future__ import annotations
 
-import csv
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.trace import Trace
+from beforehand.mobility.columns import CONTACTS, TIMES, Layout
+from beforehand.mobility.table import Table, read_table
+from beforehand.mobility.trace import Trace, make_trace
+
+Row = tuple[str, str, int, int]
+
+KINDS = ("contact", "presence")
+HEADER = "a,b,start,end,kind"
 
 
-def read_contacts(path: str | Path, *, presence: str = "whole") -> Trace:
+def read_contacts(
+    path: str | Path, *, presence: str | None = None, slot_s: float | None = None
+) -> Trace:
     """The contacts of the file as a clean trace; what was mended is counted in `changes`.
 
-    presence: the file does not say who was there when. `whole`: everybody from its first to its
-    last instant; `seen`: each node from its first to its last contact.
+    presence: for a file that does not say who was there when. `whole`: everybody from its first to
+    its last instant, also if not given; `seen`: each node from its first to its last contact.
+    slot_s: how long a contact without duration lasts; without it, those are dropped and counted.
     """
     lines.check_presence(presence)
-    path = Path(path)
-    problems = lines.Problems(path)
-    rows: list[tuple[str, str, int, int]] = []
-    first = True
-    for number, line in lines.numbered_lines(lines.read_text(path)):
-        fields = split_fields(line)
-        if not (first and is_header(fields)):
-            try:
-                rows.append(_parse(fields))
-            except ValueError as error:
-                problems.add(number, str(error), hint="a line is `a b start end`, in seconds")
-        first = False
-    problems.check()
-    if not rows:
-        raise InputError("no contacts in the file", where=str(path), hint="is it the right file?")
-    return lines.trace_of_contacts(rows, {}, presence)
+    path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
+    table = read_table(path)
+    layout = _believed(table, table.layout_of(CONTACTS))
+    met, there = _rows(table, layout)
+    changes: dict[str, int] = {}
+    if not there:
+        if not met:
+            hint = "is it the right file?"
+            raise InputError("no contacts in the file", where=str(path), hint=hint)
+        met = lines.lengthen(met, slot_us, changes, str(path))
+        trace = lines.trace_of_contacts(met, changes, presence)
+        assumed = [*table.assumed_dates(layout), lines.assumed_presence(presence)]
+        return replace(trace, understood=layout.understood(assumed))
+    if presence is not None:
+        hint = "leave `presence` out"
+        raise InputError("the file itself says who was there", where=str(path), hint=hint)
+    met = lines.lengthen(met, slot_us, changes, str(path))
+    names = lines.natural_order([name for row in met for name in row[:2]] + [r[0] for r in there])
+    index = {name: i for i, name in enumerate(names)}
+    # Whoever is there for no time is known by name all the same.
+    stays = [(index[name], up, down) for name, _, up, down in there if up < down]
+    spans = np.array(stays, dtype=np.int64).reshape(-1, 3)
+    trace = make_trace(names, lines.indexed(met, names), spans, changes)
+    return replace(trace, understood=layout.understood(table.assumed_dates(layout)))
 
 
 def write_contacts(trace: Trace, path: str | Path) -> None:
-    """Write the contacts as CSV that `read_contacts` reads back exactly.
-
-    The format has no presence: a node that met nobody is not in the file, and a reader must be told
-    with `presence` what to assume of the others.
-    """
+    """Write contacts and presence as CSV that `read_contacts` reads back exactly."""
     for name in trace.names:
         if not name or "\n" in name or "\r" in name:
             raise InputError(f"not a name for a line of text: {name!r}", hint="rename the node")
+    present = set(trace.presence[:, 0].tolist())
+    absent = [[node, 0, 0] for node in range(trace.nodes_count) if node not in present]
     quoted = ['"' + name.replace('"', '""') + '"' for name in trace.names]
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.write("a,b,start,end\n")
+        file.write(f"{HEADER}\n")
         file.writelines(
-            f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)}\n"
+            f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
+            for node, up_us, down_us in [*trace.presence.tolist(), *absent]
+        )
+        file.writelines(
+            f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"
             for a, b, up_us, down_us in trace.contacts.tolist()
         )
 
 
-def split_fields(line: str) -> list[str]:
-    """The fields of one line; within quotes every character counts, outside the ends are cut."""
-    if '"' in line:
-        return next(csv.reader([line], skipinitialspace=True))
-    if "," in line:
-        return [part.strip() for part in line.split(",")]
-    return line.split()
+def _believed(table: Table, layout: Layout) -> Layout:
+    """A column `kind` in somebody else's file is one of those that are ignored."""
+    if layout.kind_at is None:
+        return layout
+    first = table.first
+    is_ours = len(first) > layout.kind_at and first[layout.kind_at] in KINDS
+    return layout if is_ours else replace(layout, kind_at=None)
 
 
-def is_header(fields: list[str]) -> bool:
-    """A first line whose times are words; with one bad number it is an error and no header."""
-    return len(fields) >= 4 and all(field[:1].isalpha() for field in fields[2:4])
+def _rows(table: Table, layout: Layout) -> tuple[list[Row], list[Row]]:
+    """Contacts, and presence."""
+    problems = lines.Problems(table.path)
+    kind_at = layout.kind_at
+    rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}
+    for number, fields in table.rows:
+        try:
+            table.check_width(fields, layout)
+            kind = "contact" if kind_at is None else fields[kind_at]
+            if kind not in KINDS:
+                raise ValueError(f"neither `contact` nor `presence`: `{kind}`")
+            rows[kind].append(_parse(fields, layout, kind))
+        except ValueError as error:
+            hint = "" if layout.header else "a line is `a b start end`, in seconds"
+            problems.add(number, str(error), hint=hint)
+    if rows["presence"]:
+        _check_presence_rows(rows["presence"], rows["contact"], problems)
+    problems.check()
+    return rows["contact"], rows["presence"]
 
 
-def _parse(fields: list[str]) -> tuple[str, str, int, int]:
-    if len(fields) < 4:
-        raise ValueError(f"{len(fields)} fields where at least 4 are needed")
-    if not (fields[0] and fields[1]):
+def _check_presence_rows(there: list[Row], met: list[Row], problems: lines.Problems) -> None:
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for name, _, up_us, down_us in there:
+        spans.setdefault(name, []).append((up_us, down_us))
+    for name, stays in spans.items():
+        stays.sort()
+        if any(later[0] < earlier[1] for earlier, later in pairwise(stays)):
+            problems.add(None, f"node `{name}` is there twice at one time")
+    for name in lines.natural_order({name for row in met for name in row[:2]} - set(spans)):
+        hint = "add a row of kind `presence` for it, or leave the column `kind` out"
+        problems.add(None, f"node `{name}` meets somebody and is never there", hint=hint)
+
+
+def _parse(fields: list[str], layout: Layout, kind: str) -> Row:
+    at = layout.at
+    a, b = fields[at["a"]], fields[at["b"]]
+    if not a or (not b and kind == "contact"):
         raise ValueError("a node without a name")
-    up_us, down_us = lines.seconds_us(fields[2]), lines.seconds_us(fields[3])
+    if b and kind == "presence":
+        raise ValueError(f"presence is of one node, not of `{a}` and `{b}`")
+    times = {
+        role: lines.moment_us(fields[at[role]], layout.unit_us(role))
+        for role in TIMES
+        if role in at
+    }
+    lasts_us = times.get("duration", 0)
+    up_us = times["start"] if "start" in times else times["end"] - lasts_us
+    down_us = times["end"] if "end" in times else up_us + lasts_us
+    if up_us < 0:
+        raise ValueError(f"a duration of {lasts_us / 1e6:g} s, from before zero on")
     if down_us < up_us:
-        raise ValueError(f"contact ends before it starts: from {fields[2]} to {fields[3]}")
-    return fields[0], fields[1], up_us, down_us
+        start, end = (fields[at[role]] for role in ("start", "end"))
+        raise ValueError(f"contact ends before it starts: from {start} to {end}")
+    return a, b, up_us, down_us
 
 
 def _seconds(time_us: int) -> str:

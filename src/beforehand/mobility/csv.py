@@ -1,21 +1,23 @@
-"""Plain CSV with a header: `node,t,x,y` in seconds and metres, or `node,t,lon,lat` in degrees.
+"""Positions with a header: a node, a time, and x and y in metres or longitude and latitude.
 
-The columns may come in any order; others are ignored.
+The columns may come in any order and under any of their usual names (`columns.py`); others are
+ignored, and told.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import geo, lines
+from beforehand.mobility.columns import POSITIONS, Layout
 from beforehand.mobility.positions import Positions, positions_of_points
+from beforehand.mobility.table import read_table
 
-PLANE, GLOBE = ("x", "y"), ("lon", "lat")
+Row = tuple[str, int, float, float]
 
 
 def read_csv(path: str | Path, *, gap_s: float | None = None) -> Positions:
@@ -23,22 +25,15 @@ def read_csv(path: str | Path, *, gap_s: float | None = None) -> Positions:
 
     gap_s: a node without a row for longer than this is away in between; by default it never is.
     """
-    path = Path(path)
+    path, gap_us = Path(path), lines.span_us("gap_s", gap_s)
     problems = lines.Problems(path)
-    # Comments and empty lines go, but each row keeps the number of its line.
-    numbered = list(lines.numbered_lines(lines.read_text(path)))
-    header = _fields(numbered[0][1]) if numbered else []
-    columns = _columns(path, header)
-    rows: list[tuple[str, int, float, float]] = []
-    for number, line in numbered[1:]:
-        fields = _fields(line)
+    table = read_table(path)
+    layout = table.layout_of(POSITIONS)
+    rows: list[Row] = []
+    for number, fields in table.rows:
         try:
-            if len(fields) != len(header):
-                raise ValueError(f"{len(fields)} fields under a header of {len(header)}")
-            name, time, first, second = (fields[column] for column in columns)
-            if not name:
-                raise ValueError("a node without a name")
-            rows.append((name, lines.seconds_us(time), lines.metres(first), lines.metres(second)))
+            table.check_width(fields, layout)
+            rows.append(_row(fields, layout))
         except ValueError as error:
             problems.add(number, str(error))
     problems.check()
@@ -47,29 +42,29 @@ def read_csv(path: str | Path, *, gap_s: float | None = None) -> Positions:
     names = lines.natural_order(row[0] for row in rows)
     index = {name: i for i, name in enumerate(names)}
     x, y = (np.array([row[i] for row in rows]) for i in (2, 3))
-    if header[columns[2]] == "lon":
+    assumed = table.assumed_dates(layout)
+    if "lon" in layout.at:
+        assumed += geo.check_area(x, y, str(path))
         x, y = geo.project(x, y)
     node, t_us = [index[row[0]] for row in rows], [row[1] for row in rows]
-    gap_us = None if gap_s is None else round(gap_s * 1e6)
-    return positions_of_points(names, node, t_us, x, y, gap_us=gap_us)
+    found = positions_of_points(names, node, t_us, x, y, gap_us=gap_us)
+    if not len(found.presence):
+        hint = "a node needs two rows at different times"
+        raise InputError("nobody is there for any time", where=str(path), hint=hint)
+    if gap_us is None:
+        wish = "`--gap 60s`: away where it has no row for longer"
+        assumed.append(f"a node is there from its first to its last row ({wish})")
+    return replace(found, understood=layout.understood(assumed))
 
 
-def has_header(line: str) -> bool:
-    header = _fields(line)
-    return {"node", "t"} <= set(header) and any({*pair} <= set(header) for pair in (PLANE, GLOBE))
-
-
-def _fields(line: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader(io.StringIO(line)))]
-
-
-def _columns(path: Path, header: list[str]) -> list[int]:
-    places = PLANE if set(PLANE) <= set(header) else GLOBE
-    missing = [name for name in ("node", "t", *places) if name not in header]
-    if missing:
-        raise InputError(
-            f"no column `{missing[0]}` in the header: {','.join(header)}",
-            where=f"{path}:1",
-            hint="the first line must name `node,t,x,y` or `node,t,lon,lat`",
-        )
-    return [header.index(name) for name in ("node", "t", *places)]
+def _row(fields: list[str], layout: Layout) -> Row:
+    at = layout.at
+    name = fields[at["node"]]
+    if not name:
+        raise ValueError("a node without a name")
+    t_us = lines.moment_us(fields[at["time"]], layout.unit_us("time"))
+    if "lon" in at:
+        lon, lat = fields[at["lon"]], fields[at["lat"]]
+        return name, t_us, lines.degrees(lon, 180), lines.degrees(lat, 90)
+    x, y = (lines.place_m(fields[at[axis]], layout.scale_m) for axis in "xy")
+    return name, t_us, x, y

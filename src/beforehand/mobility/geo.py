@@ -7,10 +7,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.errors import InputError
+
 Floats = NDArray[np.float64]
 
 EARTH_RADIUS_M = 6_371_008.8
-"""Mean radius. The error of the flat picture is below 0.1 % of a distance within 100 km."""
+"""Mean radius."""
+
+STRETCH_TOLD = 0.01
+STRETCH_MAX = 0.25
+"""Of distances from east to west, at the northern or southern end of the flat picture."""
 
 
 def project(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
@@ -19,7 +25,18 @@ def project(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
 
 
 def middle(lon: Floats, lat: Floats) -> tuple[float, float]:
-    return (float(lon.min() + lon.max()) / 2, float(lat.min() + lat.max()) / 2)
+    """Of the smallest area that holds all points, also where that crosses the date line."""
+    ordered = np.unique(lon)
+    west, east = float(ordered[0]), float(ordered[-1])
+    gaps = np.diff(ordered)
+    if len(gaps) and gaps.max() > west + 360.0 - east:
+        after = int(np.argmax(gaps))
+        west, east = float(ordered[after + 1]), float(ordered[after]) + 360.0
+    lon_middle = (west + east) / 2
+    return (
+        lon_middle - 360.0 if lon_middle > 180.0 else lon_middle,
+        float(lat.min() + lat.max()) / 2,
+    )
 
 
 def project_around(
@@ -29,3 +46,24 @@ def project_around(
     east = np.remainder(lon - lon_middle + 180.0, 360.0) - 180.0
     x = np.radians(east) * EARTH_RADIUS_M * math.cos(math.radians(lat_middle))
     return x, np.radians(lat - lat_middle) * EARTH_RADIUS_M
+
+
+def check_area(lon: Floats, lat: Floats, where: str) -> list[str]:
+    """What there is to tell of how flat the picture is; refused where it would be a lie."""
+    _, lat_middle = middle(lon, lat)
+    ends = np.radians([lat.min(), lat.max()])
+    widths = np.maximum(np.cos(ends), 1e-9)
+    stretch = float(np.abs(math.cos(math.radians(lat_middle)) / widths - 1).max())
+    if stretch > STRETCH_MAX:
+        span = f"latitudes from {lat.min():g} to {lat.max():g}"
+        raise InputError(
+            f"too wide an area for one flat map: {span}",
+            where=where,
+            hint="cut the file to one region; is a place of 0, 0 among them?",
+        )
+    if stretch > STRETCH_TOLD:
+        return [
+            f"one flat map for the whole area: distances from east to west are off by up to "
+            f"{100 * stretch:.0f} % at its ends"
+        ]
+    return []

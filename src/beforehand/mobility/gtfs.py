@@ -7,18 +7,26 @@ trip, or straight lines from stop to stop where there is none.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from beforehand.errors import InputError
-from beforehand.mobility import geo, lines
+from beforehand.mobility import lines
 from beforehand.mobility.gtfs_blocks import EMPTY_SPEED, Run, assign, distance_m
-from beforehand.mobility.gtfs_paths import CallError, Floats, Way, call_times, drive, place_stops
-from beforehand.mobility.gtfs_tables import Feed, Row, Trip, clock_s, parse_day, trips_of_day
+from beforehand.mobility.gtfs_calendar import parse_day
+from beforehand.mobility.gtfs_files import Feed, Row, whole
+from beforehand.mobility.gtfs_map import Map, read_map
+from beforehand.mobility.gtfs_paths import Floats, Way, call_times, drive, place_stops
+from beforehand.mobility.gtfs_repairs import Repairs
+from beforehand.mobility.gtfs_tables import CALLS_FILE, DAY_S, Trip, clock_s, trips_of_day
 from beforehand.mobility.positions import Positions, join_points, make_positions
+from beforehand.mobility.understood import Understood
+
+RUNS_MAX = 200_000
+"""Of one day. The largest cities have half as many."""
 
 
 def read_gtfs(
@@ -27,6 +35,7 @@ def read_gtfs(
     day: str | None = None,
     blocks: str = "auto",
     layover_s_max: float = 3600,
+    strict: bool = False,
 ) -> Positions:
     """The vehicles of one day of service, in metres around the middle of the stops.
 
@@ -34,18 +43,40 @@ def read_gtfs(
     blocks: `auto` takes the feed's `block_id` and infers where it is empty; `infer` always chains
     trips that one vehicle can drive, from nearby and after the longest wait; `trip` makes every
     trip a vehicle of its own. layover_s_max: a vehicle without a trip for longer than this is away.
+    strict: refuse what breaks the rules of GTFS, instead of mending and counting it.
     """
-    feed = Feed(Path(path))
-    changes: dict[str, int] = {}
+    repairs = Repairs(Path(path), strict=strict)
+    feed = Feed(Path(path), repairs)
     try:
         wanted = parse_day(day) if day is not None else None
     except ValueError as error:
         raise InputError(str(error), hint="pass a day like `2014-06-02`") from error
-    _, trips = trips_of_day(feed, wanted)
-    runs = _runs(feed, trips, _map(feed), changes)
+    date, trips = trips_of_day(feed, wanted)
+    city = read_map(feed, {call.stop for trip in trips for call in trip.calls})
+    runs = _runs(feed, trips, city)
+    repairs.check()
     if not runs:
         raise InputError("no trip of the day can be driven", where=str(feed.path))
-    vehicles = assign(runs, blocks, layover_s_max, changes)
+    counts: dict[str, int] = {}
+    vehicles = assign(runs, blocks, layover_s_max, counts)
+    what = "two trips of one block at one time; they become two vehicles"
+    repairs.mend("block_overlap", "trips.txt", None, what, counts.get("block_overlap", 0))
+    repairs.fill("inferred_vehicle", counts.get("inferred_vehicle", 0))
+    repairs.check()
+    found = _positions(vehicles, layover_s_max, repairs.changes)
+    assumed = list(city.assumed)
+    if day is None:
+        assumed.insert(0, "the first of the days with the most trips (`--day` takes another)")
+    called = {call.stop for trip in trips for call in trip.calls}
+    counted = {"trips": trips, "stops": called, "runs": runs, "vehicles": vehicles}
+    facts: dict[str, int | str] = {"day": f"{date:%Y-%m-%d}"}
+    facts |= {name: len(items) for name, items in counted.items()}
+    return replace(found, understood=Understood("gtfs", assumed=tuple(assumed), facts=facts))
+
+
+def _positions(
+    vehicles: dict[str, list[Run]], layover_s_max: float, changes: dict[str, int]
+) -> Positions:
     names = lines.natural_order(vehicles)
     owner: list[int] = []
     ways: list[Way] = []
@@ -61,86 +92,56 @@ def read_gtfs(
     return make_positions(names, segments, changes)
 
 
-@dataclass(frozen=True)
-class _Map:
-    """Stops and roads in metres, and for roads also the feed's own measure of distance."""
-
-    stops: dict[str, tuple[float, float]]
-    roads: dict[str, Floats]
-    measures: dict[str, Floats]
-
-
-def _map(feed: Feed) -> _Map:
-    stops: dict[str, tuple[float, float]] = {}
-    shapes: dict[str, list[tuple[int, float, float, float]]] = {}
-
-    def stop(_: int, row: Row) -> None:
-        if row["stop_lat"] and row["stop_lon"]:
-            stops[row["stop_id"]] = lines.metres(row["stop_lon"]), lines.metres(row["stop_lat"])
-
-    def shape(_: int, row: Row) -> None:
-        measure = row.get("shape_dist_traveled", "")
-        shapes.setdefault(row["shape_id"], []).append(
-            (
-                int(row["shape_pt_sequence"]),
-                lines.metres(row["shape_pt_lon"]),
-                lines.metres(row["shape_pt_lat"]),
-                lines.metres(measure) if measure else math.nan,
-            )
-        )
-
-    feed.rows("stops.txt", ("stop_id", "stop_lat", "stop_lon"), stop)
-    needed = ("shape_id", "shape_pt_lat", "shape_pt_lon", "shape_pt_sequence")
-    feed.rows("shapes.txt", needed, shape)
-    if not stops:
-        raise InputError("no stop with a place", where=f"{feed.path}/stops.txt")
-    lonlat = np.array(list(stops.values()))
-    centre = geo.middle(lonlat[:, 0], lonlat[:, 1])
-    x, y = geo.project_around(lonlat[:, 0], lonlat[:, 1], *centre)
-    places = dict(zip(stops, zip(x.tolist(), y.tolist(), strict=True), strict=True))
-    points = {name: np.array(sorted(rows)) for name, rows in shapes.items() if len(rows) > 1}
-    roads = {
-        name: np.column_stack(geo.project_around(rows[:, 1], rows[:, 2], *centre))
-        for name, rows in points.items()
-    }
-    return _Map(places, roads, {name: rows[:, 3] for name, rows in points.items()})
-
-
-def _runs(feed: Feed, trips: list[Trip], city: _Map, changes: dict[str, int]) -> list[Run]:
-    problems = lines.Problems(f"{feed.path}/stop_times.txt")
-    starts = _starts(feed)
+def _runs(feed: Feed, trips: list[Trip], city: Map) -> list[Run]:
+    repairs = feed.repairs
+    starts = _starts(feed, {trip.trip for trip in trips})
     routes = _route_names(feed)
     placed: dict[tuple[str, ...], Floats] = {}
     runs: list[Run] = []
     for trip in trips:
-        if len(trip.calls) < 2:
-            changes["trip_without_stops"] = changes.get("trip_without_stops", 0) + 1
+        usable = _usable(trip, city, repairs)
+        if len(usable.calls) < 2:
+            what = f"trip `{trip.trip}` has fewer than two stops to drive to; left out"
+            repairs.mend("trip_without_stops", "trips.txt", trip.line, what)
             continue
-        try:
-            way = _trip_way(trip, city, placed, changes)
-        except ValueError as error:
-            line = error.line if isinstance(error, CallError) else trip.calls[0].line
-            problems.add(line, f"trip `{trip.trip}`: {error}")
-            continue
+        way = _trip_way(usable, city, placed, repairs)
         if way is None:
-            changes["trip_without_time"] = changes.get("trip_without_time", 0) + 1
+            what = f"trip `{trip.trip}` takes no time at all; left out"
+            repairs.mend("trip_without_time", CALLS_FILE, usable.calls[0].line, what)
             continue
         for start_s in starts.get(trip.trip, [float(way.t_s[0])]):
             shifted = Way(way.t_s - way.t_s[0] + start_s, way.x, way.y)
             runs.append(Run(routes.get(trip.route, trip.route), trip.block, shifted))
-    problems.check()
     return runs
 
 
+def _usable(trip: Trip, city: Map, repairs: Repairs) -> Trip:
+    """The trip from its first to its last stop with a time, without stops that are nowhere."""
+    calls = list(trip.calls)
+    for call in [call for call in calls if call.stop not in city.stops]:
+        what = f"trip `{trip.trip}`: stop `{call.stop}` has no place in stops.txt; left out"
+        repairs.mend("stop_without_place", CALLS_FILE, call.line, what)
+        calls.remove(call)
+    timed = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
+    inner = calls[timed[0] : timed[-1] + 1] if timed else []
+    outer = [call for call in calls if call not in inner]
+    if outer:
+        what = f"trip `{trip.trip}`: no time at its first or last stop; they are left out"
+        repairs.mend("end_without_time", CALLS_FILE, outer[0].line, what, len(outer))
+    return replace(trip, calls=tuple(inner))
+
+
 def _trip_way(
-    trip: Trip, city: _Map, placed: dict[tuple[str, ...], Floats], changes: dict[str, int]
+    trip: Trip, city: Map, placed: dict[tuple[str, ...], Floats], repairs: Repairs
 ) -> Way | None:
-    missing = [call.stop for call in trip.calls if call.stop not in city.stops]
-    if missing:
-        raise ValueError(f"stop `{missing[0]}` has no place in stops.txt")
     road = city.roads.get(trip.shape)
     stops = np.array([city.stops[call.stop] for call in trip.calls])
     if road is None:
+        if trip.shape:
+            what = f"trip `{trip.trip}`: no shape `{trip.shape}`; straight from stop to stop"
+            repairs.mend("missing_shape", "trips.txt", trip.line, what)
+        else:
+            repairs.fill("without_shape")
         steps = np.diff(stops, axis=0)
         road = stops
         offsets = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
@@ -150,7 +151,7 @@ def _trip_way(
         if key not in placed:
             placed[key] = _offsets(trip, road, city.measures[trip.shape], stops)
         offsets = placed[key]
-    times = call_times(trip.calls, offsets, changes)
+    times = call_times(trip.calls, offsets, repairs)
     return None if times is None else drive(road, offsets, *times)
 
 
@@ -167,15 +168,29 @@ def _offsets(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Floats
     return offsets
 
 
-def _starts(feed: Feed) -> dict[str, list[float]]:
+def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
     """Starts of the trips that `frequencies.txt` repeats instead of listing them."""
     starts: dict[str, list[float]] = {}
+    count = 0
 
-    def frequency(_: int, row: Row) -> None:
-        headway_s = int(row["headway_secs"])
+    def frequency(line: int, row: Row) -> None:
+        nonlocal count
+        if row["trip_id"] not in running:
+            return
+        headway_s = whole(row, "headway_secs")
         if headway_s <= 0:
             raise ValueError(f"not a headway: `{row['headway_secs']}`")
-        span = range(clock_s(row["start_time"]), clock_s(row["end_time"]), headway_s)
+        start_s, end_s = clock_s(row["start_time"]), clock_s(row["end_time"])
+        if start_s < 0 or end_s < 0:
+            raise ValueError("repeated without a start or an end")
+        if end_s < start_s:
+            what = f"trip `{row['trip_id']}` is repeated until after midnight, on the next day"
+            feed.repairs.mend("past_midnight", "frequencies.txt", line, what)
+            end_s += DAY_S
+        span = range(start_s, end_s, headway_s)
+        count += len(span)
+        if count > RUNS_MAX:
+            raise ValueError(f"a headway of {headway_s} s makes more than {RUNS_MAX:,} runs a day")
         starts.setdefault(row["trip_id"], []).extend(map(float, span))
 
     feed.rows("frequencies.txt", ("trip_id", "start_time", "end_time", "headway_secs"), frequency)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.mobility.gtfs_repairs import Repairs
 from beforehand.mobility.gtfs_tables import StopTime
 
 Floats = NDArray[np.float64]
@@ -21,14 +22,6 @@ class Way:
     t_s: Floats
     x: Floats
     y: Floats
-
-
-class CallError(ValueError):
-    """What is wrong with one call of a trip, and the line in `stop_times.txt` that says so."""
-
-    def __init__(self, problem: str, line: int) -> None:
-        super().__init__(problem)
-        self.line = line
 
 
 def place_stops(road: Floats, stops: Floats) -> Floats:
@@ -65,25 +58,20 @@ def place_stops(road: Floats, stops: Floats) -> Floats:
 
 
 def call_times(
-    calls: Sequence[StopTime], offsets: Floats, changes: dict[str, int]
+    calls: Sequence[StopTime], offsets: Floats, repairs: Repairs
 ) -> tuple[Floats, Floats] | None:
     """Arrival and departure of every call in seconds; None if the trip takes no time at all.
 
-    Empty times are filled in by distance between the calls that have one (`interpolated_time`). So
-    are those that say the same minute as the call before (`same_time`): nobody drives in no time.
+    calls: their times never fall, and the first and the last have one. Empty times are filled in by
+    distance between the calls that have one (`interpolated_time`). So are those that say the same
+    minute as the call before (`same_time`): nobody drives in no time.
     """
     known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
-    for i, j in pairwise(known):
-        if calls[j].arrival_s < calls[i].departure_s:
-            raise CallError("arrival before the departure from the stop before", calls[j].line)
-    for i in (0, -1):
-        if calls[i].arrival_s < 0:
-            raise CallError("the first and the last stop of a trip need a time", calls[i].line)
     kept = _anchors(calls, known)
     if len(kept) < 2:
         return None
-    _count(changes, "interpolated_time", len(calls) - len(known))
-    _count(changes, "same_time", len(known) - len(kept))
+    repairs.fill("interpolated_time", len(calls) - len(known))
+    repairs.fill("same_time", len(known) - len(kept))
     arrival, departure = np.empty(len(calls)), np.empty(len(calls))
     for i, j in pairwise(kept):
         departure[i], arrival[j] = calls[i].departure_s, calls[j].arrival_s
@@ -137,8 +125,3 @@ def _shares(offsets: Floats) -> Floats:
         return np.linspace(0.0, 1.0, len(offsets))
     shares: Floats = (offsets - offsets[0]) / span
     return shares
-
-
-def _count(changes: dict[str, int], kind: str, times: int) -> None:
-    if times:
-        changes[kind] = changes.get(kind, 0) + times

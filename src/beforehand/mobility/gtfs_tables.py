@@ -1,24 +1,22 @@
-"""The tables of a GTFS feed that movement needs, from a zip or a folder, for one day of service."""
+"""The trips of one day of a GTFS feed and their calls, mended where a feed is not clean."""
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from beforehand.errors import InputError
 from beforehand.mobility import lines
+from beforehand.mobility.gtfs_calendar import choose_day, read_calendar
+from beforehand.mobility.gtfs_files import Feed, Row, whole
+from beforehand.mobility.gtfs_repairs import Repairs
 
-REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-REGULAR_DAYS_MAX = 750  # a calendar may be open-ended; two years have every day of the week twice
-
-Row = dict[str, str]
+DAY_S = 86_400
+WRAP_S = DAY_S // 2
+"""A time that falls by more than half a day went past midnight and began again at zero."""
+CALLS_FILE = "stop_times.txt"
 
 
 @dataclass(frozen=True)
@@ -39,56 +37,8 @@ class Trip:
     route: str
     shape: str
     block: str
+    line: int
     calls: tuple[StopTime, ...]
-
-
-class Feed:
-    """The files of one feed. Every problem found in them is collected under its file and line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._open = _opener(path)
-        missing = [name for name in REQUIRED if self._open(name) is None]
-        if missing:
-            raise InputError(
-                f"not a GTFS feed: no {' and no '.join(f'`{name}`' for name in missing)}",
-                where=str(path),
-                hint="pass the zip or the folder that holds `stop_times.txt`",
-            )
-
-    def rows(self, name: str, needed: tuple[str, ...], parse: Callable[[int, Row], None]) -> None:
-        """Call `parse(line, row)` for every row; a ValueError from it is a problem of that line."""
-        raw = self._open(name)
-        if raw is None:
-            return
-        problems = lines.Problems(f"{self.path}/{name}")
-        reader = csv.reader(io.StringIO(lines.decode(raw, f"{self.path}/{name}"), newline=""))
-        header = [field.strip() for field in next(reader, [])]
-        for column in needed:
-            if column not in header:
-                problems.add(1, f"no column `{column}`", hint="the GTFS reference requires it")
-        problems.check()
-        for fields in reader:
-            if fields:
-                try:
-                    if len(fields) > len(header):
-                        raise ValueError(f"{len(fields)} fields under a header of {len(header)}")
-                    parse(reader.line_num, dict(zip(header, map(str.strip, fields), strict=False)))
-                except ValueError as error:
-                    problems.add(reader.line_num, str(error))
-        problems.check()
-
-
-def _opener(path: Path) -> Callable[[str], bytes | None]:
-    if path.is_dir():
-        return lambda name: (path / name).read_bytes() if (path / name).is_file() else None
-    try:
-        archive = zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"not a zip: {error}", where=str(path), hint="check the path") from error
-    # Some feeds are zipped with their folder.
-    inside = {name.rpartition("/")[2]: name for name in archive.namelist()}
-    return lambda name: archive.read(inside[name]) if name in inside else None
 
 
 def clock_s(text: str) -> int:
@@ -101,93 +51,120 @@ def clock_s(text: str) -> int:
     hours, minutes, seconds = map(int, parts)
     if minutes > 59 or seconds > 59:
         raise ValueError(f"not a time `H:MM:SS`: `{text}`")
+    if hours > 240:
+        raise ValueError(f"a time more than ten days after its day: `{text}`")
     return hours * 3600 + minutes * 60 + seconds
 
 
-def parse_day(text: str) -> datetime.date:
-    try:
-        return datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d").date()
-    except ValueError:
-        raise ValueError(f"not a date `YYYYMMDD`: `{text}`") from None
-
-
-def services_by_day(feed: Feed) -> dict[datetime.date, set[str]]:
-    """The services of every day of the feed, from `calendar.txt` and `calendar_dates.txt`."""
-    days: dict[datetime.date, set[str]] = {}
-
-    def regular(_: int, row: Row) -> None:
-        first, last = parse_day(row["start_date"]), parse_day(row["end_date"])
-        for offset in range(min((last - first).days + 1, REGULAR_DAYS_MAX)):
-            day = first + datetime.timedelta(days=offset)
-            if row[DAYS[day.weekday()]] == "1":
-                days.setdefault(day, set()).add(row["service_id"])
-
-    def exception(_: int, row: Row) -> None:
-        services = days.setdefault(parse_day(row["date"]), set())
-        if row["exception_type"] == "1":
-            services.add(row["service_id"])
-        elif row["exception_type"] == "2":
-            services.discard(row["service_id"])
-        else:
-            raise ValueError(f"no such exception_type: `{row['exception_type']}`")
-
-    feed.rows("calendar.txt", ("service_id", *DAYS, "start_date", "end_date"), regular)
-    feed.rows("calendar_dates.txt", ("service_id", "date", "exception_type"), exception)
-    return days
-
-
-def trips_of_day(feed: Feed, day: datetime.date | None) -> tuple[datetime.date, list[Trip]]:
+def trips_of_day(feed: Feed, wanted: datetime.date | None) -> tuple[datetime.date, list[Trip]]:
     """The day and its trips. Without a day: the first of those with the most trips."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, tuple[int, Row]] = {}
 
-    def trip(_: int, row: Row) -> None:
-        rows[row["trip_id"]] = row
+    def trip(line: int, row: Row) -> None:
+        if row["trip_id"] in rows:
+            what = f"trip `{row['trip_id']}` a second time; the first one counts"
+            feed.repairs.mend("duplicate_trip", "trips.txt", line, what)
+        else:
+            rows[row["trip_id"]] = line, row
 
     feed.rows("trips.txt", ("route_id", "service_id", "trip_id"), trip)
-    by_day = services_by_day(feed)
-    per_service = Counter(row["service_id"] for row in rows.values())
-    sizes = {date: sum(per_service[s] for s in services) for date, services in by_day.items()}
-    if day is None:
-        if not sizes:
-            raise InputError("no day of service in the calendar", where=str(feed.path))
-        day = min(sizes, key=lambda date: (-sizes[date], date))
-    if not sizes.get(day):
-        span = f"{min(sizes):%Y-%m-%d} to {max(sizes):%Y-%m-%d}" if sizes else "no day at all"
-        raise InputError(
-            f"no trip on {day:%Y-%m-%d}", where=str(feed.path), hint=f"the feed covers {span}"
-        )
-    wanted = {t: row for t, row in rows.items() if row["service_id"] in by_day[day]}
-    return day, list(_with_calls(feed, wanted))
+    per_service = Counter(row["service_id"] for _, row in rows.values())
+    calendar = read_calendar(feed)
+    day = choose_day(feed, calendar, per_service, wanted)
+    services = calendar.services(day)
+    running = {trip for trip, (_, row) in rows.items() if row["service_id"] in services}
+    return day, list(_with_calls(feed, rows, running))
 
 
-def _with_calls(feed: Feed, wanted: dict[str, Row]) -> Iterator[Trip]:
+def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str]) -> Iterator[Trip]:
     calls: dict[str, list[StopTime]] = {}
+    repairs = feed.repairs
 
     def stop_time(line: int, row: Row) -> None:
-        if row["trip_id"] not in wanted:
+        trip = row["trip_id"]
+        if trip not in running:
+            if trip not in rows:
+                what = f"trip `{trip}` is not in trips.txt; its stop is left out"
+                repairs.mend("unknown_trip", CALLS_FILE, line, what)
             return
-        arrival_s, departure_s = clock_s(row["arrival_time"]), clock_s(row["departure_time"])
-        arrival_s, departure_s = (
-            departure_s if arrival_s < 0 else arrival_s,
-            arrival_s if departure_s < 0 else departure_s,
-        )
-        if departure_s < arrival_s:
-            raise ValueError(f"departure {row['departure_time']} before {row['arrival_time']}")
         dist = row.get("shape_dist_traveled", "")
-        calls.setdefault(row["trip_id"], []).append(
+        arrival_s, departure_s = (
+            clock_s(_with_seconds(row.get(name, ""), line, repairs))
+            for name in ("arrival_time", "departure_time")
+        )
+        calls.setdefault(trip, []).append(
             StopTime(
                 line,
-                int(row["stop_sequence"]),
+                whole(row, "stop_sequence"),
                 row["stop_id"],
-                arrival_s,
-                departure_s,
+                departure_s if arrival_s < 0 else arrival_s,
+                arrival_s if departure_s < 0 else departure_s,
                 lines.metres(dist) if dist else None,
             )
         )
 
-    needed = ("trip_id", "arrival_time", "departure_time", "stop_id", "stop_sequence")
-    feed.rows("stop_times.txt", needed, stop_time)
-    for trip, row in wanted.items():
-        called = tuple(sorted(calls.get(trip, ()), key=lambda call: call.sequence))
-        route, shape, block = row["route_id"], row.get("shape_id", ""), row.get("block_id", "")
-        yield Trip(trip, route, shape, block, called)
+    feed.rows(CALLS_FILE, ("trip_id", "stop_id", "stop_sequence"), stop_time)
+    for trip, (line, row) in rows.items():
+        if trip in running:
+            called = sorted(calls.get(trip, ()), key=lambda call: call.sequence)
+            given = (row.get("shape_id", ""), row.get("block_id", ""))
+            yield Trip(trip, row["route_id"], *given, line, mended_calls(trip, called, repairs))
+
+
+def _with_seconds(text: str, line: int, repairs: Repairs) -> str:
+    if text.count(":") != 1:
+        return text
+    repairs.mend("no_seconds", CALLS_FILE, line, f"a time without seconds: `{text}`; taken as :00")
+    return f"{text}:00"
+
+
+def mended_calls(trip: str, calls: list[StopTime], repairs: Repairs) -> tuple[StopTime, ...]:
+    """The calls of one trip with times that never fall, or are empty."""
+    found: list[StopTime] = []
+    ahead_s, last_s = 0, -1
+    for i, call in enumerate(calls):
+        if call.arrival_s >= 0:
+            times_s = (later.arrival_s for later in calls[i:] if later.arrival_s >= 0)
+            arrival_s, departure_s = call.arrival_s + ahead_s, call.departure_s + ahead_s
+            # All that follow are on the next day too; else it is one time that is wrong.
+            if last_s - arrival_s > WRAP_S and all(t_s + ahead_s < last_s for t_s in times_s):
+                ahead_s += DAY_S
+                arrival_s, departure_s = arrival_s + DAY_S, departure_s + DAY_S
+                what = f"trip `{trip}`: its times begin again at midnight; taken for the next day"
+                repairs.mend("past_midnight", CALLS_FILE, call.line, what)
+            if arrival_s - departure_s > WRAP_S:
+                ahead_s, departure_s = ahead_s + DAY_S, departure_s + DAY_S
+                what = f"trip `{trip}`: midnight passes at this stop; it leaves on the next day"
+                repairs.mend("past_midnight", CALLS_FILE, call.line, what)
+            elif departure_s < arrival_s:
+                departure_s = arrival_s
+                what = f"trip `{trip}`: departure before arrival; it leaves when it arrives"
+                repairs.mend("departure_before_arrival", CALLS_FILE, call.line, what)
+            last_s = max(last_s, departure_s)
+            call = replace(call, arrival_s=arrival_s, departure_s=departure_s)
+        found.append(call)
+    return _without_falls(trip, found, repairs)
+
+
+def _without_falls(trip: str, calls: list[StopTime], repairs: Repairs) -> tuple[StopTime, ...]:
+    """Where times fall, as few of them as possible are emptied so that the others do not."""
+    known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
+    if all(calls[i].departure_s <= calls[j].arrival_s for i, j in pairwise(known)):
+        return tuple(calls)
+    # The longest chain that never falls; the quadratic search is over one trip.
+    length, before = dict.fromkeys(known, 1), dict[int, int]()
+    for n, j in enumerate(known):
+        for i in known[:n]:
+            if calls[i].departure_s <= calls[j].arrival_s and length[i] + 1 > length[j]:
+                length[j], before[j] = length[i] + 1, i
+    kept: set[int] = set()
+    at: int | None = max(known, key=lambda i: (length[i], -i))
+    while at is not None:
+        kept.add(at)
+        at = before.get(at)
+    for i in known:
+        if i not in kept:
+            what = f"trip `{trip}`: a time before that of the stop before; filled in by distance"
+            repairs.mend("time_falls", CALLS_FILE, calls[i].line, what)
+            calls[i] = replace(calls[i], arrival_s=-1, departure_s=-1)
+    return tuple(calls)

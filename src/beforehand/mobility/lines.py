@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import gzip
 import io
 import math
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,7 +20,13 @@ from beforehand.mobility.trace import Ints, Trace, make_trace
 PROBLEMS_MAX = 20
 """A file that is wrong throughout is wrong in one way: the first few lines show it."""
 
-SECONDS_MAX = 2**62 // 10**6  # beyond it a sum of two times no longer fits in 64 bits
+SECONDS_MAX = 253_402_300_799
+"""The end of the year 9999 in Unix time; what is beyond it is in milliseconds by mistake."""
+METRES_MAX = 1e8
+"""Of a coordinate. Twice around the Earth is 8e7; what is beyond it is in no unit of places."""
+GZIP = b"\x1f\x8b"
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}.*")
+DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
 
 PRESENCES = ("whole", "seen")
 
@@ -45,7 +54,7 @@ class Problems:
 
 
 def read_text(path: Path) -> str:
-    """The whole file as text, without the mark that some editors put at its start."""
+    """The whole file as text, unpacked where it is gzip, without the mark of some editors."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -53,6 +62,12 @@ def read_text(path: Path) -> str:
         raise InputError(
             f"cannot read the file: {reason}", where=str(path), hint="check the path"
         ) from error
+    if raw.startswith(GZIP):
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            hint = "fetch the file again"
+            raise InputError(f"a broken gzip: {error}", where=str(path), hint=hint) from error
     return decode(raw, str(path))
 
 
@@ -77,23 +92,25 @@ def numbered_lines(text: str, comment: str = "#") -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-def seconds_us(text: str) -> int:
+def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
     """Microseconds of a decimal number of seconds, without passing through a float.
 
-    Raises ValueError with what is wrong: not a number, negative, or beyond 64 bits. Times before
-    zero are refused because the simulator reads a negative time as "cancelled".
+    unit_us: of the number, if it is not seconds. Raises ValueError with what is wrong: not a
+    number, negative, or absurd. Times before zero are refused because the simulator reads a
+    negative time as "cancelled".
     """
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"not a time in seconds: `{text}`") from None
+        raise ValueError(f"not a time in seconds: `{text}`{_comma(text)}") from None
     if not value.is_finite():
         raise ValueError(f"not a time in seconds: `{text}`")
     if value < 0:
         raise ValueError(f"a time before zero: `{text}`")
-    if value > SECONDS_MAX:
-        raise ValueError(f"a time beyond {SECONDS_MAX} seconds: `{text}`")
-    return round(value * 1_000_000)
+    if value > SECONDS_MAX * 1_000_000 // unit_us:
+        asked = "; is it in milliseconds? then name its column `time_ms`" if value < 1e17 else ""
+        raise ValueError(f"a time beyond the year 9999 in seconds: `{text}`{asked}")
+    return round(value * unit_us)
 
 
 def metres(text: str) -> float:
@@ -101,10 +118,37 @@ def metres(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"not a number: `{text}`") from None
+        raise ValueError(f"not a number: `{text}`{_comma(text)}") from None
     if not math.isfinite(value):
         raise ValueError(f"not a finite number: `{text}`")
     return value
+
+
+def place_m(text: str, scale_m: float = 1.0) -> float:
+    """A coordinate on a plane. Raises ValueError with what is wrong."""
+    return check_place(metres(text) * scale_m, text)
+
+
+def check_place(value: float, text: str) -> float:
+    if not abs(value) <= METRES_MAX:
+        raise ValueError(f"a place more than {METRES_MAX / 1000:,.0f} km away: `{text}`")
+    return value
+
+
+def degrees(text: str, most: int) -> float:
+    """A longitude (most 180) or a latitude (most 90). Raises ValueError with what is wrong."""
+    value = metres(text)
+    if abs(value) > most:
+        kind = "longitude" if most == 180 else "latitude"
+        swapped = "; are the two swapped?" if most == 90 and abs(value) <= 180 else ""
+        raise ValueError(f"a {kind} beyond ±{most} degrees: `{text}`{swapped}")
+    return value
+
+
+def _comma(text: str) -> str:
+    if DECIMAL_COMMA.fullmatch(text):
+        return f"; a decimal comma? write `{text.replace(',', '.')}`"
+    return ""
 
 
 def is_number(text: str) -> bool:
@@ -112,6 +156,31 @@ def is_number(text: str) -> bool:
         return Decimal(text).is_finite()
     except InvalidOperation:
         return False
+
+
+def is_moment(text: str) -> bool:
+    """Whether it is a number or a date: what no header holds."""
+    return is_number(text) or DECIMAL_COMMA.fullmatch(text) is not None or is_date(text)
+
+
+def is_date(text: str) -> bool:
+    return DATE.fullmatch(text) is not None
+
+
+def moment_us(text: str, unit_us: int = 1_000_000) -> int:
+    """As `seconds_us`, and of a date with a time of day: since 1970, in UTC unless it says."""
+    if ":" not in text or not is_date(text):
+        return seconds_us(text, unit_us)
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"no such date: `{text}`") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    if since < datetime.timedelta(0):
+        raise ValueError(f"a time before zero: `{text}`")
+    return since // datetime.timedelta(microseconds=1)
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
@@ -129,26 +198,68 @@ def _natural_key(name: str) -> list[tuple[int, str]]:
 
 
 def trace_of_contacts(
-    rows: Sequence[tuple[str, str, int, int]], changes: dict[str, int], presence: str
+    rows: Sequence[tuple[str, str, int, int]], changes: dict[str, int], presence: str | None
 ) -> Trace:
     """A trace from named contacts, for formats that say who met but not who was there.
 
-    presence: `whole`, everybody from the first to the last instant of the file; or `seen`, each
-    node from its own first to its own last contact.
+    presence: `whole`, everybody from the first to the last instant of the file (if not given); or
+    `seen`, each node from its own first to its own last contact.
     """
     names = natural_order(name for row in rows for name in row[:2])
-    index = {name: i for i, name in enumerate(names)}
-    contacts = np.array(
-        [(index[a], index[b], up, down) for a, b, up, down in rows], dtype=np.int64
-    ).reshape(-1, 4)
-    there = None if presence == "whole" else _seen(len(names), contacts)
+    contacts = indexed(rows, names)
+    there = _seen(len(names), contacts) if presence == "seen" else None
     return make_trace(names, contacts, there, changes)
 
 
-def check_presence(presence: str) -> None:
-    if presence not in PRESENCES:
+def indexed(rows: Sequence[tuple[str, str, int, int]], names: Sequence[str]) -> Ints:
+    """The same with numbers for names."""
+    index = {name: i for i, name in enumerate(names)}
+    return np.array(
+        [(index[a], index[b], up, down) for a, b, up, down in rows], dtype=np.int64
+    ).reshape(-1, 4)
+
+
+def check_presence(presence: str | None) -> None:
+    if presence is not None and presence not in PRESENCES:
         options = " or ".join(f"`{option}`" for option in PRESENCES)
         raise InputError(f"no such presence: `{presence}`", hint=f"pass {options}")
+
+
+def assumed_presence(presence: str | None) -> str:
+    """In words, for files that do not say who was there."""
+    if presence == "seen":
+        return "each node is there from its first to its last contact"
+    wish = "" if presence else " (`--presence seen`: each from its first to its last contact)"
+    return f"everybody is there from the first to the last instant of the file{wish}"
+
+
+def span_us(name: str, seconds: float | None) -> int | None:
+    """An option in seconds as microseconds; refused if it is no time that can pass."""
+    if seconds is None:
+        return None
+    if not 1e-6 <= seconds <= SECONDS_MAX:
+        hint = f"`{name}` is a number of seconds above zero"
+        raise InputError(f"`{name}` is no time that can pass: {seconds:g} s", hint=hint)
+    return round(seconds * 1e6)
+
+
+def lengthen(
+    rows: list[tuple[str, str, int, int]], slot_us: int | None, changes: dict[str, int], name: str
+) -> list[tuple[str, str, int, int]]:
+    """Contacts without duration last `slot_us`; without it they are left to be dropped.
+
+    A file that has nothing else is refused: dropping all of it would be no reading at all.
+    """
+    instants = sum(up_us == down_us for _, _, up_us, down_us in rows)
+    if slot_us is None:
+        if instants == len(rows) > 0:
+            problem = "every contact begins and ends at the same instant"
+            hint = "say how long a sighting counts: `--slot 20s`"
+            raise InputError(problem, where=name, hint=hint)
+        return rows
+    if instants:
+        changes["lengthened"] = instants
+    return [(a, b, up, down if down > up else up + slot_us) for a, b, up, down in rows]
 
 
 def _seen(nodes_count: int, contacts: Ints) -> Ints:

@@ -25,6 +25,7 @@ from beforehand.mobility.positions import Positions, make_positions
 NODE = r"\$\w+\((?P<node>[^)]+)\)"
 AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\")?"
 TCL = re.compile(AT + NODE + r"\s+(?P<verb>setdest|set\s+[XYZ]_)\s+(?P<rest>[^\"]*)\"?\s*;?\s*$")
+SPEED_MIN = 1e-300  # so that no quotient is infinite
 VERBS = ("create", "setdest", "destroy")
 
 Event = tuple[int, int, str, str, list[float]]  # time_us, line, verb, node, numbers
@@ -111,6 +112,7 @@ def _apply(
             raise ValueError(f"node {name} is created twice")
         if len(numbers) not in (2, 3):
             raise ValueError("`create` needs x y, and perhaps z")
+        _check_places(numbers[:2])
         legs = walk.legs if walk is not None else []
         walks[name] = Walk(time_us, numbers[0], numbers[1], legs=legs)
         return
@@ -125,6 +127,7 @@ def _apply(
     elif len(numbers) != 1:
         raise ValueError(f"`set {verb}` needs one number")
     elif verb != "Z_":
+        _check_places(numbers)
         setattr(walk, verb[0].lower(), numbers[0])
 
 
@@ -133,15 +136,27 @@ def _goal(walk: Walk, time_us: int, numbers: list[float]) -> tuple[int, float, f
     if len(numbers) not in (3, 4, 5):
         raise ValueError("`setdest` needs x y speed")
     x, y = numbers[:2]
+    _check_places(numbers[:2])
     speed = numbers[2] if len(numbers) == 3 else numbers[3]
     if speed < 0:
         raise ValueError(f"a speed below zero: {speed}")
     way_m = math.hypot(x - walk.x, y - walk.y)
     if len(numbers) == 5 and numbers[4] * 1e6 > time_us:
-        return round(numbers[4] * 1e6), x, y
+        return _arrival_us(numbers[4] * 1e6), x, y
     if way_m == 0 or speed == 0:
         return None  # ns-2 reads a speed of zero as: stay where you are
-    return time_us + round(way_m / speed * 1e6), x, y
+    return time_us + _arrival_us(way_m / max(speed, SPEED_MIN) * 1e6), x, y
+
+
+def _check_places(numbers: list[float]) -> None:
+    for number in numbers:
+        lines.check_place(number, f"{number:g}")
+
+
+def _arrival_us(time_us: float) -> int:
+    if time_us > lines.SECONDS_MAX * 1e6:
+        raise ValueError(f"it arrives after {time_us / 1e6:g} seconds")
+    return round(time_us)
 
 
 def _positions(walks: dict[str, Walk], changes: dict[str, int]) -> Positions:

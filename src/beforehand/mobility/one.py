@@ -7,6 +7,7 @@ As The ONE does, times and places are taken relative to the minima of the header
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,19 +15,22 @@ from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.positions import Positions, positions_of_points
 from beforehand.mobility.trace import Trace
+from beforehand.mobility.understood import Understood
 
 Contact = tuple[str, str, int, int]
 
 
-def read_one_events(path: str | Path, *, presence: str = "whole") -> Trace:
+def read_one_events(
+    path: str | Path, *, presence: str | None = None, slot_s: float | None = None
+) -> Trace:
     """The contacts of the file.
 
     A second `up` before the `down` is a second, overlapping contact (`duplicate_up`): the pair is
     connected until as many `down` have come. `unmatched_down` are dropped; what is up at the end
-    ends with the last event (`never_down`). presence: as in `contacts_list.read_contacts`.
+    ends with the last event (`never_down`). presence, slot_s: as in `contacts_list.read_contacts`.
     """
     lines.check_presence(presence)
-    path = Path(path)
+    path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
     problems = lines.Problems(path)
     changes: dict[str, int] = {}
     events: list[tuple[int, str, str, bool]] = []
@@ -44,7 +48,9 @@ def read_one_events(path: str | Path, *, presence: str = "whole") -> Trace:
         raise InputError(
             "no `CONN` event in the file", where=str(path), hint="is it the right file?"
         )
-    return lines.trace_of_contacts(_contacts(events, changes), changes, presence)
+    met = lines.lengthen(_contacts(events, changes), slot_us, changes, str(path))
+    understood = Understood("one-events", assumed=(lines.assumed_presence(presence),))
+    return replace(lines.trace_of_contacts(met, changes, presence), understood=understood)
 
 
 def read_one_movement(path: str | Path) -> Positions:
@@ -62,7 +68,7 @@ def read_one_movement(path: str | Path) -> Positions:
             time_us = lines.seconds_us(fields[0]) - start_us
             if time_us < 0:
                 raise ValueError(f"time {fields[0]} is before the minTime of the header")
-            x, y = lines.metres(fields[2]) - left, lines.metres(fields[3]) - bottom
+            x, y = lines.place_m(fields[2]) - left, lines.place_m(fields[3]) - bottom
             rows.append((fields[1], time_us, x, y))
         except ValueError as error:
             problems.add(number, str(error), hint="a line is `time id x y`")
@@ -116,8 +122,8 @@ def _header(path: Path, first: tuple[int, str]) -> tuple[int, float, float]:
     try:
         if len(fields) not in (6, 8):
             raise ValueError(f"{len(fields)} numbers in the header")
-        numbers = [lines.metres(field) for field in fields]
-        return lines.seconds_us(fields[0]), numbers[2], numbers[4]
+        numbers = [lines.place_m(field) for field in fields[2:]]
+        return lines.seconds_us(fields[0]), numbers[0], numbers[2]
     except ValueError as error:
         raise InputError(
             str(error),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from beforehand.errors import InputError
 from beforehand.kernels.contacts import Segments, find_contacts
 from beforehand.mobility.trace import Ints, Trace, make_trace
+from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
+
+WAYS_MAX, WAY_MAX = 100_000_000, 10_000_000
+"""All ways together, and the longest that goes straight, in units of the range: the first is what
+finding contacts costs (some minutes), the second what it takes of memory."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Positions:
     presence: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """What was mended to make the raw input clean: the kind of dirt, and how often."""
+    understood: Understood | None = None
+    """What the file was taken to be, where it comes from one."""
 
     @property
     def segments(self) -> Segments:
@@ -41,8 +49,22 @@ class Positions:
 
     def contacts_within(self, range_m: float) -> Trace:
         """Who is there when, and who is within `range_m` metres of whom when."""
-        return make_trace(
-            self.names, find_contacts(self.segments, range_m), self.presence, self.changes
+        ways_m = np.maximum(np.abs(self.x1 - self.x0), np.abs(self.y1 - self.y0))
+        check_ways(float(ways_m.sum()), float(ways_m.max(initial=0.0)), range_m)
+        found = find_contacts(self.segments, range_m)
+        trace = make_trace(self.names, found, self.presence, self.changes)
+        return replace(trace, understood=self.understood)
+
+
+def check_ways(total_m: float, longest_m: float, range_m: float) -> None:
+    """Refuse ways of which no machine would see the end."""
+    least_m = max(total_m / WAYS_MAX, longest_m / WAY_MAX)
+    if range_m < least_m:
+        raise InputError(
+            f"ways of {total_m / 1000:,.0f} km, of which {longest_m / 1000:,.0f} km in one go, "
+            f"are too long for a range of {range_m:g} m",
+            where="--range",
+            hint=f"pass a range of more than {least_m:.3g} m; are all places in metres?",
         )
 
 

@@ -6,37 +6,49 @@ that are neither empty nor a comment:
     gtfs            a zip or a folder that holds `stop_times.txt`
     ns2             `time create|setdest|destroy id ...`, or a Tcl line with `setdest` or `X_`
     one-events      a line `time CONN ...`
-    csv             a header with `node`, `t` and `x`, `y` or `lon`, `lat`
+
+These have marks of their own. A header is believed next (`columns.py`): it makes the file `csv`
+(positions), `contacts` or `sociopatterns` (sightings), or it is refused. Without a header:
+
     one-movement    a line of 6 or 8 numbers, then lines `time id x y`
     bonnmotion      lines of 3, 6, 9, ... numbers that start at time 0, one of them longer than 3
-    contacts        `a b start end ...` with start <= end, perhaps after a header
+    contacts        `a b start end ...` with start <= end
     sociopatterns   `t i j` or `t i j class class`, t a number that does not decrease
 
-The first four have marks of their own. Of the others that one is taken which fits every line, or
-else the one that fits at least half of them: its reader then says which lines are wrong and why.
-When none fits or several do, the file is refused, and `format` must say what it is.
+Of these that one is taken which fits every line, or else the one that fits at least half of them:
+its reader then says which lines are wrong and why. When none fits or several do, the file is
+refused, and `format` must say what it is.
 """
 
 from __future__ import annotations
 
 import inspect
+import shutil
+import sys
+import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import get_type_hints
 
-from beforehand.errors import InputError
-from beforehand.mobility import csv, lines
+from beforehand.errors import InputError, InputErrors
+from beforehand.mobility import csv, lines, table
 from beforehand.mobility.bonnmotion import read_bonnmotion
-from beforehand.mobility.contacts_list import is_header, read_contacts, split_fields
+from beforehand.mobility.contacts_list import read_contacts
 from beforehand.mobility.gtfs import read_gtfs
 from beforehand.mobility.ns2 import VERBS, read_ns2
 from beforehand.mobility.one import read_one_events, read_one_movement
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.sociopatterns import read_sociopatterns
 from beforehand.mobility.trace import Trace
+from beforehand.mobility.understood import Understood
 
 SAMPLE_LINES = 200
+SAMPLE_CHARACTERS = 100_000
+STDIN, STDIN_SHOWN = "-", "<stdin>"
 
 READERS: dict[str, Callable[..., Positions | Trace]] = {
     "gtfs": read_gtfs,
@@ -56,17 +68,57 @@ def read(path: str | Path, format: str | None = None, **options: object) -> Posi
     format: one of `READERS`; found from the content if not given. options: those of the reader.
     """
     path = Path(path)
+    name = format_of(path, format)
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            hint = f"its options are {_listed(known)}" if known else "it has no options"
+            raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
+    found = READERS[name](path, **options)
+    return found if found.understood else replace(found, understood=Understood(name))
+
+
+def format_of(path: Path, format: str | None = None) -> str:
+    """The format of a file that is there: as told, or as its content says."""
     if not path.exists():
         raise InputError("no such file or folder", where=str(path), hint="check the path")
     name = detect(path) if format is None else format
     if name not in READERS:
         raise InputError(f"no such format: `{name}`", hint=f"the formats are {_listed(READERS)}")
-    known = [p for p in inspect.signature(READERS[name]).parameters if p != "path"]
-    for option in options:
-        if option not in known:
-            hint = f"its options are {_listed(known)}" if known else "it has no options"
-            raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
-    return READERS[name](path, **options)
+    return name
+
+
+def options_of(format: str) -> list[str]:
+    """What the reader of a format takes besides the path."""
+    return [p for p in inspect.signature(READERS[format]).parameters if p != "path"]
+
+
+def has_places(format: str) -> bool:
+    """Whether contacts have yet to be computed from what a reader gives."""
+    return get_type_hints(READERS[format])["return"] is Positions
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """The same path; of `-`, that of a copy of standard input, which errors call by its name."""
+    if str(path) != STDIN:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="beforehand-") as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield copy
+        except InputErrors as errors:
+            raise InputErrors([_renamed(error, copy) for error in errors.errors]) from errors
+        except InputError as error:
+            raise _renamed(error, copy) from error
+
+
+def _renamed(error: InputError, copy: Path) -> InputError:
+    where = error.where.replace(str(copy), STDIN_SHOWN)
+    return InputError(error.problem, where=where, hint=error.hint)
 
 
 def detect(path: Path) -> str:
@@ -79,6 +131,9 @@ def detect(path: Path) -> str:
         raise InputError("nothing in the file but comments", where=str(path))
     fitting = [name for name, is_marked in MARKS.items() if is_marked(sample)]
     if not fitting:
+        found = _headed(path, text)
+        if found is not None:
+            return found
         shares = {name: share(sample) for name, share in SHARES.items()}
         whole = [name for name, share in shares.items() if share == 1]
         fitting = whole or [name for name, share in shares.items() if share >= 0.5]
@@ -93,6 +148,19 @@ def detect(path: Path) -> str:
     return fitting[0]
 
 
+def _headed(path: Path, text: str) -> str | None:
+    """What the header says, if there is one."""
+    found = table.parse_table(path, text[:SAMPLE_CHARACTERS])
+    try:
+        layout = found.layout()
+    except InputError:
+        # Words above words are prose; words above numbers are a header that is not known.
+        if any(map(lines.is_moment, found.first)):
+            raise
+        return None
+    return layout.format if layout is not None else None
+
+
 def _is_ns2(sample: Sequence[str]) -> bool:
     fields = [line.split() for line in sample]
     walkers = all(len(f) >= 3 and lines.is_number(f[0]) and f[1] in VERBS for f in fields)
@@ -103,14 +171,9 @@ def _is_one_events(sample: Sequence[str]) -> bool:
     return any(line.split()[1:2] == ["CONN"] for line in sample)
 
 
-def _is_csv(sample: Sequence[str]) -> bool:
-    return csv.has_header(sample[0])
-
-
 MARKS: dict[str, Callable[[Sequence[str]], bool]] = {
     "ns2": _is_ns2,
     "one-events": _is_one_events,
-    "csv": _is_csv,
 }
 
 
@@ -135,8 +198,7 @@ def _bonnmotion_share(sample: Sequence[str]) -> float:
 
 
 def _contacts_share(sample: Sequence[str]) -> float:
-    rows = [split_fields(line) for line in sample]
-    body = rows[1:] if is_header(rows[0]) else rows
+    body = _split(sample)
     shaped = [row for row in body if len(row) >= 4 and _numbers(row[2:4])]
     ordered = _share(float(row[2]) <= float(row[3]) for row in shaped)
     # Contacts the wrong way round are still more like contacts than like anything else, and rows
@@ -146,7 +208,7 @@ def _contacts_share(sample: Sequence[str]) -> float:
 
 
 def _sociopatterns_share(sample: Sequence[str]) -> float:
-    rows = [split_fields(line) for line in sample]
+    rows = _split(sample)
     good = [row for row in rows if len(row) in (3, 5) and _numbers(row[:1])]
     rising = _share(float(a[0]) <= float(b[0]) for a, b in pairwise(good)) if good[1:] else 1.0
     return rising * len(good) / len(rows)
@@ -158,6 +220,11 @@ SHARES: dict[str, Callable[[Sequence[str]], float]] = {
     "contacts": _contacts_share,
     "sociopatterns": _sociopatterns_share,
 }
+
+
+def _split(sample: Sequence[str]) -> list[list[str]]:
+    mark = table.separator(sample[0])
+    return [table.split(line, mark) for line in sample]
 
 
 def _share(fits: Iterable[bool]) -> float:

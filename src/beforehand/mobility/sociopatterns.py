@@ -1,43 +1,86 @@
-"""SocioPatterns' proximity lists: `t i j` says that i and j faced each other in the slot up to t.
+"""Sightings, as SocioPatterns lists them: `t i j` says that i and j were together up to t.
 
-A contact is a run of slots without a gap. Further columns (the classes of i and j) are ignored.
+A sighting counts for one slot of time, and a contact is a run of slots without a gap. Who saw whom
+makes no difference. A header is believed (`columns.py`); without one the first three columns count,
+and further ones (the classes of i and j) are ignored.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.contacts_list import split_fields
+from beforehand.mobility.columns import SIGHTINGS, Layout
+from beforehand.mobility.table import read_table
 from beforehand.mobility.trace import Trace
+from beforehand.units import format_duration
+
+SLOT_S = 20.0
+NOBODY = re.compile(r"-[0-9]+")
+"""How scanners write that they saw nobody, or nobody of the study."""
 
 
-def read_sociopatterns(path: str | Path, *, slot_s: float = 20, presence: str = "whole") -> Trace:
+def read_sociopatterns(
+    path: str | Path, *, slot_s: float | None = None, presence: str | None = None
+) -> Trace:
     """The contacts of the file; slots that were joined are counted as `merged`.
 
-    slot_s: length of the slot that ends at t. presence: the file does not say who was there when.
-    `whole`: everybody from its first to its last instant; `seen`: each node from its first to its
-    last contact.
+    slot_s: how long a sighting counts, 20 s if not given: the time up to t, or from t on in a file
+    that starts at zero. presence: the file does not say who was there when. `whole`: everybody from
+    its first to its last instant; `seen`: each node from its first to its last contact.
     """
     lines.check_presence(presence)
-    if not slot_s > 0:
-        raise InputError(f"a slot of {slot_s} s", hint="leave `slot_s` out: it is 20")
-    path, slot_us = Path(path), round(slot_s * 1e6)
+    path, slot_us = Path(path), lines.span_us("slot_s", SLOT_S if slot_s is None else slot_s)
+    assert slot_us is not None
     problems = lines.Problems(path)
-    rows: list[tuple[str, str, int, int]] = []
-    for number, line in lines.numbered_lines(lines.read_text(path)):
-        fields = split_fields(line)
+    changes: dict[str, int] = {}
+    table = read_table(path)
+    layout = table.layout_of(SIGHTINGS)
+    rows: list[tuple[str, str, int]] = []
+    for number, fields in table.rows:
         try:
-            if len(fields) < 3:
-                raise ValueError(f"{len(fields)} fields where at least 3 are needed")
-            end_us = lines.seconds_us(fields[0])
-            if end_us < slot_us:
-                raise ValueError(f"the slot that ends at {fields[0]} starts before zero")
-            rows.append((fields[1], fields[2], end_us - slot_us, end_us))
+            table.check_width(fields, layout)
+            a, b, seen_us = _sighting(fields, layout)
         except ValueError as error:
-            problems.add(number, str(error), hint="a line is `t i j`, t in seconds")
+            hint = "" if layout.header else "a line is `t i j`, t in seconds"
+            problems.add(number, str(error), hint=hint)
+            continue
+        if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
+            changes["saw_nobody"] = changes.get("saw_nobody", 0) + 1
+        else:
+            rows.append((a, b, seen_us))
     problems.check()
     if not rows:
         raise InputError("no contacts in the file", where=str(path), hint="is it the right file?")
-    return lines.trace_of_contacts(rows, {}, presence)
+    times = sorted({seen_us for _, _, seen_us in rows})
+    from_t = times[0] < slot_us
+    shift_us = 0 if from_t else slot_us
+    spans = [(a, b, t_us - shift_us, t_us - shift_us + slot_us) for a, b, t_us in rows]
+    trace = lines.trace_of_contacts(spans, changes, presence)
+    assumed = [
+        *table.assumed_dates(layout),
+        _slot_assumed(times, slot_us, slot_s is None, from_t),
+        lines.assumed_presence(presence),
+    ]
+    return replace(trace, understood=layout.understood(assumed))
+
+
+def _sighting(fields: list[str], layout: Layout) -> tuple[str, str, int]:
+    at = layout.at
+    a, b = fields[at["a"]], fields[at["b"]]
+    if not (a and b):
+        raise ValueError("a node without a name")
+    return a, b, lines.moment_us(fields[at["time"]], layout.unit_us("time"))
+
+
+def _slot_assumed(times: list[int], slot_us: int, is_default: bool, from_t: bool) -> str:
+    when = "from its time on" if from_t else "up to its time"
+    text = f"a sighting counts for {format_duration(slot_us)}, {when}"
+    step_us = min((later - earlier for earlier, later in pairwise(times)), default=slot_us)
+    if is_default and step_us != slot_us:
+        text += f" (the times are {format_duration(step_us)} apart and more: `--slot` sets it)"
+    return text

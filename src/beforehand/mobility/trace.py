@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.mobility.understood import Understood
+
 Ints = NDArray[np.int64]
 
 
@@ -26,6 +28,8 @@ class Trace:
     contacts: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """What was mended to make the raw input clean: the kind of dirt, and how often."""
+    understood: Understood | None = None
+    """What the file was taken to be, where it comes from one."""
 
     @property
     def nodes_count(self) -> int:

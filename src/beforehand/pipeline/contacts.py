@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from beforehand.kernels.contacts import SLAB_US_MIN, Segments, contacts_of_slab
+from beforehand.mobility.positions import check_ways
 from beforehand.mobility.trace import make_trace
 from beforehand.pipeline.positions import POSITIONS_FILE, TraceFacts, read_presence, write_trace
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, names_of, table_of
@@ -24,6 +25,7 @@ def make_contacts(spark: SparkSession, job: Job) -> Made:
     """Read the positions, find who is within the range of the job, write the trace."""
     (positions,) = job.inputs
     segments = spark.read.parquet(str(positions.file(POSITIONS_FILE)))
+    _check_ways(segments, job.spec)
     names, presence = read_presence(positions)
     start_us, end_us = int(presence[:, 1].min()), int(presence[:, 2].max())
     slab_us = max(SLAB_US_MIN, (end_us - start_us) // SLABS_MAX)
@@ -32,6 +34,12 @@ def make_contacts(spark: SparkSession, job: Job) -> Made:
     rows = np.column_stack([found[name].to_numpy() for name in names_of(CONTACTS)])
     changes = positions.facts(TraceFacts).changes
     return write_trace(job.dataset, make_trace(names, rows, presence, changes))
+
+
+def _check_ways(segments: DataFrame, range_m: float) -> None:
+    way_m = F.greatest(F.abs(F.expr("x1 - x0")), F.abs(F.expr("y1 - y0")))
+    (row,) = segments.agg(F.sum(way_m).alias("total_m"), F.max(way_m).alias("longest_m")).collect()
+    check_ways(row["total_m"] or 0.0, row["longest_m"] or 0.0, range_m)
 
 
 def find_pieces(segments: DataFrame, *, range_m: float, start_us: int, slab_us: int) -> DataFrame:

@@ -82,6 +82,8 @@ def _compute(experiment: Experiment, work: Work, spark: OpenSpark, tell: Tell) -
             stage.check(missing)
             tell(f"{stage.name}: {len(missing)} of {len(jobs)} to do")
             stage.maker.make(stage.name, missing, spark)
-        known = (job.dataset.manifest().facts for job in jobs)
+        known = [job.dataset.manifest().facts for job in jobs]
+        for sentence in known[0].get("told", ()) if known else ():
+            tell(f"{stage.name}: {sentence}")
         if cpu_s := sum(facts.get("cpu_s", 0.0) for facts in known):
             tell(f"{stage.name}: {cpu_s:.1f} CPU seconds in all")

@@ -6,11 +6,14 @@ has contacts already, the dataset is the trace itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from beforehand.mobility.positions import Positions
 from beforehand.mobility.trace import Ints, Trace
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, PRESENCE, names_of, table_of
@@ -26,6 +29,10 @@ class TraceFacts(msgspec.Struct, frozen=True):
     nodes: int
     changes: dict[str, int]
     """What cleaning mended, and how often."""
+    read: dict[str, Any] | None = None
+    """What a file was taken to be."""
+    told: list[str] = []
+    """The same in words."""
 
 
 def make_positions(job: Job) -> Made:
@@ -36,14 +43,14 @@ def make_positions(job: Job) -> Made:
         return write_trace(dataset, loaded)
     write_table(dataset.file(POSITIONS_FILE), table_of(POSITIONS, loaded.segments))
     _write_presence(dataset, loaded.names, loaded.presence)
-    return Made(len(loaded.node), TraceFacts(len(loaded.names), dict(loaded.changes)))
+    return Made(len(loaded.node), _facts(loaded))
 
 
 def write_trace(dataset: Dataset, trace: Trace) -> Made:
     """The whole trace, yet to be committed."""
     write_table(dataset.file(CONTACTS_FILE), table_of(CONTACTS, trace.contacts.T))
     _write_presence(dataset, trace.names, trace.presence)
-    return Made(len(trace.contacts), TraceFacts(trace.nodes_count, dict(trace.changes)))
+    return Made(len(trace.contacts), _facts(trace))
 
 
 def read_trace(dataset: Dataset) -> Trace:
@@ -60,6 +67,14 @@ def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:
     # Every node is there at some time, else it would not be one.
     names = dict(zip(presence[:, 0].tolist(), table["name"].to_pylist(), strict=True))
     return tuple(str(names[node]) for node in range(len(names))), presence
+
+
+def _facts(made: Positions | Trace) -> TraceFacts:
+    facts = TraceFacts(len(made.names), dict(made.changes))
+    if made.understood is None:
+        return facts
+    read, told = made.understood.as_json(), made.understood.sentences()
+    return msgspec.structs.replace(facts, read=read, told=told)
 
 
 def _write_presence(dataset: Dataset, names: tuple[str, ...], presence: Ints) -> None:

@@ -17,6 +17,7 @@ from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, table_of_rows
 from beforehand.pipeline.stages import Job, Made
 from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
 from beforehand.sim.run import Result, run_one
+from beforehand.sim.workload import check_size
 from beforehand.verify.event_log import EVENTS_FILE
 
 
@@ -59,9 +60,11 @@ def simulate(job: Job) -> Made:
 
 
 def check_watched(jobs: Sequence[Job]) -> None:
-    """Refuse a node to watch that is on none of the traces."""
+    """Refuse a node to watch that is on none of the traces, and traffic without an end."""
     for job in jobs:
-        watched_node(read_trace(job.inputs[0]), job.spec.watched)
+        trace = read_trace(job.inputs[0])
+        watched_node(trace, job.spec.watched)
+        check_size(trace, job.spec.spec.traffic, where="traffic.period")
 
 
 def watched_node(trace: Trace, wanted: str | int | None) -> int:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, get_type_hints
 
 from beforehand.errors import InputError
@@ -154,6 +155,10 @@ def _wrong_options(make: Make, options: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _fits(value: object, kind: Any) -> bool:
+    if isinstance(kind, UnionType):  # an option that may be left out
+        kind = next(part for part in kind.__args__ if part is not NoneType)
+    if kind is bool:
+        return isinstance(value, bool)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind is int:

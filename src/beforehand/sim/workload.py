@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.sim.streams import stream_key, unit
+from beforehand.units import format_duration
+
+BROADCASTS_MAX = 1_000_000
+"""Of one run. The largest published one has 12,000; every one of them costs some receptions."""
 
 
 @dataclass(frozen=True, order=True)
@@ -35,6 +40,23 @@ def periodic(trace: Trace, traffic: Traffic) -> list[Broadcast]:
         for node, up_us, down_us in trace.presence.tolist()
         for t_us in range(up_us + traffic.first_us, down_us, traffic.period_us)
     )
+
+
+def check_size(trace: Trace, traffic: Traffic, where: str = "") -> None:
+    """Refuse more broadcasts than any machine would see the end of, before the first of them."""
+    count = sum(
+        max(0, -((up_us + traffic.first_us - down_us) // traffic.period_us))
+        for _, up_us, down_us in trace.presence.tolist()
+    )
+    if count > BROADCASTS_MAX:
+        there_us = sum(down_us - up_us for _, up_us, down_us in trace.presence.tolist())
+        enough = format_duration(10 ** len(str(there_us // BROADCASTS_MAX)))
+        raise InputError(
+            f"a broadcast every {format_duration(traffic.period_us)} makes {count:,} of them, "
+            f"of which {BROADCASTS_MAX:,} can be played",
+            where=where,
+            hint=f"a longer period, for example `{enough}`, makes fewer",
+        )
 
 
 def scattered(

@@ -202,7 +202,7 @@ def _is_small(work: Work) -> bool:
 
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
-    from beforehand.pipeline.positions import PRESENCE_FILE, read_trace
+    from beforehand.pipeline.positions import PRESENCE_FILE, TraceFacts, read_trace
 
     (metrics,) = work.datasets("metrics")
     tables = {Path(name).stem: pq.read_table(metrics.file(name)) for name in METRIC_FILES}
@@ -214,7 +214,11 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     tables["presence"] = pq.read_table(first.file(PRESENCE_FILE))
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
     rows: list[Row] = tables["runs"].to_pylist()
-    return Conclusion(tables, _state(rows), rows, {"changes": dict(trace.changes)})
+    about = {
+        "changes": dict(trace.changes),
+        "read": work.datasets("positions")[0].facts(TraceFacts).read,
+    }
+    return Conclusion(tables, _state(rows), rows, about)
 
 
 def _state(rows: Sequence[Row]) -> State:

@@ -1,0 +1,149 @@
+"""What the commands that read a mobility trace share: its options, and what is told of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from beforehand.commands.console import note
+from beforehand.errors import InputError
+from beforehand.scenario import values
+from beforehand.units import parse_duration
+
+if TYPE_CHECKING:
+    from beforehand.mobility.trace import Trace
+
+RANGE_M_MAX = 20_037_508
+"""Half way round the Earth: there is nobody farther away."""
+
+
+class ReaderFlag(NamedTuple):
+    """A flag, and the option of the readers that it sets."""
+
+    option: str
+    metavar: str
+    help: str
+    is_time: bool = False
+
+
+READER_FLAGS = {
+    "presence": ReaderFlag("presence", "whole|seen", "who is there, where contacts do not say"),
+    "slot": ReaderFlag("slot_s", "TIME", "how long a sighting counts: 20s", is_time=True),
+    "gap": ReaderFlag("gap_s", "TIME", "no row for longer: the node is away", is_time=True),
+    "day": ReaderFlag("day", "DATE", "of a timetable: 2014-06-02"),
+    "blocks": ReaderFlag("blocks", "auto|infer|trip", "which trips one vehicle drives"),
+    "layover": ReaderFlag("layover_s_max", "TIME", "no trip for longer: away", is_time=True),
+}
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
+    parser.add_argument("--format", help="if it cannot be told from the content")
+    for name, flag in READER_FLAGS.items():
+        parser.add_argument(f"--{name}", metavar=flag.metavar, help=flag.help)
+    parser.add_argument("--strict", action="store_true", help="refuse what would be mended")
+
+
+def given_trace_options(args: argparse.Namespace) -> list[str]:
+    """The flags about a file that somebody has written."""
+    names = ("range", "format", *READER_FLAGS)
+    written = [f"--{name}" for name in names if getattr(args, name) is not None]
+    return written + (["--strict"] if args.strict else [])
+
+
+def load_trace(args: argparse.Namespace) -> Trace:
+    """The contacts of `args.input`; whatever is wrong with the flags is told before it is read."""
+    from beforehand.mobility.positions import Positions
+    from beforehand.mobility.read import format_of, has_places, opened, options_of, read
+
+    range_m = parse_range(args.range)
+    options = _reader_options(args)
+    with opened(args.input) as path:
+        format = format_of(path, args.format)
+        _check_applies(format, options)
+        if has_places(format) and range_m is None:
+            hint = "pass `--range 200m`: who is that close is in contact"
+            raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
+        if not has_places(format) and range_m is not None:
+            problem = f"read as `{format}`, the file has contacts already: no range applies"
+            hint = (
+                "leave `--range` out; if these are places, name the columns in a first line "
+                "`node,t,x,y`, or pass `--format`"
+            )
+            raise InputError(problem, where=f"--range, {args.input}", hint=hint)
+        if args.strict and "strict" in options_of(format):
+            options["strict"] = True  # it then knows the line of each
+        found = read(path, format, **options)
+    if not isinstance(found, Positions):
+        trace = found
+    else:
+        assert range_m is not None
+        trace = found.contacts_within(range_m)
+    if args.strict and trace.changes:
+        _refuse_mended(trace, args.input)
+    return trace
+
+
+def parse_range(written: str | None) -> float | None:
+    if written is None:
+        return None
+    try:
+        range_m = values.distance(written)
+    except InputError as error:
+        raise InputError(error.problem, where="--range", hint=error.hint) from error
+    if range_m > RANGE_M_MAX:
+        hint = "write for example `200m`"
+        raise InputError(f"farther than round the Earth: `{written}`", where="--range", hint=hint)
+    return range_m
+
+
+def tell_trace(trace: Trace) -> None:
+    """What the file was taken to be and what was mended, to stderr."""
+    if trace.understood is not None:
+        for sentence in trace.understood.sentences():
+            note(sentence)
+    for kind, count in trace.changes.items():
+        note(f"mended: {kind} {count}")
+    if trace.changes.get("zero_length"):
+        note("contacts without duration were dropped: `--slot 20s` says how long one counts")
+
+
+def trace_json(trace: Trace) -> dict[str, Any] | None:
+    return None if trace.understood is None else trace.understood.as_json()
+
+
+def _reader_options(args: argparse.Namespace) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for name, flag in READER_FLAGS.items():
+        written = getattr(args, name)
+        if written is not None:
+            options[flag.option] = written
+        if written is not None and flag.is_time:
+            time_us = parse_duration(written, positive=True, where=f"--{name}")
+            options[flag.option] = time_us / 1e6
+    return options
+
+
+def _check_applies(format: str, options: dict[str, Any]) -> None:
+    from beforehand.mobility.read import options_of
+
+    known = options_of(format)
+    for name, flag in READER_FLAGS.items():
+        if flag.option in options and flag.option not in known:
+            taken = [f"`--{other}`" for other, f in READER_FLAGS.items() if f.option in known]
+            hint = f"it takes {', '.join(taken)}" if taken else "leave it out"
+            raise InputError(f"says nothing for format `{format}`", where=f"--{name}", hint=hint)
+
+
+def _refuse_mended(trace: Trace, path: Path) -> None:
+    from beforehand.mobility.gtfs_repairs import LEGAL
+
+    # That slots are joined is what the format means.
+    is_slots = trace.understood is not None and trace.understood.format == "sociopatterns"
+    fine = (*LEGAL, "merged") if is_slots else LEGAL
+    broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}
+    if broken:
+        told = ", ".join(f"{kind} {count}" for kind, count in broken.items())
+        hint = "leave `--strict` out to have it mended; docs/mobility.md says what each is"
+        raise InputError(f"the trace is not clean: {told}", where=str(path), hint=hint)

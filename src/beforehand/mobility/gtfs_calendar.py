@@ -1,0 +1,107 @@
+"""Which services run on which day, from `calendar.txt` and `calendar_dates.txt`, or one of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.errors import InputError
+from beforehand.mobility.gtfs_files import Feed, Row
+
+DATE = re.compile(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def parse_day(text: str) -> datetime.date:
+    try:
+        if not DATE.fullmatch(text):  # `strptime` would take 19-1-2019 for a day of 1912
+            raise ValueError
+        return datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d").date()
+    except ValueError:
+        raise ValueError(f"not a date `YYYYMMDD`: `{text}`") from None
+
+
+@dataclass
+class Calendar:
+    """Regular services by their weekdays and the span of their dates, and single days."""
+
+    regular: list[tuple[str, tuple[bool, ...], int, int]] = field(default_factory=list)
+    """Service, weekdays from Monday on, first and last day as ordinals."""
+    added: dict[int, set[str]] = field(default_factory=dict)
+    removed: dict[int, set[str]] = field(default_factory=dict)
+
+    def services(self, day: datetime.date) -> set[str]:
+        number = day.toordinal()
+        running = {
+            service
+            for service, weekdays, first, last in self.regular
+            if first <= number <= last and weekdays[day.weekday()]
+        }
+        return running - self.removed.get(number, set()) | self.added.get(number, set())
+
+    def sizes(self, trips: Counter[str]) -> tuple[int, NDArray[np.int64]]:
+        """The first day as an ordinal, and trips of each day from it on. trips: of each service."""
+        ends = [n for _, _, first, last in self.regular for n in (first, last) if first <= last]
+        special = {*self.added, *self.removed}
+        if not ends and not special:
+            return 0, np.zeros(0, dtype=np.int64)
+        start = min([*ends, *special])
+        counts = np.zeros(max([*ends, *special]) - start + 1, dtype=np.int64)
+        weekday = np.arange(start - 1, start - 1 + len(counts)) % 7  # day 1 was a Monday
+        for service, weekdays, first, last in self.regular:
+            part = slice(first - start, last - start + 1)
+            if first <= last:
+                counts[part] += np.array(weekdays)[weekday[part]] * trips[service]
+        for number in special:
+            running = self.services(datetime.date.fromordinal(number))
+            counts[number - start] = sum(trips[service] for service in running)
+        return start, counts
+
+
+def read_calendar(feed: Feed) -> Calendar:
+    calendar = Calendar()
+
+    def regular(_: int, row: Row) -> None:
+        first, last = parse_day(row["start_date"]), parse_day(row["end_date"])
+        weekdays = tuple(row[name] == "1" for name in DAYS)
+        span = (first.toordinal(), last.toordinal())
+        calendar.regular.append((row["service_id"], weekdays, *span))
+
+    def exception(_: int, row: Row) -> None:
+        number = parse_day(row["date"]).toordinal()
+        if row["exception_type"] == "1":
+            calendar.added.setdefault(number, set()).add(row["service_id"])
+            calendar.removed.get(number, set()).discard(row["service_id"])
+        elif row["exception_type"] == "2":
+            calendar.removed.setdefault(number, set()).add(row["service_id"])
+            calendar.added.get(number, set()).discard(row["service_id"])
+        else:
+            raise ValueError(f"no such exception_type: `{row['exception_type']}`")
+
+    feed.rows("calendar.txt", ("service_id", *DAYS, "start_date", "end_date"), regular)
+    feed.rows("calendar_dates.txt", ("service_id", "date", "exception_type"), exception)
+    return calendar
+
+
+def choose_day(
+    feed: Feed, calendar: Calendar, trips: Counter[str], wanted: datetime.date | None
+) -> datetime.date:
+    """The wanted day if anything runs on it; without one, the first of those with most trips."""
+    start, counts = calendar.sizes(trips)
+    served = np.flatnonzero(counts)
+    if not len(served):
+        hint = "look at `calendar.txt` and `calendar_dates.txt`"
+        raise InputError("no day of service in the calendar", where=str(feed.path), hint=hint)
+    if wanted is None:
+        return datetime.date.fromordinal(start + int(np.argmax(counts)))
+    at = wanted.toordinal() - start
+    if not 0 <= at < len(counts) or not counts[at]:
+        first, last = (datetime.date.fromordinal(start + int(served[i])) for i in (0, -1))
+        hint = f"the feed covers {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        raise InputError(f"no trip on {wanted:%Y-%m-%d}", where=str(feed.path), hint=hint)
+    return wanted

@@ -1,0 +1,143 @@
+"""The files of a GTFS feed: in a zip or a folder, perhaps one level or more down."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from beforehand.errors import InputError
+from beforehand.mobility import lines
+from beforehand.mobility.gtfs_repairs import Repairs
+
+REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
+FIELD_LINES_MAX = 20
+"""A text over more lines than this is a quote that was never closed."""
+
+Row = dict[str, str]
+Open = Callable[[str], bytes | None]
+
+
+class Feed:
+    """The files of one feed. Every problem found in them is collected under its file and line."""
+
+    def __init__(self, path: Path, repairs: Repairs) -> None:
+        self.path = path
+        self.repairs = repairs
+        self._open = _opener(path)
+        missing = [name for name in REQUIRED if self._open(name) is None]
+        if missing:
+            raise InputError(
+                f"not a GTFS feed: no {' and no '.join(f'`{name}`' for name in missing)}",
+                where=str(path),
+                hint="pass the zip or the folder that holds `stop_times.txt`",
+            )
+
+    def rows(self, name: str, needed: tuple[str, ...], parse: Callable[[int, Row], None]) -> None:
+        """Call `parse(line, row)` for every row; a ValueError from it is a problem of that line.
+
+        A row has every column of the header, empty where the line is too short.
+        """
+        raw = self._open(name)
+        if raw is None:
+            return
+        where = f"{self.path}/{name}"
+        problems = lines.Problems(where)
+        reader = csv.reader(io.StringIO(self._decoded(raw, name), newline=""))
+        try:
+            header = [field.strip().lower() for field in next(reader, [])]
+            for column in needed:
+                if column not in header:
+                    problems.add(1, f"no column `{column}`", hint="the GTFS reference requires it")
+            problems.check()
+            empty = dict.fromkeys(header, "")
+            for fields in reader:
+                if any(map(str.strip, fields)):
+                    try:
+                        _check_fields(fields, header)
+                        stripped = map(str.strip, fields)
+                        parse(reader.line_num, empty | dict(zip(header, stripped, strict=False)))
+                    except ValueError as error:
+                        problems.add(reader.line_num, str(error))
+        except csv.Error as error:
+            problems.add(reader.line_num, f"no table of commas and quotes: {error}")
+        problems.check()
+
+    def _decoded(self, raw: bytes, name: str) -> str:
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            what = f"not UTF-8 text: byte {raw[error.start]:#04x}; read as Windows-1252"
+            self.repairs.mend("not_utf8", name, line, what)
+            return raw.decode("cp1252", errors="replace")
+
+
+def whole(row: Row, column: str) -> int:
+    """The number in a column that must hold a whole one."""
+    try:
+        return int(row[column])
+    except ValueError:
+        raise ValueError(f"`{column}` is no whole number: `{row[column]}`") from None
+
+
+def _check_fields(fields: list[str], header: list[str]) -> None:
+    if any(field.strip() for field in fields[len(header) :]):
+        raise ValueError(f"{len(fields)} fields under a header of {len(header)}")
+    if any(field.count("\n") > FIELD_LINES_MAX for field in fields):
+        raise ValueError("a quote is opened and not closed for many lines before this one")
+
+
+def _opener(path: Path) -> Open:
+    if path.is_dir():
+        files = [file.relative_to(path).as_posix() for file in path.rglob("*.txt")]
+        folder = _folder_of_feed(files, path)
+        return lambda name: _bytes_of(path / folder / name)
+    try:
+        archive = zipfile.ZipFile(path)
+        inner = [name for name in archive.namelist() if name.lower().endswith(".zip")]
+        if inner and not any(name.endswith("stop_times.txt") for name in archive.namelist()):
+            if len(inner) > 1:
+                listed = ", ".join(f"`{name}`" for name in inner[:5])
+                hint = "unpack it and pass one of them"
+                raise InputError(f"several feeds in one zip: {listed}", where=str(path), hint=hint)
+            archive = zipfile.ZipFile(io.BytesIO(archive.read(inner[0])))
+    except (OSError, zipfile.BadZipFile, RuntimeError) as error:
+        raise InputError(f"not a zip: {error}", where=str(path), hint="check the path") from error
+    names = set(archive.namelist())
+    folder = _folder_of_feed(sorted(names), path)
+    return lambda name: (
+        _unpacked(archive, f"{folder}{name}", path) if folder + name in names else None
+    )
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+def _unpacked(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
+    try:
+        return archive.read(name)
+    except (zipfile.BadZipFile, RuntimeError, OSError, NotImplementedError) as error:
+        hint = "fetch the file again, and without a password"
+        raise InputError(f"cannot unpack it: {error}", where=f"{path}/{name}", hint=hint) from error
+
+
+def _folder_of_feed(names: list[str], path: Path) -> str:
+    """Where the tables are, with a slash at its end: at the top, or in the one folder with them."""
+    folders = [
+        PurePosixPath(name).parent
+        for name in names
+        if PurePosixPath(name).name == "stop_times.txt" and "__MACOSX" not in name
+    ]
+    if not folders:
+        return ""
+    depth = min(len(folder.parts) for folder in folders)
+    nearest = [folder for folder in folders if len(folder.parts) == depth]
+    if len(nearest) > 1:
+        listed = ", ".join(f"`{folder}`" for folder in nearest[:5])
+        hint = "pass the folder of one of them"
+        raise InputError(f"several feeds in one place: {listed}", where=str(path), hint=hint)
+    return f"{nearest[0]}/" if nearest[0].parts else ""

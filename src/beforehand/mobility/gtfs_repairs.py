@@ -1,0 +1,51 @@
+"""What is mended in a timetable, counted by kind; or refused line by line, if that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.mobility import lines
+
+LEGAL = ("interpolated_time", "same_time", "inferred_vehicle", "without_shape")
+"""Counted, but no dirt: GTFS allows a feed to leave these to its readers."""
+
+
+class Repairs:
+    """Counts, or in strict mode the places of what would have been counted."""
+
+    def __init__(self, path: Path, *, strict: bool) -> None:
+        self.changes: dict[str, int] = {}
+        self._path, self._strict = path, strict
+        self._refused: list[InputError] = []
+        self._unlisted = 0
+
+    def mend(self, kind: str, file: str, line: int | None, what: str, times: int = 1) -> None:
+        """Something of the feed is not taken as it stands. what: in words, with what is done."""
+        if times <= 0:
+            return
+        self.changes[kind] = self.changes.get(kind, 0) + times
+        if self._strict:
+            if len(self._refused) < lines.PROBLEMS_MAX:
+                where = f"{self._path}/{file}" + (f":{line}" if line else "")
+                hint = f"without `strict` it is mended and counted as `{kind}`"
+                self._refused.append(InputError(what, where=where, hint=hint))
+            else:
+                self._unlisted += 1
+
+    def fill(self, kind: str, times: int = 1) -> None:
+        """Something that a feed may leave out was filled in."""
+        assert kind in LEGAL
+        if times > 0:
+            self.changes[kind] = self.changes.get(kind, 0) + times
+
+    def check(self) -> None:
+        """Raise what strict mode found."""
+        if self._unlisted:
+            more = InputError(f"and {self._unlisted} more of such problems", where=str(self._path))
+            self._refused.append(more)
+            self._unlisted = 0
+        if len(self._refused) == 1:
+            raise self._refused[0]
+        if self._refused:
+            raise InputErrors(self._refused)
