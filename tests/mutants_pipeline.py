@@ -9,6 +9,7 @@ from __future__ import annotations
 CAUSALITY = "src/beforehand/kernels/causality.py"
 VERIFY = "src/beforehand/verify/verdict.py"
 EVENT_LOG = "src/beforehand/verify/event_log.py"
+FILES = "src/beforehand/files.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
 STAGES = "src/beforehand/pipeline/stages.py"
 OVERLAY = "src/beforehand/pipeline/worlds/overlay.py"
@@ -16,6 +17,7 @@ SOURCE = "src/beforehand/scenario/source.py"
 PROTOCOLS = "src/beforehand/scenario/protocols.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
 VERIFY_TESTS = "tests/verify/test_verdict.py"
+FILES_TESTS = "tests/test_files.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
 SWEEP_TESTS = "tests/pipeline/test_sweep.py"
 OVERLAY_TESTS = "tests/pipeline/worlds/test_overlay.py"
@@ -62,8 +64,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a hole in the log is held against it",
         VERIFY,
-        '(counts["unknown"] and not missing)',
-        'counts["unknown"]',
+        'if kind != "unknown" or not doubts]',
+        "]",
         f"{VERIFY_TESTS}::test_a_log_with_holes_is_unknown_unless_what_is_there_is_wrong",
     ),
     (
@@ -89,10 +91,11 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "a write that fails halfway stays",
-        DATASETS,
-        "    yield partial\n    partial.replace(path)\n",
-        "    try:\n        yield partial\n    finally:\n        partial.replace(path)\n",
-        f"{DATASET_TESTS}::test_a_write_that_fails_leaves_what_was_there",
+        FILES,
+        "        yield partial\n        partial.replace(target)\n",
+        "        try:\n            yield partial\n"
+        "        finally:\n            partial.replace(target)\n",
+        f"{FILES_TESTS}::test_a_write_that_fails_leaves_what_was_there",
     ),
     (
         "the manifest of another dataset is believed",

@@ -14,6 +14,7 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, InputError
+from beforehand.files import check_file_target, replaced
 from beforehand.units import format_duration, parse_distance
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
@@ -36,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.mobility.read import read
     from beforehand.mobility.statistics import describe
 
-    if args.out is not None and not args.out.parent.is_dir():
-        raise InputError(f"no such folder: {args.out.parent}", hint="create it first")
+    if args.out is not None:
+        check_file_target(args.out)
     range_m = None if args.range is None else parse_distance(args.range, where="--range")
     found = read(args.input, args.format)
     if isinstance(found, Positions):
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
         found = found.contacts_within(range_m)
     if args.out is not None:
-        write_contacts(found, args.out)
+        with replaced(args.out) as partial:
+            write_contacts(found, partial)
         note(f"wrote {len(found.contacts)} contacts to {args.out}")
     statistics = describe(found)
     if args.json:

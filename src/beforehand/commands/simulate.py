@@ -15,8 +15,9 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.files import check_file_target
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
-from beforehand.units import format_duration, parse_distance, parse_duration
+from beforehand.units import format_duration, parse_distance, parse_duration, show_share
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -48,8 +49,8 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     spec = read_spec(args)
     spec.check()
-    if args.events is not None and not args.events.parent.is_dir():
-        raise InputError(f"no such folder: {args.events.parent}", hint="create it first")
+    if args.events is not None:
+        check_file_target(args.events)
     trace = read_trace(args)
 
     from beforehand.sim.log import event_table, write_events
@@ -59,9 +60,12 @@ def run(args: argparse.Namespace) -> int:
 
     result = run_one(trace, spec)
     if args.events is not None:
-        write_events(event_table(f"{spec.protocol}-{spec.seed}", result.columns), args.events)
+        run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
+        write_events(
+            event_table(run, result.columns, promise=promise, names=trace.names), args.events
+        )
         note(f"wrote {len(result.columns['t_us'])} events to {args.events}")
-    summary = summarise(result.columns)
+    summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["violations"] = count_violations(result.columns)
     summary["transfer_model"] = spec.transfer_model
@@ -118,8 +122,9 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
     counts = [
         ("broadcasts", f"{summary['broadcasts']:,}"),
         ("receptions", f"{summary['receptions']:,}"),
+        ("reach", show_share(summary["reach"])),
         ("deliveries", f"{summary['deliveries']:,}"),
-        ("delivery ratio", f"{100 * summary['delivery_ratio']:.2f} %"),
+        ("delivery ratio", show_share(summary["delivery_ratio"])),
         ("expired undelivered", f"{summary['expired']:,}"),
         ("causal violations", f"{sum(summary['violations'].values()):,}"),
         ("bytes sent", f"{summary['bytes']:,}"),

@@ -12,10 +12,10 @@ from pyspark.sql.types import StructType
 from beforehand.core.observer import Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
+from beforehand.files import write_text
 from beforehand.observe.columns import check_columns
 from beforehand.observe.input import find_format, list_files
 from beforehand.observe.state import ClockSource
-from beforehand.pipeline.datasets import write_text
 
 FILES_LOOKED_AT = 16
 COUNTS_MAX = 2**60

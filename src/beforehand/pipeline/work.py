@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from beforehand.errors import InputError
-from beforehand.pipeline.datasets import MANIFEST, write_text
+from beforehand.files import MANIFEST, find_damage, unreadable, write_text
 from beforehand.pipeline.experiment import Experiment, load_experiment
 from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
@@ -32,6 +32,8 @@ class Progress:
     stage: str
     there: int
     wanted: int
+    damaged: tuple[str, ...] = ()
+    """What is not as it was when it was finished: folders, files and what is wrong with them."""
 
 
 def plan_work(root: Path, experiment: Experiment, scenario: Scenario) -> Work:
@@ -61,11 +63,17 @@ def read_progress(root: Path) -> list[Progress]:
     except FileNotFoundError as error:
         hint = "give the folder that `beforehand run` writes to"
         raise InputError(f"no `{INDEX}` here", where=str(root), hint=hint) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     except msgspec.MsgspecError as error:
         hint = "run the scenario again: what is there is not computed twice"
         raise InputError(f"not a plan: {error}", where=str(path), hint=hint) from error
     load_experiment(index.world, where=str(path))  # or its stages are not ours to speak of
-    return [
-        Progress(stage, sum((root / f / MANIFEST).exists() for f in folders), len(folders))
-        for stage, folders in index.stages.items()
-    ]
+    return [_progress(root, stage, folders) for stage, folders in index.stages.items()]
+
+
+def _progress(root: Path, stage: str, folders: list[str]) -> Progress:
+    finished = [folder for folder in folders if (root / folder / MANIFEST).exists()]
+    damaged = {folder: found for folder in finished if (found := find_damage(root / folder))}
+    told = tuple(f"{folder}/{problem}" for folder, found in damaged.items() for problem in found)
+    return Progress(stage, len(finished) - len(damaged), len(folders), told)

@@ -23,6 +23,11 @@ class Protocol:
     is_causal: bool
     make: Callable[..., Order]
 
+    @property
+    def promise(self) -> str:
+        """What its runs are held to, as an event log names it."""
+        return "causal" if self.is_causal else "none"
+
 
 PROTOCOLS: dict[str, Protocol] = {
     "causal": Protocol("causal barriers, no lifetimes (OPP IV)", False, True, Barrier),

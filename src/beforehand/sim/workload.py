@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
+from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.sim.streams import stream_key, unit
+from beforehand.units import format_duration
+
+BROADCASTS_MAX = 20_000_000
+"""Of one run, before memory is all they take."""
 
 
 @dataclass(frozen=True, order=True)
@@ -30,6 +36,14 @@ class Traffic(msgspec.Struct, frozen=True):
 
 def periodic(trace: Trace, traffic: Traffic) -> list[Broadcast]:
     """What all nodes of a trace broadcast while they are there, in order of time."""
+    _, up_us, down_us = trace.presence.T
+    spans_us = np.maximum(down_us - up_us - traffic.first_us, 0)
+    count = sum(-(-span_us // traffic.period_us) for span_us in spans_us.tolist())
+    if count > BROADCASTS_MAX:
+        raise InputError(
+            f"{count:,} broadcasts, one in {format_duration(traffic.period_us)} of each node",
+            hint=f"at most {BROADCASTS_MAX:,} fit into one run: choose a longer period",
+        )
     return sorted(
         Broadcast(t_us, node, traffic.payload_bytes)
         for node, up_us, down_us in trace.presence.tolist()
