@@ -6,18 +6,23 @@
     ├── LocalError             1   the calling program misused a core
     └── RemoteError            1   a peer sent something that the protocol does not allow
 
-A broken invariant of our own is an `assert`, never one of these.
+A broken invariant of our own is an `assert`, never one of these; as any other exception, it gives
+the exit code 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 EXIT_VALID = 0
 EXIT_VIOLATION = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNKNOWN = 3
+EXIT_CRASH = 4
+EXIT_INTERRUPTED = 130
+EXIT_NO_READER = 141
+"""The last two as shells have them for what a signal ends: Ctrl-C, and a reader who is gone."""
 
 
 class BeforehandError(Exception):
@@ -70,3 +75,18 @@ class LocalError(BeforehandError):
 
 class RemoteError(BeforehandError):
     """A peer broke the protocol. The input that carried it changed nothing."""
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """A guess at what was meant, as a question; empty where nothing is like it."""
+    import difflib
+
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean `{found[0]}`?" if found else ""
+
+
+def choose(word: str, known: Iterable[str]) -> str:
+    """A hint where one name of several was expected."""
+    names = list(known)
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"{closest(word, names)} choose one of {listed}".strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,6 +54,16 @@ def read_parquet(
     except pa.ArrowInvalid as error:
         problem = "the files do not have the same columns"
         raise InputError(problem, where=str(paths[0].parent), hint=hint) from error
+
+
+def refuse_device(path: Path) -> None:
+    """Nobody comes to the end of one. A pipe is let pass."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever reads it says so
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError("a device, and not a file", where=str(path), hint="give a file")
 
 
 def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
@@ -110,7 +121,10 @@ def sizes_below(folder: Path) -> dict[str, int]:
 
 def recorded_sizes(folder: Path) -> dict[str, int]:
     """The same as the manifest of the folder has them."""
-    found = json.loads(read_text(folder / MANIFEST))
+    try:
+        found = json.loads(read_text(folder / MANIFEST))
+    except RecursionError as error:
+        raise ValueError("tables within tables without an end") from error
     sizes = found.get("files") if isinstance(found, dict) else None
     if not isinstance(sizes, dict) or not all(type(size) is int for size in sizes.values()):
         raise ValueError("no sizes of files in it")

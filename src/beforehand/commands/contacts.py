@@ -14,7 +14,7 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, InputError
-from beforehand.files import check_file_target, replaced
+from beforehand.files import check_file_target, refuse_device, replaced
 from beforehand.units import format_duration, parse_distance
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_file_target(args.out)
     range_m = None if args.range is None else parse_distance(args.range, where="--range")
+    refuse_device(args.input)
     found = read(args.input, args.format)
     if isinstance(found, Positions):
         if range_m is None:

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import (
+    SEED_MAX,
     Commands,
     add_command,
     add_json,
     note,
     print_json,
     print_table,
+    whole,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.files import check_file_target
+from beforehand.files import check_file_target, refuse_device
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_distance, parse_duration, show_share
 
@@ -35,7 +37,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
     parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=whole(0, SEED_MAX), default=0)
     for name, setting in FLAGS.items():
         parser.add_argument(f"--{name}", metavar=setting.flag, help=setting.help or None)
     parser.add_argument(
@@ -104,6 +106,7 @@ def read_trace(args: argparse.Namespace) -> Trace:
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.read import read
 
+    refuse_device(args.input)
     found = read(args.input)
     if isinstance(found, Positions):
         if args.range is None:

@@ -6,10 +6,21 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-from beforehand.commands.console import Commands, add_command, add_json, print_json, print_table
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note_rest,
+    print_json,
+    print_table,
+)
 
 EXAMPLE = "beforehand verify events.parquet --explain"
 STORIES_MAX = 20
+HEADINGS = (
+    *("run", "broadcasts", "deliveries", "late", "twice", "unknown"),
+    *("promised", "verdict"),
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -18,42 +29,62 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("events", type=Path, help="a Parquet file, or a folder of them")
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
+    parser.add_argument(
+        "--promise",
+        choices=("causal", "none"),
+        help="what to hold the runs to, whatever the log says; a log that does not: causal",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.verify.about import PROMISE_NAMES
     from beforehand.verify.verdict import verify_events
 
-    verdict = verify_events(args.events)
+    verdict = verify_events(args.events, promise=args.promise)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
+    violations = sum(sum(run.counts.values()) for run in verdict.runs)
     if args.json:
         runs = [
             {
                 "run": run.run,
                 "verdict": run.state,
                 "reason": run.reason,
+                "promise": run.promise,
+                "promise_from": _origin(args.promise, run.log.about.promise),
                 "broadcasts": run.broadcasts,
                 "deliveries": run.deliveries,
                 "violations": run.counts,
             }
             for run in verdict.runs
         ]
-        print_json({"verdict": verdict.state, "runs": runs, "stories": stories})
+        hidden = violations - len(stories) if args.explain else violations
+        told = {"verdict": verdict.state, "runs": runs, "stories": stories}
+        print_json({**told, "stories_not_shown": hidden})
         return verdict.exit_code
     rows = [
         (
             run.run,
             f"{run.broadcasts:,}",
             f"{run.deliveries:,}",
-            *map(str, run.counts.values()),
-            f"{run.state} {run.reason}".strip(),
+            *(f"{count:,}" for count in run.counts.values()),
+            PROMISE_NAMES.get(run.promise, run.promise),
+            run.state,
         )
         for run in verdict.runs
     ]
-    headings = ("run", "broadcasts", "deliveries", "late", "twice", "unknown", "verdict")
-    print_table(str(args.events), headings, rows)
+    print_table(str(args.events), HEADINGS, rows)
     for story in stories:
         print(f"\n{story}")
+    if args.explain:
+        note_rest(violations - len(stories), "violations")
+    for run in verdict.runs:
+        if run.reason:
+            print(f"{run.run}: {run.state}: {run.reason}")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
+
+
+def _origin(asked: str | None, said: str | None) -> str:
+    return "option" if asked else "log" if said else "default"

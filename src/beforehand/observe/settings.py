@@ -111,7 +111,12 @@ def keep_settings(
         kept = _Kept(settings=settle(spark, folder, plan), **places)
         write_text(file, msgspec.json.format(msgspec.json.encode(kept)).decode() + "\n")
         return kept.settings
-    kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    try:
+        kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    except (OSError, msgspec.MsgspecError) as error:
+        hint = "a stream goes on from its own checkpoint; another needs a folder of its own"
+        problem = f"not the settings of a stream: {error}"
+        raise InputError(problem, where=str(file), hint=hint) from error
     before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
     for name, asked in (places | msgspec.structs.asdict(plan)).items():
         if asked not in (None, before[name]):

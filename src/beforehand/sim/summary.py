@@ -26,9 +26,7 @@ Ints = NDArray[np.int64]
 NEVER_US = np.iinfo(np.int64).max
 
 
-def summarise(
-    columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None
-) -> dict[str, Any]:
+def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None) -> dict[str, Any]:
     """Counts, ratios, and min/max/avg/stdev in microseconds of the delays.
 
     delay: from broadcast to reception. latency: from reception to delivery. age: their sum.

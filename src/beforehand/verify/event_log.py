@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
@@ -101,7 +102,7 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     if not len(table):
         yield _empty(paths[0], where, ("there are no events in the log",))
         return
-    about = read_about(table.schema.metadata)
+    about = {run: found for part in paths for run, found in read_about(_metadata(part)).items()}
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
         rows = table.filter(pc.equal(table["run"], run))
@@ -137,8 +138,12 @@ def _read(paths: Sequence[Path], where: str) -> pa.Table:
         raise InputError(f"no column {listed} in the event log", where=where, hint=HINT)
     if twice := [n for n, count in Counter(table.column_names).items() if count > 1]:
         raise InputError(f"column `{twice[0]}` is there twice", where=where, hint=HINT)
-    columns = {name: _column(table[name], name, where) for name in COLUMNS}
-    return pa.table(columns, metadata=table.schema.metadata)
+    columns: Any = {name: _column(table[name], name, where) for name in COLUMNS}
+    return pa.table(columns)
+
+
+def _metadata(path: Path) -> dict[bytes, bytes] | None:
+    return pq.read_schema(path).metadata
 
 
 def _check_parquet(path: Path) -> None:
@@ -155,7 +160,7 @@ def _check_parquet(path: Path) -> None:
         raise InputError("not a Parquet file", where=str(path), hint=HINT)
 
 
-def _column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def _column(column: Any, name: str, where: str) -> Any:
     """Whole numbers of 64 bits with a sign, or text."""
     kind: Any = column.type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -217,7 +222,7 @@ def _holes(table: pa.Table, about: About) -> Iterator[str]:
         yield f"{len(table):,} events where there were {about.events:,}"
 
 
-def _strange(kinds: pa.ChunkedArray) -> Iterator[str]:
+def _strange(kinds: Any) -> Iterator[str]:
     """Events of no known kind, which may be anything."""
     others = kinds.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(KINDS))))
     if not len(others):
