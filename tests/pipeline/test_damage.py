@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 
 import pytest
 
@@ -56,13 +57,23 @@ def test_a_truncated_events_file_is_not_2_of_2(scenario, finished, capsys, spoil
     assert (progress.there, progress.wanted) == (1, 2)
     assert main(["status", str(finished)]) == 3
     assert f"{path.parent.name}/events.parquet: " in capsys.readouterr().err
-    if spoil != "remove":
-        assert main(["verify", str(finished)]) == 3
-        assert "in its manifest" in capsys.readouterr().out
+    assert main(["verify", str(finished)]) == 3
+    shown = capsys.readouterr().out
+    assert ("its events are not there" if spoil == "remove" else "in its manifest") in shown
     assert run_scenario(scenario, finished).computed == {"overlay": 1}
     assert path.read_bytes() == whole
     assert main(["status", str(finished)]) == 0
     assert main(["verify", str(finished)]) == 0
+
+
+def test_a_run_that_is_not_finished_is_not_valid_for_the_part_that_is(finished, capsys):
+    (folder, _) = sorted(path.parent for path in finished.rglob("manifest.json"))
+    shutil.rmtree(folder)
+    assert main(["verify", str(finished)]) == 3
+    assert f"{folder.name}: unknown: its events are not there" in capsys.readouterr().out
+    assert main(["verify", str(finished), "--json"]) == 3
+    (lost,) = json.loads(capsys.readouterr().out)["lost"]
+    assert lost.endswith(folder.name)
 
 
 def test_a_broken_manifest_is_told_and_made_again(scenario, finished, capsys):

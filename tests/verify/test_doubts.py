@@ -16,7 +16,7 @@ from beforehand.sim.log import event_table, write_events
 from beforehand.sim.protocols import PROTOCOLS
 from beforehand.sim.run import Spec, run_one
 from beforehand.verify.event_log import KINDS
-from beforehand.verify.verdict import verify_events
+from beforehand.verify.verdict import Verdict, verify_events, worst
 from tests.verify.test_verdict import CHAIN, table_of
 
 SOUND = CHAIN[:10]
@@ -50,6 +50,13 @@ def test_a_log_without_rows_is_not_valid(verify, tmp_path):
     (tmp_path / "deep").mkdir()
     pq.write_table(table_of(SOUND), tmp_path / "deep" / "events.parquet")
     assert verify_events(tmp_path).state == "unknown"  # one of two is sound
+
+
+def test_on_nothing_there_is_no_verdict():
+    assert (Verdict(()).state, Verdict(()).exit_code) == ("unknown", 3)
+    assert worst([]) == "unknown"
+    assert worst(["valid", "unknown"]) == "unknown"
+    assert worst(["valid", "unknown", "invalid"]) == "invalid"
 
 
 @pytest.mark.parametrize("kind", ["Deliver", "banana", " deliver", "", "DELIVER", "delivered"])

@@ -24,7 +24,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    path, page = write_report(args.directory)
+    from beforehand.report.page import write_page
+
+    page = build_page(args.directory)
+    path = write_page(page, args.directory)
     if args.json:
         figures = [figure.slug for section in page.sections for figure in section.figures]
         tables = [table.slug for section in page.sections for table in section.tables]
@@ -35,13 +38,18 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_VALID
 
 
-def write_report(directory: Path) -> tuple[Path, Page]:
+def write_report(directory: Path) -> Path:
     """Write report.html and figures/ into the folder that holds the results of a scenario."""
-    check_folder_target(directory)
-    from beforehand.pipeline.experiment import load_experiment
-    from beforehand.report.datasets import read_scenario
     from beforehand.report.page import write_page
 
+    return write_page(build_page(directory), directory)
+
+
+def build_page(directory: Path) -> Page:
+    """What is to be said of them."""
+    from beforehand.pipeline.experiment import load_experiment
+    from beforehand.report.datasets import read_scenario
+
+    check_folder_target(directory)
     experiment = load_experiment(read_scenario(directory).world, where=str(directory))
-    page = experiment.page(directory)
-    return write_page(page, directory), page
+    return experiment.page(directory)

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     path = None
     if not args.no_report:
         note("report")
-        path, _ = write_report(out)
+        path = write_report(out)
     if args.json:
         print_json(
             {

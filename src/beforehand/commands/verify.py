@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from beforehand.commands.console import (
 )
 
 EXAMPLE = "beforehand verify events.parquet --explain"
-STORIES_MAX = 20
+STORIES_MAX, LOST_MAX = 20, 20
 HEADINGS = (
     *("run", "broadcasts", "deliveries", "late", "twice", "unknown"),
     *("promised", "verdict"),
@@ -39,10 +40,12 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.pipeline.work import find_lost_logs
     from beforehand.verify.about import PROMISE_NAMES
     from beforehand.verify.verdict import verify_events
 
-    verdict = verify_events(args.events, promise=args.promise)
+    lost = find_lost_logs(args.events)
+    verdict = replace(verify_events(args.events, promise=args.promise), lost=tuple(lost))
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     violations = sum(sum(run.counts.values()) for run in verdict.runs)
     if args.json:
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             for run in verdict.runs
         ]
         hidden = violations - len(stories) if args.explain else violations
-        told = {"verdict": verdict.state, "runs": runs, "stories": stories}
+        told = {"verdict": verdict.state, "runs": runs, "lost": lost, "stories": stories}
         print_json({**told, "stories_not_shown": hidden})
         return verdict.exit_code
     rows = [
@@ -82,6 +85,9 @@ def run(args: argparse.Namespace) -> int:
     for run in verdict.runs:
         if run.reason:
             print(f"{run.run}: {run.state}: {run.reason}")
+    for folder in lost[:LOST_MAX]:
+        print(f"{folder}: unknown: its events are not there")
+    note_rest(len(lost) - LOST_MAX, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
 

@@ -72,7 +72,7 @@ class Dataset:
     @property
     def exists(self) -> bool:
         """Whether it was finished, and is still as it was then."""
-        return self.file(MANIFEST).exists() and not find_damage(self.folder)
+        return not find_damage(self.folder)
 
     def file(self, name: str) -> Path:
         return self.folder / name

@@ -12,6 +12,7 @@ from beforehand.files import MANIFEST, find_damage, unreadable, write_text
 from beforehand.pipeline.experiment import Experiment, load_experiment
 from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
+from beforehand.verify.event_log import EVENTS_FILE
 
 INDEX = "plan.json"
 
@@ -57,9 +58,32 @@ def write_index(work: Work, scenario: Scenario) -> None:
 
 def read_progress(root: Path) -> list[Progress]:
     """For each stage of what was asked for last: how many of its datasets are there."""
+    index = read_index(root)
+    load_experiment(index.world, where=str(root / INDEX))  # or its stages are not ours to speak of
+    return [_progress(root, stage, folders) for stage, folders in index.stages.items()]
+
+
+def find_lost_logs(root: Path) -> list[str]:
+    """The event logs that belong to what was asked for last and are not there, by their folders.
+
+    A stage keeps logs if one of its datasets does.
+    """
+    if not (root / INDEX).is_file():
+        return []
+    lost = []
+    for folders in read_index(root).stages.values():
+        if any(next((root / folder).rglob(EVENTS_FILE), None) for folder in folders):
+            lost += [folder for folder in folders if not (root / folder / MANIFEST).exists()]
+            found = [f"{f}/{problem}" for f in folders for problem in find_damage(root / f)]
+            lost += [problem for problem in found if problem.endswith(f"{EVENTS_FILE}: missing")]
+    return lost
+
+
+def read_index(root: Path) -> Index:
+    """What was asked for last."""
     path = root / INDEX
     try:
-        index = msgspec.json.decode(path.read_bytes(), type=Index)
+        return msgspec.json.decode(path.read_bytes(), type=Index)
     except FileNotFoundError as error:
         hint = "give the folder that `beforehand run` writes to"
         raise InputError(f"no `{INDEX}` here", where=str(root), hint=hint) from error
@@ -68,8 +92,6 @@ def read_progress(root: Path) -> list[Progress]:
     except msgspec.MsgspecError as error:
         hint = "run the scenario again: what is there is not computed twice"
         raise InputError(f"not a plan: {error}", where=str(path), hint=hint) from error
-    load_experiment(index.world, where=str(path))  # or its stages are not ours to speak of
-    return [_progress(root, stage, folders) for stage, folders in index.stages.items()]
 
 
 def _progress(root: Path, stage: str, folders: list[str]) -> Progress:

@@ -67,10 +67,12 @@ class Verdict:
     """The verdict on all runs of a log: the worst of theirs."""
 
     runs: tuple[RunVerdict, ...]
+    lost: tuple[str, ...] = ()
+    """Logs that should be there and are not, so that nobody can judge them."""
 
     @property
     def state(self) -> State:
-        return worst(run.state for run in self.runs)
+        return worst([*(run.state for run in self.runs), *("unknown" for _ in self.lost)])
 
     @property
     def exit_code(self) -> int:
