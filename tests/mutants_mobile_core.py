@@ -23,12 +23,8 @@ MUTANTS = [
     (
         "trap 2: stop at what was delivered elsewhere",
         HOST,
-        "                out.deliveries.append(early.message)\n"
-        "                self.counters.delivered += 1\n",
-        "                out.deliveries.append(early.message)\n"
-        "                self.counters.delivered += 1\n"
-        "            else:\n"
-        "                break\n",
+        "            after = self._after_elsewhere(after + 1)  # trap 2",
+        "            after += 1",
         f"{ON_HOST}::test_what_it_delivered_elsewhere_is_passed_over_and_what_waited_for_it_is_not",
     ),
     (
@@ -56,8 +52,8 @@ MUTANTS = [
     (
         "trap 6: keep what came early in the old cell",
         HOST,
-        "        self._early.clear()\n        self._owes_ack = self._is_repeating = False",
-        "        self._owes_ack = self._is_repeating = False",
+        "        self._early.clear()\n        self._elsewhere = ()\n",
+        "        self._elsewhere = ()\n",
         f"{ON_HOST}::test_what_came_early_in_one_cell_is_nothing_in_the_next",
     ),
     (
@@ -119,7 +115,7 @@ MUTANTS = [
     (
         "trap 12: send handoff frames past the tree",
         STATION,
-        "                out.sends.append((self._via[frame.target], frame))",
+        "                self._handoff.pass_on(source, frame, out)",
         "                self._on_routed(frame, out)",
         f"{ON_STATION}::test_frames_for_others_go_on_hop_by_hop",
     ),
@@ -223,9 +219,32 @@ MUTANTS = [
     (
         "deliver whatever the cell hears",
         HOST,
-        "        while after in self._early:\n            early = self._early.pop(after)",
-        "        while self._early:\n            early = self._early.pop(min(self._early))",
+        "        while after in self._early:\n"
+        "            out.deliveries.append(self._early.pop(after).message)",
+        "        while self._early:\n"
+        "            out.deliveries.append(self._early.pop(min(self._early)).message)",
         "tests/check/test_fuzz.py::"
         "test_a_few_hundred_seeds_find_nothing_and_see_every_kind_of_trouble[mobile]",
+    ),
+    (
+        "keep a copy that was sent before the handoff ended",
+        HOST,
+        "        is_old = frame.seq < place.next or self._after_elsewhere(frame.seq) > frame.seq",
+        "        is_old = frame.seq < place.next",
+        f"{ON_HOST}::test_a_copy_that_was_sent_before_the_handoff_ended_is_not_delivered_again",
+    ),
+    (
+        "keep the old cell's numbers of what was delivered elsewhere",
+        HOST,
+        "        self._early.clear()\n        self._elsewhere = ()\n        self._owes_ack",
+        "        self._early.clear()\n        self._owes_ack",
+        f"{ON_HOST}::test_what_it_delivered_elsewhere_is_numbered_by_the_cell",
+    ),
+    (
+        "repeat what was delivered elsewhere",
+        CELL,
+        "            and guest.host not in elsewhere\n",
+        "",
+        f"{ON_HANDOFF}::test_nothing_is_repeated_for_who_has_delivered_it_elsewhere",
     ),
 ]

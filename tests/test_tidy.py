@@ -64,8 +64,6 @@ MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 ENTRY_POINTS = ("__init__", "__main__", "cli")
 STANDALONE: tuple[str, ...] = (
     *("check.explore", "check.fuzz_codec"),
-    # The channel of the world of cells, which is to come: a world imports it then.
-    *("sim.places", "sim.radio_play", "core.mobile.sizes", "core.mobile.systems"),
 )
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)

@@ -174,4 +174,4 @@ def test_its_scenario_is_read_like_any_other(beforehand, tmp_path):
     assert "`throws`: not a whole number from 1 on: `0`" in refused.stderr
     scenario.write_text('[scenario]\nworld = "cards"\n')
     refused = beforehand("run", scenario, "--out", tmp_path / "out")
-    assert "choose one of `contacts`, `dice`, `drift`, `overlay`" in refused.stderr
+    assert "choose one of `cells`, `contacts`, `dice`, `drift`, `overlay`" in refused.stderr

@@ -35,6 +35,7 @@ RADIOS = st.builds(
     capture=st.booleans(),
     cw=st.sampled_from([0, 1, 7, 31]),
     sense_us=st.sampled_from([0, 4, 15]),
+    answers_draw=st.booleans(),
 )
 
 
@@ -86,6 +87,18 @@ def test_a_frame_on_an_idle_channel_starts_after_difs_and_all_in_range_receive_i
 @pytest.mark.parametrize("mac", ["csma", "none"])
 def test_without_difs_a_frame_on_an_idle_channel_starts_at_once(mac):
     assert starts(run(Air(Radio(mac=mac), HIDDEN, 1), (1000, 0))) == {0: 1000}
+
+
+def test_those_who_answer_a_frame_at_once_draw_if_the_radio_says_so():
+    asked = [(0, 0), *((50 + APP_US, node) for node in range(1, 9))]
+    together = run(Air(Radio(), everybody(9), 1), *asked)
+    assert [starts(together)[frame] for frame in range(1, 9)] == [50 + APP_US + 50] * 8
+    drawn = run(Air(Radio(answers_draw=True), everybody(9), 1), *asked)
+    assert min(starts(drawn)[frame] for frame in range(1, 9)) >= 50 + APP_US + 50
+    assert sum(end.received != () for end in ends(drawn).values()) > 4
+    # Later than that the medium is idle, and nobody draws.
+    late = run(Air(Radio(answers_draw=True), everybody(9), 1), (0, 0), (50 + APP_US + 50, 1))
+    assert starts(late)[1] == 50 + APP_US + 100
 
 
 @pytest.mark.parametrize("mac", ["dcf", "csma"])

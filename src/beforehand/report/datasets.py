@@ -50,6 +50,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "overlay_histograms": (
         *("nodes", "seed", "system", "payload_bytes", "histogram", "value", "count"),
     ),
+    "cells_runs": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("broadcasts", "deliveries", "violations", "duplicates", "missing", "delay_us_avg"),
+        *("lost_percent", "kept_avg", "sent_per_delivery", "is_search", "is_sustained"),
+    ),
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
 HINT = "give the folder that `beforehand run` wrote"

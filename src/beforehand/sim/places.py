@@ -16,20 +16,32 @@ class Places:
 
     def move(self, node: int, x_m: float, y_m: float) -> None:
         """The node is there now. The work follows the nodes around, not all of them."""
-        self.remove(node)
-        self._at[node] = (x_m, y_m)
         column, row = self._square(x_m, y_m)
-        around = [
-            peer
-            for x in (column - 1, column, column + 1)
-            for y in (row - 1, row, row + 1)
-            for peer in self._squares.get((x, y), ())
-            if self._reaches(x_m, y_m, peer)
-        ]
-        self._squares.setdefault((column, row), []).append(node)
-        self.neighbours[node] = sorted(around)
-        for peer in around:
-            insort(self.neighbours[peer], node)
+        squares, places, range_m2 = self._squares, self._at, self.range_m**2
+        around = []
+        for x in (column - 1, column, column + 1):
+            for y in (row - 1, row, row + 1):
+                for peer in squares.get((x, y), ()):
+                    px_m, py_m = places[peer]  # type: ignore[misc]
+                    if (x_m - px_m) ** 2 + (y_m - py_m) ** 2 <= range_m2 and peer != node:
+                        around.append(peer)
+        self._settle(node, (x_m, y_m), (column, row))
+        around.sort()
+        before, self.neighbours[node] = self.neighbours[node], around
+        if before != around:
+            for peer in set(before).difference(around):
+                self.neighbours[peer].remove(node)
+            for peer in set(around).difference(before):
+                insort(self.neighbours[peer], node)
+
+    def _settle(self, node: int, at: tuple[float, float], square: tuple[int, int]) -> None:
+        was = self._at[node]
+        self._at[node] = at
+        if was is not None and self._square(*was) == square:
+            return
+        if was is not None:
+            self._squares[self._square(*was)].remove(node)
+        self._squares.setdefault(square, []).append(node)
 
     def remove(self, node: int) -> None:
         """The node is nowhere: it hears nobody, and nobody hears it."""
@@ -44,9 +56,3 @@ class Places:
 
     def _square(self, x_m: float, y_m: float) -> tuple[int, int]:
         return int(x_m // self.range_m), int(y_m // self.range_m)
-
-    def _reaches(self, x_m: float, y_m: float, peer: int) -> bool:
-        at = self._at[peer]
-        if at is None:
-            return False
-        return (x_m - at[0]) ** 2 + (y_m - at[1]) ** 2 <= self.range_m**2

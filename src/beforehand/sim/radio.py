@@ -38,6 +38,9 @@ class Radio(msgspec.Struct, frozen=True):
     difs_us: int = 50
     sense_us: int = 4
     """Carrier sense is that late: what starts closer together collides."""
+    answers_draw: bool = False
+    """In `dcf`, who asks within DIFS of the end of a frame draws, as on a busy medium. Else all who
+    answer the same frame at once start together."""
 
     def airtime_us(self, size_bytes: int) -> int:
         """How long a frame is on the air; `size_bytes` with all headers down to the MAC's."""
@@ -164,7 +167,10 @@ class Air:
                 self._draw(node)
         else:
             self._freeze(now_us, node)
-            if not self._slots[node]:
+            is_early = self.radio.answers_draw and now_us < self._count_us[node]
+            if not self._slots[node] and is_early:
+                self._draw(node)
+            elif not self._slots[node]:
                 self._count_us[node] = now_us + self.radio.difs_us
             self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)
 

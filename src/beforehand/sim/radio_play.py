@@ -73,6 +73,7 @@ def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
         difs_us=radio.difs_us,
         sense_us=radio.sense_us,
         key=np.uint64(stream_key(seed, STREAM)),
+        answers_draw=radio.answers_draw,
     )
     log = []
     is_done = False

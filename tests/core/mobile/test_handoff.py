@@ -2,7 +2,6 @@
 
 from beforehand.core.base import EVERYBODY, Message
 from beforehand.core.mobile.frames import (
-    Cast,
     CatchUp,
     Connect,
     ConnectAck,
@@ -310,15 +309,21 @@ def test_of_two_who_know_the_host_the_one_of_the_later_connection_counts():
     assert sent == [(3, Delete(1, 3, H, 4)), (0, Request2(1, 0, H, 4, ()))]
 
 
-def test_a_cast_names_those_who_have_delivered_it_elsewhere():
+def test_a_host_is_told_what_of_the_cell_it_has_delivered_elsewhere():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
-    bench.relay(1)
+    bench.relay(1, 2, 3, 4)
     bench.connect(2, Place(1), (0, 1))
-    bench.wire(Response1(0, 1, H, 2, True, 1, 1))
+    bench.wire(Response1(0, 1, H, 2, True, 1, 1, ids(2)))
+    assert bench.wire(Response2(0, 1, H, 2, (), ())) == [accepted(2, 1, delivered=((2, 3),))]
+
+
+def test_nothing_is_repeated_for_who_has_delivered_it_elsewhere():
+    bench = Bench()
+    bench.hear(Join(1, G, 1, ()))
+    bench.relay(1, 2)
+    bench.connect(2, Place(1), (0, 1))
+    bench.wire(Response1(0, 1, H, 2, True, 1, 1, ids(1)))
     bench.wire(Response2(0, 1, H, 2, (), ()))
-    bench.out.clear()
-    for _ in range(2):
-        bench.core._is_repeating = True
-        bench.core.on_timer(0, RETRY, bench.out)
-    assert (EVERYBODY, Cast(1, 0, message(1), (H,))) in bench.out.sends
+    bench.hear(HostAck(1, G, Place(1, False, 2)))
+    assert [bench.core.cell.is_wanted(seq) for seq in bench.core.cell.kept] == [True, False]

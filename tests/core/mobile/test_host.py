@@ -70,8 +70,8 @@ def message(seq, origin=9):
     return Message((origin, seq), (), b"")
 
 
-def cast(seq, *delivered_by, cell=A):
-    return Cast(cell, seq, message(seq), delivered_by)
+def cast(seq, cell=A):
+    return Cast(cell, seq, message(seq))
 
 
 def test_a_host_joins_as_soon_as_it_is_in_a_cell_and_asks_until_it_is_answered():
@@ -132,10 +132,34 @@ def test_messages_are_delivered_in_the_order_of_the_cell():
 
 def test_what_it_delivered_elsewhere_is_passed_over_and_what_waited_for_it_is_not():
     bench = Bench()
-    bench.join()
+    bench.enter(A)
+    bench.hear(ConnectAck(A, ME, 1, 1, 0, delivered=((1, 2), (4, 4))))
+    bench.hear(cast(3))
+    bench.hear(cast(5))
+    bench.hear(cast(0))
+    assert bench.delivered() == [(9, 0), (9, 3), (9, 5)]
+    assert bench.fire(ACK) == [HostAck(A, ME, Place(1, False, 6))]
+
+
+def test_a_copy_that_was_sent_before_the_handoff_ended_is_not_delivered_again():
+    bench = Bench()
+    bench.enter(A)
+    bench.hear(ConnectAck(A, ME, 1, 1, 0, delivered=((1, 1),)))
     bench.hear(cast(1))
-    bench.hear(cast(0, ME))
-    assert bench.delivered() == [(9, 1)]
+    bench.hear(cast(0))
+    assert bench.delivered() == [(9, 0)]
+    assert bench.core.gauges(0)["early"] == 0
+    bench.hear(cast(1))
+    assert bench.delivered() == []
+
+
+def test_what_it_delivered_elsewhere_is_numbered_by_the_cell():
+    bench = Bench()
+    bench.enter(A)
+    bench.hear(ConnectAck(A, ME, 1, 1, 0, delivered=((0, 0),)))
+    bench.enter(B)
+    bench.hear(CatchUp(B, ME, 2, 0, message(8)))
+    assert bench.delivered() == [(9, 8)]
 
 
 def test_it_acknowledges_what_it_has_and_in_which_ranges():

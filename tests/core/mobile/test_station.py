@@ -63,8 +63,8 @@ def message(seq, origin=9):
     return Message((origin, seq), (), b"")
 
 
-def cast(seq, *delivered_by, origin=9):
-    return EVERYBODY, Cast(1, seq - 1, message(seq, origin), delivered_by)
+def cast(seq, origin=9):
+    return EVERYBODY, Cast(1, seq - 1, message(seq, origin))
 
 
 def test_who_joins_starts_with_the_oldest_message_that_is_kept():

@@ -1,11 +1,16 @@
 """Every family of cores that the checkers know, by the name that users write."""
 
 from beforehand.check.case import Family
+from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS
 from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (*CONTACTS, VCubeFamily(), ObserverFamily(), MobileFamily())
+    family.name: family
+    for family in (
+        *(*CONTACTS, VCubeFamily(), ObserverFamily()),
+        *(MobileFamily(), MobileFamily("was_flood", floods=True), CkFamily(), TcpFamily()),
+    )
 }

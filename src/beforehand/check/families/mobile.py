@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from beforehand.check.case import Case, Family
 from beforehand.check.net import Net
-from beforehand.core.mobile.frames import Cast, CatchUp, ConnectAck, Forgotten
+from beforehand.core.mobile.frames import CatchUp, ConnectAck, Forgotten
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
@@ -28,13 +28,17 @@ class Setup:
 class MobileFamily(Family):
     """Who stays registered delivers all that is said from then on, wherever it goes."""
 
-    name = "mobile"
     kind: LinkKind = "cell"
     sights = (
         *("waited", "lost", "doubled", "moved", "crashed", "cut off", "restarted"),
         *("asking", "fetching", "going", "handed on later", "caught up", "delivered elsewhere"),
-        *("forgotten", "taken as new", "left"),
+        *("forgotten", "too many repetitions", "taken as new", "left"),
     )
+
+    def __init__(self, name: str = "mobile", *, floods: bool = False) -> None:
+        """floods: handoffs as in MOB-TR."""
+        self.name = name
+        self._floods = floods
 
     def draw(self, rng: random.Random) -> Case:
         stations, hosts = rng.choice((2, 2, 3, 4)), rng.choice((2, 3, 4, 6))
@@ -42,9 +46,15 @@ class MobileFamily(Family):
         crashes = rng.choice((0, 0, 1, 3))
         # What is saved with acknowledgements only is delivered again after a crash.
         saves: Saves = "delivery" if crashes else rng.choice(("delivery", "acknowledgement"))
+        silence_us, repeats_max = rng.choice(
+            (*((None, None),) * 4, *((3 * SECOND_US, None),) * 2, *((None, 0.3),) * 2)
+        )
         pace = Pace(
             inflight_max=rng.choice((2, 150, 150)),
-            silence_us=rng.choice((None, None, None, 3 * SECOND_US)),
+            silence_us=silence_us,
+            repeats_max=repeats_max,
+            repeats_window=2,
+            quiet_us=1_100_000,
         )
         return Case(
             stations + hosts,
@@ -55,7 +65,7 @@ class MobileFamily(Family):
             stations=stations,
             skew_us=60 * SECOND_US,
             # No frame is under way for as long as a host may be silent.
-            delay_us_max=None if pace.silence_us is None else SECOND_US,
+            delay_us_max=None if pace.patience_us is None else SECOND_US,
             losses=rng.choice((3, 20)) if is_lossy else 0,
             doubles=rng.choice((0, 3, 20)) if is_lossy else 0,
             flaps=rng.choice((0, 3, 10, 30)),
@@ -69,18 +79,23 @@ class MobileFamily(Family):
     def make_core(self, case: Case, node: int) -> Host | Station:
         setup = case.options
         if node < case.stations:
-            return Station(node, case.edges or (), setup.pace)
-        return Host(node, setup.pace, saves=setup.saves, durable=case.is_mortal)
+            return Station(node, case.edges or (), setup.pace, floods=self._floods)
+        return Host(
+            *(node, setup.pace),
+            saves=setup.saves,
+            names_stations=not self._floods,
+            durable=case.is_mortal,
+        )
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, CatchUp):
             net.sights.add("caught up")
-        elif isinstance(frame, Cast) and frame.delivered_by:
-            net.sights.add("delivered elsewhere")
         elif isinstance(frame, Forgotten):
             net.sights.add("forgotten")
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
+        elif isinstance(frame, ConnectAck) and frame.delivered:
+            net.sights.add("delivered elsewhere")
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         core = net.drivers[node].core
@@ -91,6 +106,10 @@ class MobileFamily(Family):
                 yield guest.phase
                 if guest.waiting is not None:
                     yield "handed on later"
+            if net.case.options.pace.repeats_max is not None:
+                hosts = (net.drivers[host].core for cell, host in net.contacts if cell == node)
+                if any(_is_given_up(core, host) for host in hosts):
+                    yield "too many repetitions"
 
     def forget_counts(self, core: Any) -> None:
         super().forget_counts(core)
@@ -112,8 +131,8 @@ class MobileFamily(Family):
             gauges = net.drivers[station].core.gauges(net.now_us)
             if gauges["handoffs"] or gauges["kept"] or gauges["catch_up"]:
                 yield f"station {station} is not done: {gauges}"
-        if net.case.options.pace.silence_us is None:
-            yield from _missing(net)
+        if net.case.options.pace.patience_us is None:
+            yield from missing(net)
 
 
 def _state(net: Net, host: Any) -> str:
@@ -122,7 +141,13 @@ def _state(net: Net, host: Any) -> str:
     return core.state
 
 
-def _missing(net: Net) -> Iterator[str]:
+def _is_given_up(station: Station, host: Any) -> bool:
+    """And does not know it yet."""
+    is_connected = host.state == "connected" and host.cell == station.node
+    return is_connected and host.node not in station.cell.guests
+
+
+def missing(net: Net) -> Iterator[str]:
     """Who joined before anything was said lacks nothing; who joined later lacks only beginnings;
     who left lacks what it likes. Nobody has what its origin has given up visibly."""
     staying = [h for h in range(net.case.stations, net.case.nodes) if _state(net, h) != "gone"]

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from beforehand.core.base import Message, MessageId, NodeId
-from beforehand.core.mobile.frames import Ranges, Request1, Response1, Visits
+from beforehand.core.mobile.frames import Ranges, Request1, Response1
+from beforehand.core.mobile.pace import ranges_of
 
 Phase = Literal["here", "asking", "fetching", "going"]
 """*here*: registered, no handoff. The new station is *asking* until all answers to Request1 are in,
@@ -25,6 +26,7 @@ class Kept(msgspec.Struct):
 
     message: Message
     delivered_by: tuple[NodeId, ...] = ()
+    """Hosts that are registered here and have delivered it elsewhere."""
     is_recent: bool = True
     """It was transmitted since the last round of repetitions, or not at all."""
 
@@ -49,7 +51,6 @@ class Guest(msgspec.Struct):
     """What it must deliver first, because it was discarded here."""
     owes_ack: bool = False
     # In a handoff:
-    visits: Visits = ()
     asked: list[NodeId] = []
     """Who has not answered Request1."""
     known: list[Response1] = []
@@ -99,16 +100,22 @@ class Cell:
     def first_undelivered(self, guest: Guest) -> int:
         return next((seq for seq, _ in self.undelivered(guest)), self.next)
 
+    def delivered_elsewhere(self, guest: Guest) -> Ranges:
+        kept = self.kept.items()
+        return ranges_of(s for s, k in kept if s >= guest.next and guest.host in k.delivered_by)
+
     def unregister(self, host: NodeId) -> None:
         self.guests.pop(host, None)
         self.discard()
 
     def is_wanted(self, seq: int) -> bool:
         """Whether somebody who can hear it has not acknowledged it."""
+        elsewhere = self.kept[seq].delivered_by
         return any(
             guest.phase == "here"
             and not guest.catch_up
             and seq >= guest.next
+            and guest.host not in elsewhere
             and not any(first <= seq <= last for first, last in guest.has)
             for guest in self.guests.values()
         )

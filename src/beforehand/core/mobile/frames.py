@@ -91,8 +91,6 @@ class Cast(msgspec.Struct, frozen=True, array_like=True, tag="cast"):
     cell: NodeId
     seq: Count
     message: Message
-    delivered_by: tuple[NodeId, ...] = ()
-    """M_d: hosts of the cell that have delivered it elsewhere."""
 
 
 class CatchUp(msgspec.Struct, frozen=True, array_like=True, tag="catch_up"):
@@ -134,6 +132,10 @@ class ConnectAck(msgspec.Struct, frozen=True, array_like=True, tag="connect_ack"
     is_new: bool = False
     """Nobody knew the host any more: what came meanwhile passed it by, and what it said and did not
     hear of again may have been lost."""
+    delivered: Ranges = ()
+    """Numbers after `next` that it has delivered elsewhere: the paper's M_d. There it travels with
+    each message; but what was transmitted before the handoff ended would not tell, and may come
+    after it."""
 
 
 class LeaveAck(msgspec.Struct, frozen=True, array_like=True, tag="leave_ack"):
@@ -162,10 +164,11 @@ class Relay(msgspec.Struct, frozen=True, array_like=True, tag="relay"):
 
 
 class Request1(msgspec.Struct, frozen=True, array_like=True, tag="request1"):
-    """Who knows the host, and what has it not delivered? Routed, like all below, hop by hop."""
+    """Who knows the host, and what has it not delivered? Like all below, it travels hop by hop."""
 
     source: NodeId
-    target: NodeId
+    target: NodeId | None
+    """None, where handoffs are flooded: all other stations."""
     host: NodeId
     ses: Count
     place: Place
@@ -211,7 +214,7 @@ class Delete(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
     """Forget the host if you registered it in this connection or before."""
 
     source: NodeId
-    target: NodeId
+    target: NodeId | None
     host: NodeId
     ses: Count
 

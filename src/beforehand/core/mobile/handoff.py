@@ -6,7 +6,8 @@ after its own handoff of that host, which is an older one; so nobody waits for e
 connection asks all that an older one may have left behind.
 
 Between a station and a host, sp and sn are the old and the new station of the paper. All frames
-travel the tree, behind the messages (trap 12): when Request1 arrives, sp has all that sn had.
+travel the tree, behind the messages (trap 12): when Request1 arrives, sp has all that sn had. They
+go to the stations that the host names (MOB), or to all of them (MOB-TR, *flooded*).
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from beforehand.core.mobile.frames import (
     Response1,
     Response2,
     Routed,
-    Visits,
 )
 from beforehand.core.outbox import Outbox
 
+Ends = tuple[tuple[NodeId | None, int], ...]
+"""Stations, or all others, that are to forget a host, and up to which connection."""
 LEFT_MAX = 1_000
 """How many of those who left a station remembers."""
 
@@ -39,10 +41,14 @@ LEFT_MAX = 1_000
 class Handoff:
     """The part of a station that registers hosts."""
 
-    def __init__(self, node: NodeId, cell: Cell, via: dict[NodeId, NodeId]) -> None:
+    def __init__(
+        self, node: NodeId, cell: Cell, via: dict[NodeId, NodeId], *, floods: bool = False
+    ) -> None:
         self.node = node
         self._cell = cell
         self._via = via
+        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._floods = floods
         self._left: dict[NodeId, None] = {}
 
     # ---- from hosts -----------------------------------------------------------------------------
@@ -93,8 +99,8 @@ class Handoff:
         self._left[frame.host] = None
         if len(self._left) > LEFT_MAX:
             del self._left[next(iter(self._left))]
-        ends = [(station, frame.ses) for station, _ in self._visits(frame)]
-        self._delete(frame.host, tuple(ends), out)
+        ends = tuple((station, frame.ses) for station, _ in self._visits(frame))
+        self._delete(frame.host, ends, out)
         self.on_delete(Delete(self.node, self.node, frame.host, frame.ses), out)
         out.sends.append((EVERYBODY, LeaveAck(self.node, frame.host, frame.ses)))
 
@@ -102,16 +108,17 @@ class Handoff:
 
     def _start(self, now_us: int, frame: Connect, out: Outbox[Frame]) -> None:
         cell = self._cell
-        visits = self._visits(frame)
-        asked = [station for station, _ in visits]
+        targets = [station for station, _ in self._visits(frame)]
         # trap 14: from here on, nothing that is kept is discarded.
         guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said, now_us, "asking")
-        guest.visits, guest.asked = visits, asked
+        guest.asked = (
+            [*self._via] if EVERYBODY in targets else [s for s in targets if s is not None]
+        )
         cell.guests[frame.host] = guest
-        for station in asked:
+        for station in targets:
             request = Request1(self.node, station, frame.host, frame.ses, frame.place)
             self._route(request, out)
-        if not asked:
+        if not guest.asked:
             self._go_on(guest, out)
 
     def on_request1(self, frame: Request1, out: Outbox[Frame]) -> None:
@@ -240,6 +247,7 @@ class Handoff:
             guest.next = self._cell.first_undelivered(guest)
             ack = ConnectAck(
                 *(self.node, guest.host, guest.ses, guest.next_said, guest.next),
+                delivered=self._cell.delivered_elsewhere(guest),
                 is_new=guest.is_fresh,
             )
             out.sends.append((EVERYBODY, ack))
@@ -264,14 +272,16 @@ class Handoff:
         else:
             self._cell.unregister(frame.host)
 
-    def _delete(self, host: NodeId, visits: Visits, out: Outbox[Frame]) -> None:
-        for station, ses in visits:
+    def _delete(self, host: NodeId, ends: Ends, out: Outbox[Frame]) -> None:
+        for station, ses in ends:
             self._route(Delete(self.node, station, host, ses), out)
 
     # ---- small parts ----------------------------------------------------------------------------
 
-    def _visits(self, frame: Join | Connect | Leave) -> Visits:
+    def _visits(self, frame: Join | Connect | Leave) -> Ends:
         """Who may have registered the host, but for ourselves."""
+        if self._floods:
+            return ((EVERYBODY, frame.ses - 1),)
         if frame.visits is None:
             return tuple((station, frame.ses - 1) for station in self._via)
         return tuple(visit for visit in frame.visits if visit[0] in self._via)
@@ -293,7 +303,16 @@ class Handoff:
         return guest if is_it else None
 
     def _route(self, frame: Routed, out: Outbox[Frame]) -> None:
-        out.sends.append((self._via[frame.target], frame))
+        self.pass_on(self.node, frame, out)
+
+    def pass_on(self, source: NodeId, frame: Routed, out: Outbox[Frame]) -> None:
+        """One hop further, behind the messages (trap 12). That somebody knows nothing is no frame
+        of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
+        knows_nothing = isinstance(frame, Response1) and not frame.is_known
+        if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
+            out.sends.append((self._via[frame.target], frame))
+        else:
+            out.sends += [(peer, frame) for peer in self._neighbours if peer != source]
 
 
 def _is_worthless(guest: Guest, place: Place) -> bool:

@@ -37,6 +37,7 @@ from beforehand.core.mobile.frames import (
     Leave,
     LeaveAck,
     Place,
+    Ranges,
     Say,
     StationAck,
 )
@@ -75,8 +76,11 @@ class Host:
         pace: Pace | None = None,
         *,
         saves: Literal["delivery", "acknowledgement"] = "delivery",
+        names_stations: bool = True,
         durable: bool = False,
     ) -> None:
+        """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
+        it to the stations to ask all of them (MOB-TR)."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.tables = (MEMORY, SAID) if durable else ()
@@ -87,11 +91,13 @@ class Host:
         self._saves_deliveries = saves == "delivery"
         self._ses = 0
         self._place = Place()
-        self._visits: dict[NodeId, int] | None = {}
+        self._names_stations = names_stations
+        self._visits: dict[NodeId, int] | None = {} if names_stations else None
         self._next_said = 1
         self._said: dict[int, Message] = {}
         self._unheard: set[int] = set()  # said, and not among what the station has out of order
         self._early: dict[int, Cast | CatchUp] = {}
+        self._elsewhere: Ranges = ()  # numbers of this cell that we delivered in another one
         self._owes_ack = False
         self._is_repeating = False
 
@@ -218,6 +224,7 @@ class Host:
         """No acknowledgements while we change cells: they would count by the old cell's numbers.
         What came early is numbered by the old cell too (trap 6)."""
         self._early.clear()
+        self._elsewhere = ()
         self._owes_ack = self._is_repeating = False
         out.timers += [(CONNECT, NEVER_US), (ACK, NEVER_US), (RETRY, NEVER_US)]
 
@@ -251,7 +258,9 @@ class Host:
         self.state = "connected"
         self._owes_ack = False
         self._place = Place(self._ses, False, frame.next)
-        self._visits = {self.cell: self._ses}
+        self._elsewhere = frame.delivered
+        if self._names_stations:
+            self._visits = {self.cell: self._ses}
         self._save(out)
         out.timers.append((ACK, NEVER_US))
         self._drop_said(frame.next_said, out, is_lost=frame.is_new)
@@ -282,7 +291,8 @@ class Host:
 
     def _take(self, now_us: int, frame: Cast | CatchUp, out: Outbox[Frame]) -> None:
         place = self._place
-        if frame.seq < place.next or frame.seq in self._early:
+        is_old = frame.seq < place.next or self._after_elsewhere(frame.seq) > frame.seq
+        if is_old or frame.seq in self._early:
             self.counters.duplicate += 1
         else:
             self._early[frame.seq] = frame
@@ -290,11 +300,9 @@ class Host:
             out.receives.append(frame.message)
         after = place.next
         while after in self._early:
-            early = self._early.pop(after)
-            after += 1  # trap 2: also past what we have delivered elsewhere
-            if isinstance(early, CatchUp) or self.node not in early.delivered_by:
-                out.deliveries.append(early.message)
-                self.counters.delivered += 1
+            out.deliveries.append(self._early.pop(after).message)
+            self.counters.delivered += 1
+            after = self._after_elsewhere(after + 1)  # trap 2
         if after > place.next:
             self._place = Place(place.ses, place.is_catching, after)
             if self._saves_deliveries:
@@ -303,15 +311,22 @@ class Host:
             self._owes_ack = True
             out.timers.append((ACK, now_us + self._pace.ack_us))
 
+    def _after_elsewhere(self, seq: int) -> int:
+        """The first number from here on that we have not delivered in another cell."""
+        for first, last in self._elsewhere:
+            if first <= seq <= last:
+                return last + 1
+        return seq
+
     def _is_beating(self) -> bool:
-        return self._pace.silence_us is not None and self.state in ("catching", "connected")
+        return self._pace.patience_us is not None and self.state in ("catching", "connected")
 
     def _beat(self, now_us: int, out: Outbox[Frame]) -> None:
         """Where silence has consequences, even an idle host is heard: it may be forgotten, and be
         the only one in its cell, and would never hear of it."""
         if self._is_beating() and not self._owes_ack:
-            assert self._pace.silence_us is not None
-            out.timers.append((ACK, now_us + self._pace.silence_us // 3))
+            assert self._pace.patience_us is not None
+            out.timers.append((ACK, now_us + self._pace.patience_us // 3))
 
     def _acknowledge(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None

@@ -21,6 +21,21 @@ class Pace(msgspec.Struct, frozen=True):
     ack_us: int = 500_000
     silence_us: int | None = None
     """A host that owes acknowledgements and is not heard for so long is unregistered."""
+    repeats_max: float | None = None
+    """If more than this share of what a station transmits are repetitions, it unregisters the host
+    that holds up most,"""
+    repeats_window: int = 100
+    """as far as the last so many transmissions show,"""
+    quiet_us: int = 1_500_000
+    """and only if it was not heard for so long: three acknowledgements in a row."""
+
+    @property
+    def patience_us(self) -> int | None:
+        """Who is not heard for so long may be unregistered; None: nobody ever is."""
+        limits_us = [] if self.silence_us is None else [self.silence_us]
+        if self.repeats_max is not None:
+            limits_us.append(self.quiet_us)
+        return min(limits_us, default=None)
 
     def retry_us(self, pending: int) -> int:
         """Adaptive: the more is pending, the shorter."""

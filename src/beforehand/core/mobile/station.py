@@ -31,6 +31,7 @@ from beforehand.core.mobile.frames import (
     StationAck,
     Uplink,
 )
+from beforehand.core.mobile.guard import Guard
 from beforehand.core.mobile.handoff import Handoff
 from beforehand.core.mobile.pace import Pace, ranges_of
 from beforehand.core.mobile.tree import routes
@@ -48,8 +49,14 @@ class Station:
     tables: tuple[Table, ...] = ()
 
     def __init__(
-        self, node: NodeId, wires: Sequence[tuple[NodeId, NodeId]], pace: Pace | None = None
+        self,
+        node: NodeId,
+        wires: Sequence[tuple[NodeId, NodeId]],
+        pace: Pace | None = None,
+        *,
+        floods: bool = False,
     ) -> None:
+        """floods: handoffs ask all stations, as in MOB-TR, and not those that a host names."""
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
@@ -57,7 +64,8 @@ class Station:
         self._neighbours = tuple(dict.fromkeys(self._via.values()))
         self._pace = pace or Pace()
         self.cell = Cell()
-        self._handoff = Handoff(node, self.cell, self._via)
+        self._guard = Guard(self.cell, self._pace)
+        self._handoff = Handoff(node, self.cell, self._via, floods=floods)
         self._is_repeating = False
         self._cast_before = 0  # what is numbered from here on was not transmitted yet
         self._owes_ack = False
@@ -74,10 +82,10 @@ class Station:
             out.receives.append(frame.message)
             self._disseminate(frame.message, source, out)
         elif isinstance(frame, Routed):
-            if frame.target == self.node:
+            if frame.target != self.node:
+                self._handoff.pass_on(source, frame, out)
+            if frame.target in (self.node, EVERYBODY):
                 self._on_routed(frame, out)
-            else:  # trap 12: hop by hop, behind the messages
-                out.sends.append((self._via[frame.target], frame))
         self._keep_up(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
@@ -86,7 +94,7 @@ class Station:
             self._acknowledge(out)
         elif timer == RETRY and self._is_repeating:
             self._is_repeating = False
-            self._unregister_silent(now_us)
+            self._guard.unregister(now_us)
             self._cast_again(out)
             self._keep_up(now_us, out)
 
@@ -175,6 +183,7 @@ class Station:
         end = min(cell.next, cell.oldest() + self._pace.inflight_max)
         for seq in range(max(self._cast_before, cell.oldest()), end):
             self._cast(seq, out)
+            self._guard.note(is_repetition=False)
         self._cast_before = max(self._cast_before, end)
         catching = any(guest.catch_up for guest in cell.guests.values())
         if (cell.kept or catching) and not self._is_repeating:
@@ -186,7 +195,7 @@ class Station:
 
     def _cast(self, seq: int, out: Outbox[Frame]) -> None:
         kept = self.cell.kept[seq]
-        out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message, kept.delivered_by)))
+        out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message)))
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
         cell = self.cell
@@ -195,12 +204,14 @@ class Station:
                 break
             if not kept.is_recent and cell.is_wanted(seq):
                 self._cast(seq, out)
+                self._guard.note(is_repetition=True)
             kept.is_recent = False
         for guest in cell.guests.values():
             if guest.phase == "here":
                 for seq, message in guest.catch_up.items():
                     catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
                     out.sends.append((EVERYBODY, catch_up))
+                    self._guard.note(is_repetition=True)
 
     def _acknowledge(self, out: Outbox[Frame]) -> None:
         self._owes_ack = False
@@ -212,14 +223,3 @@ class Station:
                 heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
         if heard:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
-
-    def _unregister_silent(self, now_us: int) -> None:
-        """Section 4.5: who owes acknowledgements and says nothing holds up what is kept."""
-        if self._pace.silence_us is None:
-            return
-        for guest in list(self.cell.guests.values()):
-            owes = guest.catch_up or guest.next < self.cell.next
-            if not owes or guest.heard_us > now_us:
-                guest.heard_us = now_us
-            elif guest.phase == "here" and now_us - guest.heard_us >= self._pace.silence_us:
-                self.cell.unregister(guest.host)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from beforehand.core.base import Core, NodeId, Speaker
+from beforehand.core.mobile.ck_host import CkHost
+from beforehand.core.mobile.ck_station import CkStation
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
+from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
 
 Wires = Sequence[tuple[NodeId, NodeId]]
 
@@ -16,15 +19,34 @@ Wires = Sequence[tuple[NodeId, NodeId]]
 class System(NamedTuple):
     make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
     make_host: Callable[[NodeId, Pace], Speaker[Any]]
-    """Durable: hosts may crash."""
     is_mobile: bool = True
     """Whether hosts may change their cell."""
+    survives_crashes: bool = True
+    """Whether hosts are durable, and may crash and come back."""
+    radio_header_bytes: int = 48
+    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5); with TCP it is 60."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
     return Host(node, pace, durable=True)
 
 
+def _was_flood_station(node: NodeId, wires: Wires, pace: Pace) -> Station:
+    return Station(node, wires, pace, floods=True)
+
+
+def _was_flood_host(node: NodeId, pace: Pace) -> Host:
+    return Host(node, pace, names_stations=False, durable=True)
+
+
 SYSTEMS = {
     "was": System(Station, _was_host),
+    "was_flood": System(_was_flood_station, _was_flood_host),
+    "ck": System(CkStation, CkHost, survives_crashes=False),
+    "tcp_flooding": System(
+        *(TcpStation, TcpHost),
+        is_mobile=False,
+        survives_crashes=False,
+        radio_header_bytes=60,
+    ),
 }

@@ -42,6 +42,7 @@ class Rules(NamedTuple):
     difs_us: int
     sense_us: int
     key: np.uint64
+    answers_draw: bool = False
 
 
 class State(NamedTuple):
@@ -128,7 +129,9 @@ def _ask(state: State, rules: Rules, now_us: int, node: int) -> None:
             _draw(state, rules, node)
     else:
         _freeze(state, rules, now_us, node)
-        if not row[SLOTS]:
+        if not row[SLOTS] and rules.answers_draw and now_us < row[COUNT]:
+            _draw(state, rules, node)
+        elif not row[SLOTS]:
             row[COUNT] = now_us + rules.difs_us
         _plan(state, row[COUNT] + row[SLOTS] * rules.slot_us, node)
 

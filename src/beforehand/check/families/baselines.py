@@ -1,0 +1,131 @@
+"""The systems that the mobile papers compare with: CK, and flooding over TCP."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from beforehand.check.case import Case, Family
+from beforehand.check.families.mobile import SECOND_US, missing
+from beforehand.check.net import Net
+from beforehand.core.mobile.ck_frames import Cast, Given, Refused
+from beforehand.core.mobile.ck_host import CkHost
+from beforehand.core.mobile.ck_station import CkStation
+from beforehand.core.mobile.pace import Pace
+from beforehand.core.mobile.tcp import Tcp
+from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
+from beforehand.core.mobile.tcp_frames import Segment
+from beforehand.core.needs import LinkKind
+
+
+class CellFamily(Family):
+    """Hosts that do not crash. Who is registered delivers all that is said from then on."""
+
+    kind: LinkKind = "cell"
+
+    def _draw(self, rng: random.Random, options: Any, hosts: int, flaps: int) -> Case:
+        stations = rng.choice((2, 2, 3, 4))
+        is_lossy = rng.random() < 0.7
+        return Case(
+            stations + hosts,
+            says=(*(0 for _ in range(stations)), *(rng.choice((1, 3, 8)) for _ in range(hosts))),
+            options=options,
+            edges=tuple((rng.randrange(child), child) for child in range(1, stations)),
+            is_linked=rng.random() < 0.7,
+            stations=stations,
+            skew_us=60 * SECOND_US,
+            losses=rng.choice((3, 20)) if is_lossy else 0,
+            doubles=rng.choice((0, 3, 20)) if is_lossy else 0,
+            flaps=flaps,
+            settings=rng.choice((0, 0, 3)),
+        )
+
+    def problems(self, net: Net) -> Iterator[str]:
+        for host in range(net.case.stations, net.case.nodes):
+            state = getattr(net.drivers[host].core, "state", None)
+            if state != "connected":
+                yield f"host {host} is {state}, not connected"
+        for station in range(net.case.stations):
+            gauges = net.drivers[station].core.gauges(net.now_us)
+            left = {name: size for name, size in gauges.items() if name in self.empty and size}
+            if left:
+                yield f"station {station} is not done: {left}"
+        yield from missing(net)
+
+    empty: tuple[str, ...]
+    """The gauges of a station that must be nothing when all is quiet."""
+
+
+class CkFamily(CellFamily):
+    """Messages with vectors, hosts that buffer nothing, a central discard."""
+
+    name = "ck"
+    empty = ("kept", "early", "lacking", "handoffs", "unacknowledged", "gathered")
+    sights = (
+        *("lost", "doubled", "moved", "joining", "fetching", "handed on"),
+        *("refused", "blocked", "for all", "for some"),
+    )
+
+    def draw(self, rng: random.Random) -> Case:
+        pace = Pace(inflight_max=rng.choice((1, 2, 150, 150)))
+        # One that is hardly anywhere before it is elsewhere: handoffs overtake each other.
+        hosts, flaps = rng.choice(((1, 60), (2, 60), (2, 0), (3, 3), (4, 10), (6, 30)))
+        return self._draw(rng, pace, hosts, flaps)
+
+    def make_core(self, case: Case, node: int) -> CkHost | CkStation:
+        if node < case.stations:
+            return CkStation(node, case.edges or (), case.options)
+        return CkHost(node, case.options)
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:
+        if isinstance(frame, Cast):
+            net.sights.add("for some" if frame.hosts else "for all")
+        elif isinstance(frame, Given):
+            net.sights.add("handed on")
+        elif isinstance(frame, Refused):
+            net.sights.add("refused")
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        core = net.drivers[node].core
+        if isinstance(core, CkStation):
+            for pending in core.handoff.pending.values():
+                yield "joining" if pending.old is None else "fetching"
+                if pending.waiting is not None:
+                    yield "handed on later"
+            if any(guest.blocked for guest in core.handoff.guests.values()):
+                yield "blocked"
+
+
+class TcpFamily(CellFamily):
+    """Flooding over connections. Nobody moves."""
+
+    name = "tcp_flooding"
+    empty = ("kept", "early")
+    sights = ("waited", "lost", "doubled", "recovering", "backed off", "together", "one by one")
+
+    def draw(self, rng: random.Random) -> Case:
+        tcp = Tcp(
+            timeout_us_max=3_200_000,
+            window=rng.choice((1, 3, 46)),
+            window_start=rng.choice((1, 4)),
+            segment_bytes=rng.choice((8, 24, 536)),
+        )
+        return self._draw(rng, tcp, hosts=rng.choice((2, 3, 4, 6)), flaps=0)
+
+    def make_core(self, case: Case, node: int) -> TcpHost | TcpStation:
+        if node < case.stations:
+            return TcpStation(node, case.edges or (), tcp=case.options)
+        return TcpHost(node, tcp=case.options)
+
+    def sent(self, net: Net, target: int, frame: Any) -> None:
+        if isinstance(frame, Segment) and len(frame.messages) > 1:
+            net.sights.add("together")
+
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        core = net.drivers[node].core
+        if isinstance(core, TcpStation):
+            for guest in core.guests.values():
+                if guest.held:
+                    yield "one by one"
+                yield from guest.connection.moods()

@@ -1,0 +1,132 @@
+"""Who takes a frame that has ended on the air, among all that heard it: for a world of cells.
+
+A frame belongs to a host and the station of its cell. Whoever else is in range hears it, and its
+receiver may be kept from hearing another one; but it is nothing to its node.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.cells.air import (
+    AGENDA,
+    LOGGED,
+    NEVER_US,
+    STARTED,
+    Rules,
+    State,
+    join,
+    part_from,
+    step,
+    transmit,
+)
+from beforehand.kernels.compiling import kernel
+from beforehand.kernels.heap import due_us
+
+Ints = NDArray[np.int64]
+
+EVERYBODY = -1
+"""As the target of a frame: all who are in the cell."""
+NOWHERE = -1
+"""As the cell of a host."""
+FATES = 3
+
+# The columns of a request, and of what is known of a frame.
+NODE, AIRTIME, TARGET, KIND, REQUEST = 0, 1, 2, 3, 4
+# The places of what a call leaves behind.
+INSTANT, DUE, TAKEN, ENDED, ANSWERS = 0, 1, 2, 3, 4
+
+
+class Hearing(NamedTuple):
+    stations: int
+    """The first so many nodes are stations, all others are hosts."""
+    cell: Ints
+    """Of each node: the station in whose cell it is, or `NOWHERE`."""
+    entered: Ints
+    """The number of the first frame that was asked for after it came there; what is older was under
+    way when it came or left, and is lost."""
+    frame: Ints
+    """(frame, column): its request."""
+    counts: Ints
+    """(kind of frame, whether it was for a host, fate): at those it was meant for."""
+    heard: Ints
+    """(fate): at all who were in range."""
+    taken: Ints
+    """Rows of frame and node: who takes it, in the order of the nodes."""
+    ended: Ints
+    """Frames that are over."""
+    answer: Ints
+
+
+def new_hearing(stations: int, nodes: int, kinds: int, frames_max: int) -> Hearing:
+    """Nobody is in a cell."""
+    return Hearing(
+        stations=stations,
+        cell=np.full(nodes, NOWHERE, np.int64),
+        entered=np.zeros(nodes, np.int64),
+        frame=np.zeros((frames_max, REQUEST), np.int64),
+        counts=np.zeros((kinds, 2, FATES), np.int64),
+        heard=np.zeros(FATES, np.int64),
+        taken=np.zeros((nodes * nodes, 2), np.int64),
+        ended=np.zeros(nodes + 1, np.int64),
+        answer=np.zeros(ANSWERS, np.int64),
+    )
+
+
+@kernel
+def advance(
+    state: State, rules: Rules, hearing: Hearing, requests: Ints, now_us: int, until_us: int
+) -> None:
+    """Ask for frames at `now_us`, then go on until the first instant at which a frame ends, or to
+    the end of `until_us`. `hearing.answer` has that instant or `NEVER_US`, when the air is due
+    next or `NEVER_US`, and how many rows there are of what was taken and what has ended."""
+    tally, answer = state.tally, hearing.answer
+    for k in range(len(requests)):
+        number = transmit(state, rules, now_us, requests[k, NODE], requests[k, AIRTIME])
+        for column in range(REQUEST):
+            hearing.frame[number, column] = requests[k, column]
+    instant = NEVER_US
+    taken = ended = 0
+    while tally[AGENDA]:
+        due = due_us(state.agenda[0])
+        if due > until_us or (instant != NEVER_US and due != instant):
+            break
+        ending = NEVER_US
+        step(state, rules)
+        for row in range(tally[LOGGED]):
+            what, node, number = state.log[row, 1], state.log[row, 2], state.log[row, 3]
+            if what == STARTED:
+                continue
+            fate = what - STARTED - 1
+            ending = number
+            hearing.heard[fate] += 1
+            source, target = hearing.frame[number, NODE], hearing.frame[number, TARGET]
+            host, station = (source, node) if source >= hearing.stations else (node, source)
+            is_theirs = hearing.cell[host] == station and number >= hearing.entered[host]
+            if is_theirs and target in (EVERYBODY, node):
+                kind = hearing.frame[number, KIND]
+                hearing.counts[kind, 1 if host == node else 0, fate] += 1
+                if fate == 0:
+                    hearing.taken[taken, 0], hearing.taken[taken, 1] = number, node
+                    taken += 1
+        tally[LOGGED] = 0
+        if ending != NEVER_US:
+            hearing.ended[ended] = ending
+            ended += 1
+            instant = due
+    answer[INSTANT], answer[TAKEN], answer[ENDED] = instant, taken, ended
+    answer[DUE] = due_us(state.agenda[0]) if tally[AGENDA] else NEVER_US
+
+
+@kernel
+def change(state: State, node: int, peer: int, is_up: bool) -> None:
+    """Two nodes come into range of each other, or are no longer."""
+    if is_up:
+        join(state, node, peer)
+        join(state, peer, node)
+    else:
+        part_from(state, node, peer)
+        part_from(state, peer, node)

@@ -1,0 +1,314 @@
+"""MOB figures 6 to 10 and MOB-TR figures 6 to 8: hosts that walk between cells, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from beforehand.errors import InputError
+from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.stages import Job, Task, Work
+from beforehand.pipeline.sweep import read_rows, sweep_stage
+from beforehand.scenario import values
+from beforehand.scenario.document import Document
+from beforehand.scenario.head import Scenario
+from beforehand.scenario.options import Option, Table, read_table
+from beforehand.units import format_duration
+
+if TYPE_CHECKING:
+    from beforehand.report.content import Page
+    from beforehand.sim.cells.measure import CellsMeasure
+    from beforehand.sim.cells.spec import CellsSpec
+
+STAGE = "cells"
+SOURCES = ("core", "kernels", "sim", "pipeline/worlds/cells.py")
+SECOND_US = 1_000_000
+NAMES = ("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac")
+"""What every row says about its run."""
+HEADINGS = (
+    *("experiment", "system", "stations", "hosts", "rate", "mac", "seeds", "delay", "lost"),
+    *("kept", "per delivery", "broken"),
+)
+
+
+class CellsTask(NamedTuple):
+    """One simulation, or one search for the highest rate."""
+
+    experiment: str
+    spec: CellsSpec
+    seed: int
+    rate_max: float | None
+    """None: no search."""
+
+
+# ---- what a scenario may say ---------------------------------------------------------------------
+
+
+def _sizes(value: object) -> tuple[tuple[int, int], ...]:
+    hint = "write pairs of stations and hosts: `[[10, 100], [10, 200]]`"
+    pairs = value if isinstance(value, list) else []
+    if not pairs or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise InputError(f"not a list of sizes: `{value}`", hint=hint)
+    if not all(type(n) is int and n >= 1 for pair in pairs for n in pair):
+        raise InputError(f"not numbers of stations and hosts: `{value}`", hint=hint)
+    return tuple((stations, hosts) for stations, hosts in pairs)
+
+
+def _rate(value: object) -> float:
+    if values.number(value) <= 0:
+        raise InputError(f"must be above zero: `{value}`", hint="broadcasts of all hosts, a second")
+    return float(values.number(value))
+
+
+def _options() -> dict[str, Option]:
+    """The keys of an experiment; in `[cells]`, for all experiments."""
+    from beforehand.core.mobile.systems import SYSTEMS
+    from beforehand.sim.cells.spec import CellsSpec
+
+    default = CellsSpec()
+    return {
+        "systems": Option(values.list_of(values.one_of(*SYSTEMS)), ("was",)),
+        "sizes": Option(_sizes, ((10, 200),)),
+        "rates": Option(values.list_of(_rate), (35.0,)),
+        "macs": Option(values.list_of(values.one_of("dcf", "csma", "none")), ("dcf",)),
+        "modulation": Option(values.one_of("simple", "dsss", "ofdm"), "simple"),
+        "capture": Option(values.switch, False),
+        "answers_draw": Option(values.switch, default.radio.answers_draw),
+        "radio_mbit_s": Option(_rate, 20.0),
+        "wire_mbit_s": Option(_rate, 100.0),
+        "range": Option(values.distance, default.range_m),
+        "walks": Option(values.switch, True),
+        "stays_covered": Option(values.switch, True),
+        "choice": Option(values.one_of("stay", "nearest"), default.choice),
+        "placement": Option(values.one_of("cells", "area"), default.placement),
+        "payload": Option(values.size, default.payload_bytes),
+        "ack_jitter": Option(values.share, default.ack_jitter),
+        "timer_jitter": Option(values.share, default.timer_jitter),
+        "duration": Option(values.positive_duration, default.duration_us),
+        "warm_up": Option(values.positive_duration, default.warm_up_us),
+        "settle": Option(values.duration, default.settle_us),
+        # The highest rate that is sustained, from the first of `rates` up or down to this one.
+        "search_to": Option(_rate),
+        "silence": Option(values.positive_duration),
+        # The first at, then one every so often; each lasts longer than the one before.
+        "failures": Option(values.whole(0), 0),
+        "failures_from": Option(values.duration, 10 * SECOND_US),
+        "failures_every": Option(values.positive_duration, 30 * SECOND_US),
+        "failures_last": Option(values.positive_duration, 5 * SECOND_US),
+        "failures_grow": Option(values.duration, 2 * SECOND_US),
+        "failures_at": Option(values.whole(0)),
+    }
+
+
+def _read_experiments(document: Document) -> Mapping[str, Mapping[str, Any]]:
+    """By name; without any there is one, of all that `[cells]` says."""
+    options = _options()
+    shared = read_table(document, "cells", options)
+    written = document.table("experiments", None)
+    experiments = {}
+    for name, table in written.items():
+        if not isinstance(table, dict):
+            hint = f"write `[experiments.{name}]`"
+            document.add(InputError(f"`{name}` is no table", hint=hint), ("experiments", name))
+            continue
+        document.check_keys(table, ("experiments", name), options)
+        experiments[name] = {
+            key: document.value(table, ("experiments", name, key), option.parse, shared[key])
+            for key, option in options.items()
+        }
+    return experiments or {"cells": shared}
+
+
+def _tables() -> dict[str, Table]:
+    return {"cells": _options(), "experiments": _read_experiments}
+
+
+# ---- what is run ---------------------------------------------------------------------------------
+
+
+def _tasks(scenario: Scenario) -> Iterator[Task]:
+    for name, options in scenario.options["experiments"].items():
+        for system in options["systems"]:
+            for stations, hosts in options["sizes"]:
+                for mac in options["macs"]:
+                    is_search = options["search_to"] is not None
+                    rates = options["rates"][:1] if is_search else options["rates"]
+                    for rate in rates:
+                        spec = _spec(options, system, stations, hosts, rate, mac)
+                        for seed in scenario.seeds:
+                            yield _task(CellsTask(name, spec, seed, options["search_to"]))
+
+
+def _task(task: CellsTask) -> Task:
+    spec = task.spec
+    spec.check()
+    label = (
+        f"{task.experiment}-{spec.system}-{spec.stations}x{spec.hosts}-r{spec.rate_per_s:g}"
+        f"-{spec.radio.mac}-s{task.seed}"
+    )
+    parameters = {
+        "experiment": task.experiment,
+        "seed": task.seed,
+        "rate_max": task.rate_max,
+        **msgspec.to_builtins(spec),
+    }
+    cost = spec.hosts * spec.rate_per_s * spec.duration_us / SECOND_US
+    return Task(label, parameters, tuple(task), cost=cost * (1 if task.rate_max is None else 8))
+
+
+def _spec(
+    options: Mapping[str, Any], system: str, stations: int, hosts: int, rate: float, mac: str
+) -> CellsSpec:
+    from beforehand.core.mobile.pace import Pace
+    from beforehand.sim.cells.spec import CellsSpec, Failure, Walk, Wiring
+    from beforehand.sim.radio import Radio
+
+    failures = [
+        Failure(
+            at_us=options["failures_from"] + k * options["failures_every"],
+            for_us=options["failures_last"] + k * options["failures_grow"],
+            station=options["failures_at"],
+        )
+        for k in range(options["failures"])
+    ]
+    return CellsSpec(
+        system=system,
+        stations=stations,
+        hosts=hosts,
+        placement=options["placement"],
+        wiring=Wiring(bits_per_s=round(1e6 * options["wire_mbit_s"])),
+        radio=Radio(
+            modulation=options["modulation"],
+            bits_per_s=round(1e6 * options["radio_mbit_s"]),
+            mac=mac,  # type: ignore[arg-type]
+            capture=options["capture"],
+            answers_draw=options["answers_draw"],
+        ),
+        range_m=options["range"],
+        choice=options["choice"],
+        walk=Walk(
+            speed_m_s=Walk().speed_m_s if options["walks"] else 0.0,
+            stays_covered=options["stays_covered"],
+        ),
+        payload_bytes=options["payload"],
+        rate_per_s=rate,
+        pace=Pace(silence_us=options["silence"]),
+        ack_jitter=options["ack_jitter"],
+        timer_jitter=options["timer_jitter"],
+        warm_up_us=options["warm_up"],
+        duration_us=options["duration"],
+        settle_us=options["settle"],
+        failures=tuple(failures),
+    )
+
+
+def measure_rows(job: Job) -> Iterator[Row]:
+    """What one simulation came to, or the best one of a search."""
+    from beforehand.sim.cells.measure import measure_cells
+    from beforehand.sim.cells.search import find_sustained
+    from beforehand.sim.cells.world import run
+
+    task = CellsTask(*job.spec)
+    if task.rate_max is None:
+        measure = measure_cells(task.spec, task.seed, run(task.spec, task.seed))
+        yield _row(job.name, task, measure)
+    else:
+        found = find_sustained(task.spec, task.seed, rate_max=task.rate_max)
+        tried = [msgspec.to_builtins(rate) for rate in found.tried]
+        yield _row(job.name, task, found.best, found.is_sustained, tried)
+
+
+def _row(
+    name: str,
+    task: CellsTask,
+    measure: CellsMeasure,
+    is_sustained: bool | None = None,
+    tried: Sequence[Row] = (),
+) -> Row:
+    return {
+        "run": name,
+        "experiment": task.experiment,
+        **msgspec.to_builtins(measure),
+        "is_search": task.rate_max is not None,
+        "is_sustained": is_sustained,
+        "tried": list(tried),
+    }
+
+
+# ---- what it comes to ----------------------------------------------------------------------------
+
+
+def _conclude(_: Scenario, work: Work) -> Conclusion:
+    rows = read_rows(work[STAGE])
+    nested = ("series", "flows")
+    runs = [{k: v for k, v in row.items() if k not in nested} for row in rows]
+    tables = {"cells_runs": pa.Table.from_pylist(runs)}
+    for name in nested:
+        parts = [{**_names(row), **part} for row in rows for part in row[name]]
+        tables[f"cells_{name}"] = pa.Table.from_pylist(parts)
+    return Conclusion(tables, _state(runs), runs)
+
+
+def _names(row: Row) -> Row:
+    return {name: row[name] for name in NAMES}
+
+
+def _state(runs: Sequence[Row]) -> State:
+    """A search looks for what is too much: there, nothing need arrive in time."""
+    return "invalid" if any(_broken(run) for run in runs) else "valid"
+
+
+def _broken(run: Row) -> int:
+    missing = 0 if run["is_search"] and not run["is_sustained"] else run["missing"]
+    return int(run["violations"] + run["duplicates"] + missing)
+
+
+def _table(rows: list[Row]) -> Grid:
+    """Means over the seeds. Of a search, the rate is what was found."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        rate = "search" if row["is_search"] else f"{row['rate_per_s']:g}"
+        key = (row["experiment"], row["system"], row["stations"], row["hosts"], rate, row["mac"])
+        groups.setdefault(key, []).append(row)
+    lines = []
+    for (experiment, system, stations, hosts, rate, mac), runs in groups.items():
+        found = f"{_mean(runs, 'rate_per_s'):.1f}" if rate == "search" else rate
+        lines.append(
+            (
+                *(experiment, system, str(stations), str(hosts), f"{found}/s", mac),
+                str(len(runs)),
+                format_duration(round(_mean(runs, "delay_us_avg"))),
+                f"{_mean(runs, 'lost_percent'):.1f} %",
+                f"{_mean(runs, 'kept_avg'):.1f}",
+                f"{_mean(runs, 'sent_per_delivery'):.2f}",
+                f"{sum(_broken(run) for run in runs):,}",
+            )
+        )
+    return HEADINGS, lines
+
+
+def _mean(runs: Sequence[Row], name: str) -> float:
+    known = [run[name] for run in runs if run[name] is not None]
+    return fmean(known) if known else 0.0
+
+
+def _page(directory: Path) -> Page:
+    from beforehand.report.mobile.page import build_mobile_page
+
+    return build_mobile_page(directory)
+
+
+EXPERIMENT = Experiment(
+    tables=_tables,
+    seeds=3,
+    stages=lambda: (sweep_stage(STAGE, SOURCES, _tasks, measure_rows),),
+    conclude=_conclude,
+    noun="runs",
+    table=_table,
+    page=_page,
+)

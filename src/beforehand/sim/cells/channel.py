@@ -1,0 +1,221 @@
+"""The air of a world of cells, in two ways that play the same: driven, and compiled.
+
+The world asks for frames, then lets the air go on to the first instant at which a frame ends, or to
+its own next event. What comes back is who takes a frame: a host those of the station of its cell, a
+station those that are meant for it, and both only what was asked for since the host is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.cells import air as twin
+from beforehand.kernels.cells import hearing
+from beforehand.kernels.cells.hearing import EVERYBODY, NOWHERE
+from beforehand.sim.cells.spec import CellsSpec, Point
+from beforehand.sim.cells.tally import FATES, KINDS
+from beforehand.sim.links import FOREVER_US
+from beforehand.sim.places import Places
+from beforehand.sim.radio import STREAM, Air
+from beforehand.sim.radio_play import MACS
+from beforehand.sim.streams import stream_key
+
+Ints = NDArray[np.int64]
+Request = tuple[int, int, int, int]
+"""Node, bytes, target or `EVERYBODY`, kind."""
+
+FRAMES_START = 1 << 12
+NEVER_US = -1
+
+
+class Heard(NamedTuple):
+    """An instant at which frames have ended; `NEVER_US` if none has."""
+
+    t_us: int
+    taken: list[tuple[int, int]]
+    """(frame, node): who takes it."""
+    ended: list[int]
+    """Frames that are over, whether or not anybody has taken them."""
+
+
+class Channel(Protocol):
+    due_us: int
+    """When the air is due next, if nothing is asked for."""
+    frames: int
+    """Asked for so far: the number of the next one."""
+
+    def ask(self, request: Request) -> None:
+        """Put a frame into the queue of its node, at the instant of the next `advance`."""
+        ...
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is waiting for the next `advance`."""
+        ...
+
+    def advance(self, now_us: int, until_us: int) -> Heard: ...
+
+    def enter(self, host: int, station: int) -> None:
+        """The host is in that cell from now on, or `NOWHERE`."""
+        ...
+
+    def move(self, node: int, at: Point | None) -> None:
+        """None: it is nowhere, neither heard nor hearing."""
+        ...
+
+    def read(self) -> tuple[Ints, Ints]:
+        """Fates so far: by (kind, whether it was for a host, fate) at those meant, and of all."""
+        ...
+
+
+def open_channel(spec: CellsSpec, seed: int) -> Channel:
+    if spec.channel == "compiled":
+        return CompiledChannel(spec, seed)
+    return DrivenChannel(spec, seed)
+
+
+class DrivenChannel:
+    """Through `sim.radio.Air`."""
+
+    def __init__(self, spec: CellsSpec, seed: int) -> None:
+        self.due_us = FOREVER_US
+        self.frames = 0
+        self._stations = spec.stations
+        self._places = Places(spec.nodes, spec.range_m)
+        self._air = Air(spec.radio, self._places.neighbours, seed)
+        self._asked: list[Request] = []
+        self._requests: dict[int, Request] = {}
+        self._cell = [NOWHERE] * spec.nodes
+        self._entered = [0] * spec.nodes
+        self._counts = np.zeros((len(KINDS), 2, len(FATES)), np.int64)
+        self._heard = np.zeros(len(FATES), np.int64)
+
+    @property
+    def is_asked(self) -> bool:
+        return bool(self._asked)
+
+    def ask(self, request: Request) -> None:
+        self._asked.append(request)
+        self.frames += 1
+
+    def advance(self, now_us: int, until_us: int) -> Heard:
+        air = self._air
+        for request in self._asked:
+            self._requests[air.transmit(now_us, request[0], request[1])] = request
+        self._asked.clear()
+        heard = Heard(NEVER_US, [], [])
+        while air.due_us <= until_us and (heard.t_us == NEVER_US or air.due_us == heard.t_us):
+            signal = air.step()
+            if signal is not None and signal.is_end and any(signal[4:]):
+                heard = heard._replace(t_us=signal.t_us)
+                heard.ended.append(signal.frame)
+                self._sort(signal.frame, signal[4:], heard.taken)
+        self.due_us = air.due_us
+        return heard
+
+    def _sort(self, frame: int, fates: Any, taken: list[tuple[int, int]]) -> None:
+        source, _, target, kind = self._requests.pop(frame)
+        for fate, nodes in enumerate(fates):
+            self._heard[fate] += len(nodes)
+            for node in nodes:
+                host, station = (source, node) if source >= self._stations else (node, source)
+                is_theirs = self._cell[host] == station and frame >= self._entered[host]
+                if is_theirs and target in (EVERYBODY, node):
+                    self._counts[kind, int(host == node), fate] += 1
+                    if fate == 0:
+                        taken.append((frame, node))
+
+    def enter(self, host: int, station: int) -> None:
+        self._cell[host], self._entered[host] = station, self.frames
+
+    def move(self, node: int, at: Point | None) -> None:
+        if at is None:
+            self._places.remove(node)
+        else:
+            self._places.move(node, *at)
+
+    def read(self) -> tuple[Ints, Ints]:
+        return self._counts.copy(), self._heard.copy()
+
+
+class CompiledChannel:
+    """The same by the compiled twin."""
+
+    def __init__(self, spec: CellsSpec, seed: int) -> None:
+        self.due_us = FOREVER_US
+        self.frames = 0
+        nodes, radio = spec.nodes, spec.radio
+        self._radio = radio
+        self._places = Places(nodes, spec.range_m)
+        neighbours, degree = np.zeros((nodes, nodes), np.int64), np.zeros(nodes, np.int64)
+        self._state = twin.new_state(neighbours, degree, FRAMES_START, nodes + 1)
+        self._hearing = hearing.new_hearing(spec.stations, nodes, len(KINDS), FRAMES_START)
+        self._rules = twin.Rules(
+            mac=MACS.index(radio.mac),
+            capture=radio.capture,
+            cw=radio.cw,
+            slot_us=radio.slot_us,
+            difs_us=radio.difs_us,
+            sense_us=radio.sense_us,
+            key=np.uint64(stream_key(seed, STREAM)),
+            answers_draw=radio.answers_draw,
+        )
+        self._asked: list[Request] = []
+        self._airtimes_us: dict[int, int] = {}
+        self._nothing = np.zeros((0, hearing.REQUEST), np.int64)
+
+    @property
+    def is_asked(self) -> bool:
+        return bool(self._asked)
+
+    def ask(self, request: Request) -> None:
+        node, size_bytes, target, kind = request
+        airtime_us = self._airtimes_us.get(size_bytes)
+        if airtime_us is None:
+            airtime_us = self._airtimes_us[size_bytes] = self._radio.airtime_us(size_bytes)
+        self._asked.append((node, airtime_us, target, kind))
+        self.frames += 1
+
+    def advance(self, now_us: int, until_us: int) -> Heard:
+        requests = self._nothing
+        if self._asked:
+            requests = np.array(self._asked, np.int64)
+            self._asked.clear()
+            while self.frames > len(self._hearing.frame):
+                self._grow()
+        heard = self._hearing
+        hearing.advance(self._state, self._rules, heard, requests, now_us, until_us)
+        t_us, due_us, taken, ended = heard.answer.tolist()
+        self.due_us = due_us if due_us != NEVER_US else FOREVER_US
+        return Heard(t_us, heard.taken[:taken].tolist(), heard.ended[:ended].tolist())
+
+    def _grow(self) -> None:
+        """Room for twice as many frames."""
+        state, heard = self._state, self._hearing
+        self._state = state._replace(
+            airtime_us=np.concatenate((state.airtime_us, np.zeros_like(state.airtime_us))),
+            following=np.concatenate((state.following, np.full_like(state.following, NEVER_US))),
+        )
+        more = np.concatenate((heard.frame, np.zeros_like(heard.frame)))
+        self._hearing = heard._replace(frame=more)
+
+    def enter(self, host: int, station: int) -> None:
+        self._hearing.cell[host], self._hearing.entered[host] = station, self.frames
+
+    def move(self, node: int, at: Point | None) -> None:
+        before = self._places.neighbours[node].copy()
+        if at is None:
+            self._places.remove(node)
+        else:
+            self._places.move(node, *at)
+        after = self._places.neighbours[node]
+        if before != after:
+            known = set(before)
+            for peer in known.symmetric_difference(after):
+                hearing.change(self._state, node, peer, peer not in known)
+
+    def read(self) -> tuple[Ints, Ints]:
+        return self._hearing.counts.copy(), self._hearing.heard.copy()

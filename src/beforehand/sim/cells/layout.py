@@ -1,0 +1,84 @@
+"""Where stations and hosts are at the beginning, and how stations are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import cos, pi, sin, sqrt
+
+from beforehand.sim.cells.spec import CellsSpec, Point
+from beforehand.sim.streams import mix, stream_key, unit
+
+DEGREE = 3
+"""Of the tree of stations (MOB section 5): the most wires that a station has."""
+STEPS = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
+"""To the six neighbours, in coordinates of the lattice."""
+
+
+def lattice(stations: int, range_m: float) -> tuple[Point, ...]:
+    """A station in the centre and rings around it: hexagons whose corners are one range away tile
+    the plane, so that cells overlap as little as they can without leaving holes."""
+    spacing_m = sqrt(3.0) * range_m
+    places = [(0, 0)]
+    ring = 0
+    while len(places) < stations:
+        ring += 1
+        q, r = -STEPS[1][0] * ring, -STEPS[1][1] * ring
+        for dq, dr in STEPS:
+            for _ in range(ring):
+                places.append((q, r))
+                q, r = q + dq, r + dr
+    return tuple(
+        (spacing_m * (q + r / 2), spacing_m * r * sqrt(3.0) / 2) for q, r in places[:stations]
+    )
+
+
+def tree(stations: int) -> tuple[tuple[int, int], ...]:
+    """Filled level by level: three below the first, two below all others."""
+    edges = []
+    parent, free = 0, DEGREE
+    for station in range(1, stations):
+        if not free:
+            parent, free = parent + 1, DEGREE - 1
+        edges.append((parent, station))
+        free -= 1
+    return tuple(edges)
+
+
+def nearest(stations: Sequence[Point], at: Point, range_m: float) -> int | None:
+    """The nearest station that is in range; of two, the first."""
+    best_m2, best = range_m**2, None
+    for station, place in enumerate(stations):
+        apart_m2 = (at[0] - place[0]) ** 2 + (at[1] - place[1]) ** 2
+        if apart_m2 < best_m2 or (best is None and apart_m2 == best_m2):
+            best_m2, best = apart_m2, station
+    return best
+
+
+def is_in_range(one: Point, other: Point, range_m: float) -> bool:
+    return (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2 <= range_m**2
+
+
+def place_hosts(spec: CellsSpec, seed: int, stations: Sequence[Point]) -> list[Point]:
+    """Drawn by key: a host stands where it stands, however many others there are."""
+    if spec.hosts_at is not None:
+        return list(spec.hosts_at)
+    key = stream_key(seed, "cells/placement")
+    return [_place(spec, mix(key, host), host, stations) for host in range(spec.hosts)]
+
+
+def _place(spec: CellsSpec, key: int, host: int, stations: Sequence[Point]) -> Point:
+    """Uniform in a disc, drawn again until it is nearer to that station than to all others: so
+    cells that do not overlap tile the area, and uniform in each is uniform in all."""
+    attempt = 0
+    while True:
+        if spec.placement == "cells":
+            station = host % len(stations)
+        else:
+            station = int(unit(key, attempt, 2) * len(stations))
+        radius_m = spec.range_m * sqrt(unit(key, attempt, 0))
+        angle = 2 * pi * unit(key, attempt, 1)
+        x_m, y_m = stations[station]
+        at = (x_m + radius_m * cos(angle), y_m + radius_m * sin(angle))
+        if nearest(stations, at, spec.range_m) == station:
+            return at
+        attempt += 1

@@ -1,0 +1,332 @@
+"""What MOB section 5 and MOB-TR section V measure, from one run of the world of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.core.mobile.systems import SYSTEMS
+from beforehand.kernels.causality import TWICE, find_violations, index_log
+from beforehand.sim.cells.spec import SECOND_US, CellsSpec
+from beforehand.sim.cells.tally import KINDS, NETWORKS, RADIO, WIRE
+from beforehand.sim.cells.world import CellsRun, Columns, Sample
+from beforehand.sim.log import BROADCAST, DELIVER, DROP, RECEIVE
+
+Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """What was sent over one network, for one purpose, and what became of it."""
+
+    network: str
+    kind: str
+    frames: int
+    control_bytes: int
+    payload_bytes: int
+    header_bytes: int
+    to_station: tuple[int, int, int] = (0, 0, 0)
+    """By radio, at the station that it was meant for: received, lost in a collision, and lost
+    because the station was transmitting itself."""
+    to_host: tuple[int, int, int] = (0, 0, 0)
+    """The same at each host that it was meant for."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Buffers at one instant, and what happened since the one before."""
+
+    t_s: float
+    kept: tuple[int, ...]
+    """Of each station: messages in its send buffer."""
+    kept_max: int
+    kept_avg: float
+    kept_rest_avg: float
+    """Without the fullest one, as in MOB figures 9 and 10; and the standard deviation:"""
+    kept_rest_deviation: float
+    early_avg: float
+    """Messages in the receive buffer of a host."""
+    early_max: int
+    said_avg: float
+    """Messages in the send buffer of a host."""
+    radio_frames: int
+    radio_bytes: int
+    """With headers."""
+    wire_frames: int
+    wire_bytes: int
+    received: int
+    """Receptions by radio of what was meant for the receiver; and those it lost:"""
+    lost: int
+    deliveries: int
+    delay_us_avg: float | None
+
+
+class CellsMeasure(msgspec.Struct, frozen=True):
+    """One run. Delays are from broadcast to delivery, the speaker's own delivery included."""
+
+    system: str
+    seed: int
+    stations: int
+    hosts: int
+    rate_per_s: float
+    mac: str
+    bits_per_s: int
+    duration_us: int
+    broadcasts: int
+    deliveries: int
+    receptions: int
+    """New messages at hosts and stations."""
+    violations: int
+    """Deliveries before a cause, or of what nobody had broadcast."""
+    duplicates: int
+    missing: int
+    """Deliveries that a steady host should have made and did not, of messages broadcast between
+    warm-up and `settle_us` before the end. Steady: joined during the warm-up, did not fail or
+    leave, always in some cell. What a host gave up visibly does not count, and of a host that is
+    not steady only what somebody has delivered."""
+    missing_at_failed: int
+    """The same of hosts that failed and are back before `settle_us` before the end."""
+    under_way: int
+    """Deliveries that steady hosts did not make, of messages that are later than that."""
+    dropped: int
+    """Messages that their hosts gave up."""
+    handoffs: int
+    failures: int
+    delay_us_avg: float | None
+    delay_us_p50: float | None
+    delay_us_p95: float | None
+    delay_us_p99: float | None
+    delay_us_max: int | None
+    delay_us_thirds: tuple[float | None, float | None, float | None]
+    """Averages over messages that count for `missing`, by when they were broadcast."""
+    sent_per_delivery: float | None
+    """Frames by radio for each delivery."""
+    lost_percent: float | None
+    """Of receptions by radio of what was meant for the receiver; and of all in range:"""
+    heard_lost_percent: float | None
+    kept_avg: float
+    """Over stations and samples since the end of the warm-up."""
+    kept_max: int
+    early_avg: float
+    early_max: int
+    said_avg: float
+    flows: tuple[Flow, ...]
+    series: tuple[Moment, ...]
+
+
+class Deliveries(NamedTuple):
+    """Messages by their number in the order of broadcasts, and who delivered them when."""
+
+    origin: Longs
+    spoken_us: Longs
+    is_dropped: Bools
+    node: Longs
+    """Of each delivery of a message that was broadcast, in order; and"""
+    message: Longs
+    t_us: Longs
+
+    @property
+    def delay_us(self) -> Longs:
+        return self.t_us - self.spoken_us[self.message]
+
+
+def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
+    """What one run came to, judged by the verifier's kernel."""
+    events = result.events
+    deliveries = _read_deliveries(events)
+    last = result.samples[-1]
+    kinds = _violations(events)
+    header = SYSTEMS[spec.system].radio_header_bytes
+    flows = tuple(_flows(last, header, spec.wiring.header_bytes))
+    delays = deliveries.delay_us
+    count = int((events["kind"] == DELIVER).sum())
+    radio_frames = int(last.sent[RADIO, :, 0].sum())
+    return CellsMeasure(
+        system=spec.system,
+        seed=seed,
+        stations=spec.stations,
+        hosts=spec.hosts,
+        rate_per_s=spec.rate_per_s,
+        mac=spec.radio.mac,
+        bits_per_s=spec.radio.bits_per_s,
+        duration_us=spec.duration_us,
+        broadcasts=len(deliveries.origin),
+        deliveries=count,
+        receptions=int((events["kind"] == RECEIVE).sum()),
+        violations=int((kinds != TWICE).sum()),
+        duplicates=int((kinds == TWICE).sum()),
+        **_count_missing(spec, result, deliveries),
+        dropped=int(deliveries.is_dropped.sum()),
+        handoffs=result.handoffs,
+        failures=len(result.failed),
+        delay_us_avg=_mean(delays),
+        delay_us_p50=_quantile(delays, 0.5),
+        delay_us_p95=_quantile(delays, 0.95),
+        delay_us_p99=_quantile(delays, 0.99),
+        delay_us_max=int(delays.max()) if len(delays) else None,
+        delay_us_thirds=_thirds(spec, deliveries),
+        sent_per_delivery=radio_frames / count if count else None,
+        lost_percent=_lost_percent(last.fates.sum(axis=(0, 1))),
+        heard_lost_percent=_lost_percent(last.heard),
+        **_buffers(spec, result.samples),
+        flows=flows,
+        series=tuple(_series(spec, result.samples, deliveries, header)),
+    )
+
+
+def _violations(events: Columns) -> NDArray[np.int8]:
+    kind = events["kind"]
+    rows = np.flatnonzero((kind == BROADCAST) | (kind == DELIVER))
+    node, origin, seq = (events[name][rows] for name in ("node", "origin", "seq"))
+    return find_violations(index_log(node, kind[rows] == BROADCAST, origin, seq)).kind
+
+
+def _read_deliveries(events: Columns) -> Deliveries:
+    kind = events["kind"]
+    spoken = np.flatnonzero(kind == BROADCAST)
+    width = int(events["seq"].max(initial=0)) + 1
+    keys = events["origin"].astype(np.int64) * width + events["seq"]
+    order = np.argsort(keys[spoken])
+    ordered = keys[spoken][order]
+
+    def find(rows: Longs) -> tuple[Longs, Longs]:
+        """Those of the rows that are about a message, and which one."""
+        if not len(ordered):
+            return rows[:0], rows[:0]
+        at = np.minimum(np.searchsorted(ordered, keys[rows]), len(ordered) - 1)
+        found = ordered[at] == keys[rows]
+        return rows[found], order[at[found]]
+
+    rows, message = find(np.flatnonzero(kind == DELIVER))
+    is_dropped = np.zeros(len(spoken), np.bool_)
+    is_dropped[find(np.flatnonzero(kind == DROP))[1]] = True
+    return Deliveries(
+        origin=events["origin"][spoken].astype(np.int64),
+        spoken_us=events["t_us"][spoken],
+        is_dropped=is_dropped,
+        node=events["node"][rows].astype(np.int64),
+        message=message,
+        t_us=events["t_us"][rows],
+    )
+
+
+def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict[str, int]:
+    failed = np.zeros(spec.nodes, np.bool_)
+    late = np.zeros(spec.nodes, np.bool_)  # or never, or not for good
+    failed[[node for node, _, _ in result.failed]] = True
+    until_us = spec.duration_us - spec.settle_us
+    late[[node for node, _, back_us in result.failed if back_us > until_us]] = True
+    late[list(result.away)] = True
+    late[[spec.stations + host for host, _ in spec.leaves]] = True
+    late[[spec.stations + host for host, at_us in spec.joins if at_us > spec.warm_up_us]] = True
+    late[: spec.stations] = True
+    steady = ~failed & ~late
+    is_somewhere = np.zeros(len(found.origin), np.bool_)
+    is_somewhere[found.message] = True
+    counts = ~found.is_dropped & (steady[found.origin] | is_somewhere)
+    counts &= found.spoken_us >= spec.warm_up_us
+    is_last = found.spoken_us >= until_us
+    pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
+    message, node = np.divmod(pairs, spec.nodes)
+
+    def missing(messages: Bools, nodes: Bools) -> int:
+        made = int((messages[message] & nodes[node]).sum())
+        return int(messages.sum()) * int(nodes.sum()) - made
+
+    return {
+        "missing": missing(counts & ~is_last, steady),
+        "missing_at_failed": missing(counts & ~is_last, failed & ~late),
+        "under_way": missing(counts & is_last, steady),
+    }
+
+
+def _thirds(spec: CellsSpec, found: Deliveries) -> tuple[float | None, float | None, float | None]:
+    start_us, until_us = spec.warm_up_us, spec.duration_us - spec.settle_us
+    edges = [start_us + (until_us - start_us) * k // 3 for k in range(4)]
+    at_us, delays = found.spoken_us[found.message], found.delay_us
+    first, middle, last = (
+        _mean(delays[(at_us >= low) & (at_us < high)]) for low, high in pairwise(edges)
+    )
+    return first, middle, last
+
+
+def _flows(last: Sample, radio_header: int, wire_header: int) -> Iterator[Flow]:
+    headers = (radio_header, wire_header)
+    for network, network_name in enumerate(NETWORKS):
+        for kind, kind_name in enumerate(KINDS):
+            frames, control, payload = last.sent[network, kind].tolist()
+            fates = last.fates[kind].tolist() if network == RADIO else [(0, 0, 0)] * 2
+            yield Flow(
+                *(network_name, kind_name, frames, control, payload, frames * headers[network]),
+                to_station=tuple(fates[0]),
+                to_host=tuple(fates[1]),
+            )
+
+
+def _buffers(spec: CellsSpec, samples: list[Sample]) -> dict[str, Any]:
+    chosen = [sample for sample in samples if sample.t_us >= spec.warm_up_us] or samples[-1:]
+    kept = np.concatenate([sample.kept for sample in chosen])
+    early = np.concatenate([sample.early for sample in chosen] + [[0]])[:-1]
+    said = np.concatenate([sample.said for sample in chosen] + [[0]])[:-1]
+    return {
+        "kept_avg": float(kept.mean()),
+        "kept_max": int(kept.max()),
+        "early_avg": float(early.mean()) if len(early) else 0.0,
+        "early_max": int(early.max(initial=0)),
+        "said_avg": float(said.mean()) if len(said) else 0.0,
+    }
+
+
+def _series(
+    spec: CellsSpec, samples: list[Sample], found: Deliveries, radio_header: int
+) -> Iterator[Moment]:
+    headers = np.array([radio_header, spec.wiring.header_bytes])
+    before, before_us = samples[0], 0
+    edges = np.searchsorted(found.t_us, [s.t_us for s in samples])
+    delays, first = found.delay_us, 0
+    for index, (sample, end) in enumerate(zip(samples, edges.tolist(), strict=True)):
+        if sample.t_us == before_us:
+            continue
+        zero = index == 0
+        sent = (sample.sent - (0 if zero else before.sent)).sum(axis=1)
+        fates = (sample.fates - (0 if zero else before.fates)).sum(axis=(0, 1))
+        size = sent[:, 1] + sent[:, 2] + headers * sent[:, 0]
+        kept = np.array(sample.kept)
+        rest = np.delete(kept, kept.argmax()) if len(kept) > 1 else kept
+        yield Moment(
+            t_s=sample.t_us / SECOND_US,
+            kept=tuple(sample.kept),
+            kept_max=int(kept.max()),
+            kept_avg=float(kept.mean()),
+            kept_rest_avg=float(rest.mean()),
+            kept_rest_deviation=float(rest.std()),
+            early_avg=float(np.mean(sample.early)) if sample.early else 0.0,
+            early_max=max(sample.early, default=0),
+            said_avg=float(np.mean(sample.said)) if sample.said else 0.0,
+            radio_frames=int(sent[RADIO, 0]),
+            radio_bytes=int(size[RADIO]),
+            wire_frames=int(sent[WIRE, 0]),
+            wire_bytes=int(size[WIRE]),
+            received=int(fates[0]),
+            lost=int(fates[1:].sum()),
+            deliveries=end - first,
+            delay_us_avg=_mean(delays[first:end]),
+        )
+        before, before_us, first = sample, sample.t_us, end
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _quantile(values: NDArray[Any], q: float) -> float | None:
+    return float(np.quantile(values, q)) if len(values) else None
+
+
+def _lost_percent(fates: NDArray[Any]) -> float | None:
+    total = int(fates.sum())
+    return 100.0 * float(fates[1:].sum()) / total if total else None

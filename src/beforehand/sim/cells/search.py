@@ -1,0 +1,71 @@
+"""The highest rate of broadcasts that a system sustains (MOB figure 6), by bisection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from beforehand.sim.cells.measure import CellsMeasure, measure_cells
+from beforehand.sim.cells.spec import CellsSpec
+from beforehand.sim.cells.world import run
+
+GROWTH_MAX = 1.5
+SLACK_US = 100_000
+PRECISION = 1.1
+RATE_MIN = 0.1
+"""Who does not sustain this sustains nothing."""
+
+
+class Tried(msgspec.Struct, frozen=True):
+    rate_per_s: float
+    is_sustained: bool
+
+
+class Search(NamedTuple):
+    best: CellsMeasure
+    """Of the highest rate that was sustained; of the lowest that was tried, if none was."""
+    is_sustained: bool
+    tried: tuple[Tried, ...]
+
+
+def is_sustained(measure: CellsMeasure) -> bool:
+    """All was delivered in time, and what was broadcast in the last third of the run did not take
+    half as long again as in the first (and a tenth of a second: below that nobody queues)."""
+    first, _, last = measure.delay_us_thirds
+    if measure.missing or first is None or last is None:
+        return False
+    return last <= GROWTH_MAX * first + SLACK_US
+
+
+def find_sustained(
+    spec: CellsSpec, seed: int, *, rate_max: float, precision: float = PRECISION
+) -> Search:
+    """From the rate of the spec up or down by factors of two, then between the last two until they
+    are within `precision` of each other. All runs share their walks and their air."""
+    tried: dict[float, bool] = {}
+    best: CellsMeasure | None = None
+    worst: CellsMeasure | None = None
+    low, high = 0.0, float("inf")
+    rate = spec.rate_per_s
+    while rate not in tried:
+        chosen = msgspec.structs.replace(spec, rate_per_s=rate)
+        measure = measure_cells(chosen, seed, run(chosen, seed))
+        tried[rate] = is_sustained(measure)
+        if tried[rate]:
+            low, best = rate, measure
+        else:
+            high, worst = rate, measure
+        rate = _next(low, high, rate_max, precision)
+    found = best or worst
+    assert found is not None, "at least one rate is tried"
+    return Search(found, best is not None, tuple(Tried(*item) for item in tried.items()))
+
+
+def _next(low: float, high: float, rate_max: float, precision: float) -> float:
+    """The rate to try; one that was tried already if the search is over."""
+    if high == float("inf"):
+        return min(2 * low, rate_max)
+    if not low:
+        return high / 2 if high > RATE_MIN else high
+    return float((low * high) ** 0.5) if high > precision * low else low

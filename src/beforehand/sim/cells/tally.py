@@ -1,0 +1,72 @@
+"""How many frames were sent, how many bytes, by network and by what they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.core.mobile.sizes import Size, size_of
+
+KINDS = ("application", "repetition", "ack", "handoff", "delete")
+"""What a frame is for. *handoff*: all that makes, moves or ends a registration, and the messages
+that one host catches up on."""
+APPLICATION, REPETITION, ACK, HANDOFF, DELETE = range(len(KINDS))
+NETWORKS = ("radio", "wire")
+RADIO, WIRE = range(len(NETWORKS))
+COUNTED = ("frames", "control_bytes", "payload_bytes")
+FATES = ("received", "collided", "deaf")
+"""Of a frame at one that it was meant for."""
+
+_TAGS = {
+    **dict.fromkeys(("say", "cast", "relay", "segment"), APPLICATION),
+    **dict.fromkeys(("host_ack", "station_ack", "ack", "bundle"), ACK),
+    "delete": DELETE,
+}
+"""By the tag of a frame, without the name of its system; all others are of handoffs."""
+
+
+def _kind_of(frame: type[Any]) -> int:
+    tag = str(frame.__struct_config__.tag)
+    return _TAGS.get(tag.removeprefix("ck_").removeprefix("tcp_"), HANDOFF)
+
+
+class Tally:
+    """Counts what is sent: frames, control bytes and payload bytes; headers are none of these."""
+
+    def __init__(self, nodes: int) -> None:
+        self._kinds: dict[type[Any], int] = {}
+        self._counts = [[[0, 0, 0] for _ in KINDS] for _ in NETWORKS]
+        self._said: list[set[Any]] = [set() for _ in range(nodes)]  # by node: message and target
+
+    def count(self, network: int, node: int, target: int | None, frame: Any) -> tuple[int, Size]:
+        """What it is for, and how long it is."""
+        kind = self._kinds.get(type(frame))
+        if kind is None:
+            kind = self._kinds[type(frame)] = _kind_of(type(frame))
+        if kind == APPLICATION:
+            kind = self._look_up(node, target, frame)
+        elif kind == ACK and not getattr(frame, "receipts", True):
+            kind = DELETE  # a bundle of both is named after the acknowledgements
+        size = size_of(frame)
+        counts = self._counts[network][kind]
+        counts[0] += 1
+        counts[1] += size.control_bytes
+        counts[2] += size.payload_bytes
+        return kind, size
+
+    def _look_up(self, node: int, target: int | None, frame: Any) -> int:
+        """The same messages in the same direction once more are a repetition, and a frame that may
+        have several and has none is an acknowledgement."""
+        several = getattr(frame, "messages", None)
+        messages = (frame.message,) if several is None else several
+        if not messages:
+            return ACK
+        said, before = self._said[node], len(self._said[node])
+        said.update((message.id, target) for message in messages)
+        return APPLICATION if len(said) > before else REPETITION
+
+    def read(self) -> NDArray[np.int64]:
+        """(network, kind, what is counted), so far."""
+        return np.array(self._counts, np.int64)

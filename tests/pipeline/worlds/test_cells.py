@@ -1,0 +1,151 @@
+"""The sweep of the world of cells: what is asked for, computed once, judged and left behind."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.core.mobile.systems import SYSTEMS
+from beforehand.errors import InputError, InputErrors
+from beforehand.pipeline.experiment import read_scenario
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.pipeline.sweep import sweep_stage
+from beforehand.pipeline.worlds import cells
+from beforehand.report.mobile.page import build_mobile_page
+from tests.pipeline.in_process import InProcess
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SMALL = """
+[scenario]
+world = "cells"
+[sweep]
+seeds = 2
+[cells]
+sizes = [[2, 6]]
+radio_mbit_s = 1
+duration = "12s"
+settle = "4s"
+[experiments.still]
+rates = [4]
+walks = false
+[experiments.walking]
+rates = [4, 8]
+failures = 1
+failures_last = "1s"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def without_spark(monkeypatch):
+    """The same tasks, one after the other in this process."""
+    monkeypatch.setattr("beforehand.spark.session.open_session", InProcess().open)
+
+
+def read(path, name):
+    return pq.read_table(path / f"{name}.parquet").to_pylist()
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_each_experiment_has_its_runs_and_their_series(scenario, tmp_path):
+    out = tmp_path / "out"
+    summary = run_scenario(scenario, out)
+    assert (summary.state, summary.computed) == ("valid", {"cells": 6})
+    runs = read(out, "cells_runs")
+    found = [(run["experiment"], run["rate_per_s"], run["seed"]) for run in runs]
+    expected = [("still", 4.0), ("walking", 4.0), ("walking", 8.0)]
+    assert found == [(name, rate, seed) for name, rate in expected for seed in (1, 2)]
+    assert [run["failures"] for run in runs] == [0, 0, 1, 1, 1, 1]
+    series = read(out, "cells_series")
+    assert [row["t_s"] for row in series if row["run"] == runs[0]["run"]] == list(range(1, 13))
+    assert all(len(row["kept"]) == row["stations"] == 2 for row in series)
+    flows = read(out, "cells_flows")
+    sent = sum(row["frames"] for row in flows if row["network"] == "radio")
+    assert sent == sum(row["radio_frames"] for row in series)
+    headings, lines = cells.EXPERIMENT.table(runs)
+    assert len(lines) == 3
+    assert all(len(line) == len(headings) for line in lines)
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("fault", ["violations", "duplicates", "missing"])
+def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, monkeypatch, fault):
+    def spoiled(job):
+        for row in cells.measure_rows(job):
+            is_bad = (row["experiment"], row["seed"], row["rate_per_s"]) == ("walking", 2, 8.0)
+            yield {**row, fault: 1} if is_bad else row
+
+    stage = sweep_stage(cells.STAGE, cells.SOURCES, cells._tasks, spoiled)
+    changed = replace(cells.EXPERIMENT, stages=lambda: (stage,))
+    monkeypatch.setattr(cells, "EXPERIMENT", changed)
+    out = tmp_path / "out"
+    assert run_scenario(scenario, out).state == "invalid"
+    assert build_mobile_page(out).verdict == "invalid"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_search_says_what_it_tried_and_what_was_too_much_breaks_nothing(scenario, tmp_path):
+    scenario.write_text(
+        SMALL.split("[experiments.still]")[0]
+        + '[experiments.most]\nrates = [400]\nsearch_to = 800\nduration = "9s"\nsettle = "2s"\n'
+    )
+    out = tmp_path / "out"
+    assert run_scenario(scenario, out, seeds=1).state == "valid"
+    (run,) = read(out, "cells_runs")
+    tried = {rate["rate_per_s"]: rate["is_sustained"] for rate in run["tried"]}
+    assert run["is_sustained"]
+    assert not tried[400.0], "more than the radio carries"
+    assert run["rate_per_s"] == max(rate for rate, ok in tried.items() if ok)
+    assert build_mobile_page(out).verdict == "valid"
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("cells.sizes=[10]", "not a list of sizes"),
+        ("cells.sizes=[[10, 0]]", "not numbers of stations"),
+        ("cells.systems=['nobody']", "no such choice"),
+        ("cells.rates=[0]", "above zero"),
+        ("cells.warm_up='20s'", "warm-up"),
+        ("cells.speed=3", "no such key"),
+        ("experiments.still=3", "is no table"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(scenario, tmp_path, setting, problem):
+    with pytest.raises((InputError, InputErrors)) as refused:
+        run_scenario(scenario, tmp_path / "out", overrides=[setting])
+    assert problem in refused.value.render()
+
+
+def test_what_is_wrong_with_an_experiment_is_told_too(scenario, tmp_path):
+    scenario.write_text(SMALL + "speed = 3\npayload = 100\n")
+    with pytest.raises((InputError, InputErrors)) as refused:
+        run_scenario(scenario, tmp_path / "out")
+    assert "no such key: `speed`" in refused.value.render()
+    assert "`payload`" in refused.value.render()
+
+
+def test_a_system_whose_hosts_cannot_move_is_not_made_to_walk(scenario, monkeypatch):
+    monkeypatch.setitem(SYSTEMS, "was", SYSTEMS["was"]._replace(is_mobile=False))
+    with pytest.raises(InputErrors) as refused:
+        list(cells._tasks(read_scenario(scenario)))
+    assert "cannot change their cell" in refused.value.render()
+
+
+def test_without_experiments_there_is_one(tmp_path):
+    path = tmp_path / "plain.toml"
+    path.write_text('[scenario]\nworld = "cells"\n[cells]\nrates = [3]\n')
+    tasks = list(cells._tasks(read_scenario(path)))
+    assert [task.spec[1].rate_per_s for task in tasks] == [3.0] * cells.EXPERIMENT.seeds
+
+
+def test_the_shipped_scenario_can_be_planned():
+    tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
+    assert len(tasks) == 8

@@ -1,0 +1,62 @@
+"""The search for the highest rate: where it goes, and when it stops."""
+
+import msgspec
+import pytest
+
+from beforehand.sim.cells import search
+from beforehand.sim.cells.measure import measure_cells
+from beforehand.sim.cells.spec import SECOND_US, CellsSpec
+from beforehand.sim.cells.world import run
+
+SPEC = CellsSpec(
+    stations=1, hosts=3, rate_per_s=4.0, duration_us=8 * SECOND_US, settle_us=2 * SECOND_US
+)
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """A system that sustains up to so much, without running it."""
+    limits = {"rate": 0.0}
+    measure = measure_cells(SPEC, 1, run(SPEC, 1))
+    monkeypatch.setattr(search, "run", lambda spec, _: spec)
+    monkeypatch.setattr(
+        search,
+        "measure_cells",
+        lambda spec, *_: msgspec.structs.replace(measure, rate_per_s=spec.rate_per_s),
+    )
+    monkeypatch.setattr(search, "is_sustained", lambda m: m.rate_per_s <= limits["rate"])
+    return limits
+
+
+@pytest.mark.parametrize("rate", [0.3, 3.9, 4.0, 17.0, 70.0])
+def test_the_rate_that_is_found_is_close_below_the_limit(limit, rate):
+    limit["rate"] = rate
+    found = search.find_sustained(SPEC, 1, rate_max=1000.0)
+    assert found.is_sustained
+    assert rate / search.PRECISION <= found.best.rate_per_s <= rate
+    assert len(found.tried) < 16
+
+
+def test_nobody_looks_above_the_highest_rate(limit):
+    limit["rate"] = 1e9
+    found = search.find_sustained(SPEC, 1, rate_max=20.0)
+    assert [tried.rate_per_s for tried in found.tried] == [4.0, 8.0, 16.0, 20.0]
+    assert found.best.rate_per_s == 20.0
+
+
+def test_a_system_that_sustains_nothing_ends_the_search(limit):
+    found = search.find_sustained(SPEC, 1, rate_max=20.0)
+    assert not limit["rate"]
+    assert not found.is_sustained
+    assert found.best.rate_per_s == min(tried.rate_per_s for tried in found.tried) < 0.2
+
+
+def test_what_is_not_delivered_or_takes_longer_and_longer_is_not_sustained():
+    measure = measure_cells(SPEC, 1, run(SPEC, 1))
+    assert search.is_sustained(measure)
+    change = msgspec.structs.replace
+    assert not search.is_sustained(change(measure, missing=1))
+    growing = change(measure, delay_us_thirds=(200_000.0, 300_000.0, 400_001.0))
+    assert not search.is_sustained(growing)
+    assert search.is_sustained(change(growing, delay_us_thirds=(200_000.0, 0.0, 400_000.0)))
+    assert not search.is_sustained(change(measure, delay_us_thirds=(None, None, None)))
