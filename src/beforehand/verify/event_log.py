@@ -182,14 +182,14 @@ def _column(column: Any, name: str, where: str) -> Any:
 
 def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     table = _in_order(run, table, where)
-    kinds = table["kind"].cast(pa.string())
+    kinds = table["kind"]
     kept = table.filter(pc.is_in(kinds, value_set=pa.array(["broadcast", "deliver"])))
     return Log(
         run=run,
         step=kept["step"].to_numpy(),
         t_us=kept["t_us"].to_numpy(),
         node=kept["node"].to_numpy(),
-        is_broadcast=pc.equal(kept["kind"].cast(pa.string()), pa.scalar("broadcast")).to_numpy(),
+        is_broadcast=pc.is_in(kept["kind"], value_set=pa.array(["broadcast"])).to_numpy(),
         origin=kept["origin"].to_numpy(),
         seq=kept["seq"].to_numpy(),
         where=where,
