@@ -62,9 +62,7 @@ MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "comm
 MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
-STANDALONE: tuple[str, ...] = (
-    *("check.explore", "check.fuzz_codec"),
-)
+STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec"),)
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
 """Folders whose modules are found by their names, so that nobody has to list them."""

@@ -79,7 +79,8 @@ def _tell(error: BaseException, *, with_traceback: bool) -> int:
         if isinstance(error, KeyboardInterrupt):
             print("interrupted", file=sys.stderr)
             return EXIT_INTERRUPTED
-        told = error if isinstance(error, BeforehandError) else _outside(error)
+        is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
+        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
         if told is not None:
             print(told.render(), file=sys.stderr)
             return told.exit_code

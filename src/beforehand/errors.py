@@ -1,13 +1,13 @@
 """The whole exception tree, and the exit code each branch means.
 
-    BeforehandError            1
-    ├── InputError             2   a file, a flag or a scenario is wrong; nothing was started
+    BeforehandError            2
+    ├── InputError             2   a file, a flag, a scenario or a disk is wrong
     │   └── InputErrors        2   several of them, shown together
-    ├── LocalError             1   the calling program misused a core
-    └── RemoteError            1   a peer sent something that the protocol does not allow
+    ├── LocalError             4   the calling program, here the command, misused a core
+    └── RemoteError            4   a peer sent something that the protocol does not allow
 
 A broken invariant of our own is an `assert`, never one of these; as any other exception, it gives
-the exit code 4.
+the exit code 4. A violation (1) is a verdict and no error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXIT_NO_READER = 141
 class BeforehandError(Exception):
     """What is wrong, where, and what to do about it."""
 
-    exit_code: ClassVar[int] = EXIT_VIOLATION
+    exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
     def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(problem)
@@ -52,8 +52,6 @@ def _rebuild(kind: type[BeforehandError], problem: str, where: str, hint: str) -
 class InputError(BeforehandError):
     """The user's input is refused before any work starts."""
 
-    exit_code = EXIT_BAD_INPUT
-
 
 class InputErrors(InputError):
     """Every problem of one input, so that a user mends them in one go."""
@@ -72,9 +70,13 @@ class InputErrors(InputError):
 class LocalError(BeforehandError):
     """The calling program asked a core for something that it does not do."""
 
+    exit_code = EXIT_CRASH
+
 
 class RemoteError(BeforehandError):
     """A peer broke the protocol. The input that carried it changed nothing."""
+
+    exit_code = EXIT_CRASH
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -33,27 +33,25 @@ def read_text(path: Path, *, hint: str = "") -> str:
 
 
 def read_parquet(
-    path: Path | Sequence[Path], columns: Sequence[str] | None = None, *, hint: str = ""
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    hint: str = "",
+    content: bytes | None = None,
 ) -> pa.Table:
-    """One file, or the rows of several. Pages are compared with their checksums, if they have
-    some."""
+    """The whole file; pages are compared with their checksums, if they have some.
+
+    columns: those that there are of these. content: of the file, where it was read before.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    paths = [path] if isinstance(path, Path) else list(path)
-    wanted = None if columns is None else list(columns)
-    tables = []
-    for file in paths:
-        try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as opened:
-                tables.append(opened.read(columns=wanted))
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable(file, error, hint) from error
+    source = path if content is None else pa.BufferReader(content)
     try:
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-    except pa.ArrowInvalid as error:
-        problem = "the files do not have the same columns"
-        raise InputError(problem, where=str(paths[0].parent), hint=hint) from error
+        with pq.ParquetFile(source, page_checksum_verification=True) as opened:
+            return opened.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, hint) from error
 
 
 def refuse_device(path: Path) -> None:

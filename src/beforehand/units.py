@@ -51,13 +51,15 @@ def parse_duration(text: str, *, positive: bool = False, where: str = "") -> int
     return int(total_us)
 
 
-def parse_distance(text: str, *, where: str = "") -> float:
+def parse_distance(text: str, *, positive: bool = False, where: str = "") -> float:
     """Metres."""
     match = DISTANCE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"not a distance: `{text}`", where=where, hint=DISTANCE_HINT)
     number, unit = match.groups()
     metres = Fraction(number) * UNITS_M[unit]
+    if positive and not metres:
+        raise InputError(f"must be longer than zero: `{text}`", where=where, hint=DISTANCE_HINT)
     if metres > DISTANCE_M_MAX:
         raise InputError(f"too far: `{text}`", where=where, hint=f"at most {DISTANCE_M_MAX} m")
     return float(metres)

@@ -13,6 +13,7 @@ import pytest
 
 from beforehand.cli import COMMANDS, main
 from beforehand.commands import doctor
+from beforehand.errors import BeforehandError, LocalError, RemoteError
 from tests.commands.zoo import CONTACTS
 
 CLI = [sys.executable, "-m", "beforehand.cli"]
@@ -46,6 +47,20 @@ def test_a_crash_of_ours_has_a_code_of_its_own_and_a_line_to_report(raises, caps
     assert "ZeroDivisionError: by nothing" in told
     assert "cli.py:" in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BeforehandError("the stream failed"), 2),
+        (LocalError("a core was misused"), 4),
+        (RemoteError("a peer broke the protocol"), 4),
+    ],
+)
+def test_an_error_never_has_the_code_of_a_violation(raises, capsys, error, code):
+    raises(error)
+    assert main(["doctor"]) == code
+    assert error.problem in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("how", ["-v before", "-v after", "environment"])

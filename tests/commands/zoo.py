@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -120,6 +121,19 @@ def _make_logs(root: Path) -> None:
     (root / "half-parts").mkdir()
     pq.write_table(sound.slice(0, 5), root / "half-parts" / "part-0.parquet")
     (root / "half-parts" / "part-1.parquet").write_bytes(b"PAR1")
+    packed = gzip.compress(whole)
+    for name, content in {
+        "sound.gz": packed,
+        "late.gz": gzip.compress((root / "late").read_bytes()),
+        "half.gz": packed[: len(packed) // 2],
+        "text.gz": gzip.compress(b"hello"),
+        "wrong.gz": packed[:2] + b"\xff" * 40,
+    }.items():
+        (root / name).write_bytes(content)
+    (root / "mixed-parts").mkdir()
+    pq.write_table(sound.slice(0, 5), root / "mixed-parts" / "part-0.parquet")
+    numbered = _with(sound.slice(5), "run", range(5))
+    pq.write_table(numbered, root / "mixed-parts" / "part-1.parquet")
     (root / "other-parts").mkdir()
     pq.write_table(sound.slice(0, 5), root / "other-parts" / "part-0.parquet")
     other = _with(sound.slice(5), "node", ["x"] * 5)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -183,6 +186,31 @@ def test_a_log_may_come_in_parts(tmp_path):
     assert (run.state, run.deliveries) == ("valid", 5)
     (tmp_path / "part-4.parquet").unlink()
     assert verify_events(tmp_path).state == "unknown"
+
+
+def test_parts_may_differ_in_how_they_spell_the_same(tmp_path):
+    plain = table_of(SOUND)
+    coded = plain.set_column(4, "kind", plain["kind"].dictionary_encode())
+    pq.write_table(coded.slice(0, 3), tmp_path / "part-0.parquet")
+    pq.write_table(coded.slice(3), tmp_path / "part-1.parquet")
+    assert verify_events(tmp_path).state == "valid"
+
+
+def test_each_part_says_what_its_own_runs_promised(tmp_path):
+    for name, promise in (("one", "none"), ("two", "causal")):
+        about = {"beforehand": json.dumps({"runs": {name: {"promise": promise}}})}
+        table = table_of(CHAIN, run=name).replace_schema_metadata(about)
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert [run.state for run in verify_events(tmp_path).runs] == ["valid", "invalid"]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_a_log_may_come_from_the_standard_input(tmp_path, monkeypatch, packs):
+    pq.write_table(table_of(CHAIN), tmp_path / "x")
+    content = (tmp_path / "x").read_bytes()
+    source = io.BytesIO(gzip.compress(content) if packs else content)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(source))
+    assert verify_events(Path("-")).state == "invalid"
 
 
 def test_a_folder_with_the_name_of_a_log_is_one_in_parts(tmp_path):

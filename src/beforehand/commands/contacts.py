@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         check_file_target(args.out)
-    range_m = None if args.range is None else parse_distance(args.range, where="--range")
+    range_m = None
+    if args.range is not None:
+        range_m = parse_distance(args.range, positive=True, where="--range")
     refuse_device(args.input)
     found = read(args.input, args.format)
     if isinstance(found, Positions):

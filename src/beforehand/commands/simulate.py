@@ -112,7 +112,7 @@ def read_trace(args: argparse.Namespace) -> Trace:
         if args.range is None:
             hint = "pass `--range 200m`: who is that close is in contact"
             raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
-        return found.contacts_within(parse_distance(args.range, where="--range"))
+        return found.contacts_within(parse_distance(args.range, positive=True, where="--range"))
     return found
 
 

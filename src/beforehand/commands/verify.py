@@ -28,7 +28,9 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands, "verify", "judge an event log: valid, invalid or unknown", EXAMPLE
     )
-    parser.add_argument("events", type=Path, help="a Parquet file, or a folder of them")
+    parser.add_argument(
+        "events", type=Path, help="a Parquet file (or its .gz), a folder of them, or `-`"
+    )
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
     parser.add_argument(
         "--promise",

@@ -12,7 +12,6 @@ from beforehand.files import MANIFEST, find_damage, unreadable, write_text
 from beforehand.pipeline.experiment import Experiment, load_experiment
 from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
-from beforehand.verify.event_log import EVENTS_FILE
 
 INDEX = "plan.json"
 
@@ -68,6 +67,8 @@ def find_lost_logs(root: Path) -> list[str]:
 
     A stage keeps logs if one of its datasets does.
     """
+    from beforehand.verify.event_log import EVENTS_FILE
+
     if not (root / INDEX).is_file():
         return []
     lost = []

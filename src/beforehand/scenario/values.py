@@ -44,10 +44,7 @@ def positive_duration(value: object) -> int:
 
 
 def distance(value: object) -> float:
-    metres = parse_distance(_with_unit(value, "200m"))
-    if not metres:
-        raise InputError(f"must be longer than zero: `{value}`", hint="write for example `200m`")
-    return metres
+    return parse_distance(_with_unit(value, "200m"), positive=True)
 
 
 def size(value: object) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
@@ -20,7 +22,8 @@ from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
 from beforehand.verify.about import About, read_about
 
 EVENTS_FILE = "events.parquet"
-PARQUET_MARK = b"PAR1"
+STDIN = Path("-")
+PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
 COLUMNS = ("run", "step", "t_us", "node", "kind", "origin", "seq")
 NUMBERS = ("step", "t_us", "node", "origin", "seq")
 TEXTS = ("run", "kind")
@@ -72,9 +75,12 @@ class Log:
 def find_logs(path: Path) -> list[tuple[Path, ...]]:
     """The event logs at a path, each as its files.
 
-    A file is one. In a folder they are those of all runs below it, by the name of the file, which
-    may be a folder of parts; without any such name, the folder itself is one log in parts.
+    A file is one, and so is what comes in where the path is `-`. In a folder they are those of all
+    runs below it, by the name of the file, which may be a folder of parts; without any such name,
+    the folder itself is one log in parts.
     """
+    if path == STDIN:
+        return [(path,)]
     if not path.exists():
         raise InputError("no such file or folder", where=str(path), hint=HINT)
     if not path.is_dir():
@@ -98,11 +104,13 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     if damage := [found for path in paths if (found := _damage(path))]:
         yield _empty(paths[0], where, tuple(damage))
         return
-    table = _read(paths, where)
+    parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
+    table = _joined(parts, where)
     if not len(table):
         yield _empty(paths[0], where, ("there are no events in the log",))
         return
-    about = {run: found for part in paths for run, found in read_about(_metadata(part)).items()}
+    said = [read_about(part.schema.metadata) for part in parts]
+    about = {run: found for part in said for run, found in part.items()}
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
         rows = table.filter(pc.equal(table["run"], run))
@@ -111,6 +119,8 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
 
 def _damage(path: Path) -> str:
     """How a file differs from what its manifest says, if it has one."""
+    if path == STDIN:
+        return ""
     for folder in path.absolute().parents[:2]:
         if (folder / MANIFEST).is_file():
             try:
@@ -128,36 +138,45 @@ def _empty(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
     return Log(named, none, none, none, none.astype(bool), none, none, where, doubts=doubts)
 
 
-def _read(paths: Sequence[Path], where: str) -> pa.Table:
-    for path in paths:
-        _check_parquet(path)
-    table = read_parquet(paths, COLUMNS, hint=HINT)
-    missing = [name for name in COLUMNS if name not in table.column_names]
+def _content(path: Path) -> bytes | None:
+    """Of what is no plain file: unpacked, or from the standard input. Refuses what begins as
+    nothing that is known, before anybody tries to make sense of it."""
+    content = None
+    try:
+        if path == STDIN:
+            content = begins = sys.stdin.buffer.read()
+        elif not path.is_file():
+            raise InputError("not a regular file", where=str(path), hint=HINT)
+        else:
+            with path.open("rb") as opened:
+                begins = opened.read(len(PARQUET_MARK))
+        if begins[:2] == GZIP_MARK:
+            content = gzip.decompress(path.read_bytes() if content is None else content)
+            begins = content
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read it: {error}", where=str(path), hint=HINT) from error
+    if not begins.startswith(PARQUET_MARK):
+        raise InputError("not a Parquet file", where=str(path), hint=HINT)
+    return content
+
+
+def _joined(parts: Sequence[pa.Table], where: str) -> pa.Table:
+    """The columns of the event log, as they have to be."""
+    missing = [name for name in COLUMNS if any(name not in part.column_names for part in parts)]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
         raise InputError(f"no column {listed} in the event log", where=where, hint=HINT)
-    if twice := [n for n, count in Counter(table.column_names).items() if count > 1]:
+    if twice := [n for part in parts for n, many in Counter(part.column_names).items() if many > 1]:
         raise InputError(f"column `{twice[0]}` is there twice", where=where, hint=HINT)
-    columns: Any = {name: _column(table[name], name, where) for name in COLUMNS}
-    return pa.table(columns)
-
-
-def _metadata(path: Path) -> dict[bytes, bytes] | None:
-    return pq.read_schema(path).metadata
-
-
-def _check_parquet(path: Path) -> None:
-    """Refuse what begins otherwise, before anybody tries to make sense of it."""
-    if not path.is_file():
-        raise InputError("not a regular file", where=str(path), hint=HINT)
+    tables = []
+    for part in parts:
+        columns: Any = {name: _column(part[name], name, where) for name in COLUMNS}
+        tables.append(pa.table(columns))
     try:
-        with path.open("rb") as opened:
-            begins = opened.read(len(PARQUET_MARK))
-    except OSError as error:
-        problem = f"cannot read it: {error.strerror}"
-        raise InputError(problem, where=str(path), hint=HINT) from error
-    if begins != PARQUET_MARK:
-        raise InputError("not a Parquet file", where=str(path), hint=HINT)
+        return pa.concat_tables(tables).unify_dictionaries()
+    except pa.ArrowInvalid as error:
+        problem = "the files do not have the same columns"
+        raise InputError(problem, where=where, hint=HINT) from error
 
 
 def _column(column: Any, name: str, where: str) -> Any:
