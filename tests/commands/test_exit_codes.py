@@ -182,6 +182,7 @@ def test_delivery_ratio_and_reach_of_nothing_are_dashes(tmp_path, capsys):
         (line,) = [line for line in lines if f" {name} " in line]
         assert "–" in line
         assert "%" not in line
+    assert not any("0us" in line for line in lines)
     assert main(["simulate", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["delivery_ratio"], found["reach"]) == (None, None)

@@ -137,7 +137,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         (
             label,
             *(
-                format_duration(round(summary[key][part]))
+                format_duration(round(summary[key][part])) if summary["receptions"] else "–"
                 for part in ("min", "max", "avg", "stdev")
             ),
         )
