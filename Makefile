@@ -15,9 +15,10 @@ help: ## this list
 run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
 	$(BIN)/beforehand run scenarios/city-bus.toml
 
-# loadgroup: all tests that start Spark run in one worker and share one session.
+# loadgroup: all tests that start Spark run in one worker and share one session. That worker often
+# waits for Java: with three of them, two cores have something to do meanwhile.
 test: check ## set up, then every check and every test
-	$(BIN)/pytest -q -n 2 --dist loadgroup
+	$(BIN)/pytest -q -n 3 --dist loadgroup
 
 check: $(INSTALLED) ## format, lint, types
 	$(BIN)/ruff format --check

@@ -15,6 +15,7 @@ import platform
 import resource
 import sys
 import time
+from collections import deque
 from statistics import fmean
 from typing import Any
 
@@ -127,8 +128,10 @@ def kept_bytes(core: Any) -> int:
         seen.add(id(value))
         if isinstance(value, dict):
             return sum(count(key) + count(inside) for key, inside in value.items())
-        if isinstance(value, list | tuple | set | frozenset):
+        if isinstance(value, list | tuple | set | frozenset | deque):
             return sum(map(count, value))
+        if callable(value):
+            return 0
         names = getattr(value, "__struct_fields__", None) or vars(value)
         return sum(count(getattr(value, name)) for name in names if name not in NOT_KEPT)
 

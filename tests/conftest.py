@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +20,12 @@ REPO = Path(__file__).parent.parent
 settings.register_profile("desk", deadline=None, print_blob=True)
 settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+# A mutant is dead with its first failure: nobody reads the smallest one.
+settings.register_profile("mutant", settings(), phases=(Phase.explicit, Phase.generate))
+
+
+COSTLY = {"browser", "report", "said", "simulated", "table"}
+"""Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in the same hook
@@ -27,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif COSTLY & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")

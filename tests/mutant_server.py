@@ -50,6 +50,7 @@ def _run(folder: str, test: str) -> tuple[int, str]:
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
         # Hypothesis is imported already, and need not be rewritten.
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        options += ["--hypothesis-profile", "mutant"]
         code = pytest.main([*options, str(REPO / test)])
     return int(code), printed.getvalue()[-PRINTED_MAX:]
 

@@ -109,8 +109,8 @@ MUTANTS = [
     (
         "accept any deadline",
         ORDER,
-        "elif seq > until or (origin == node and seq > last_seq) or",
-        "elif (origin == node and seq > last_seq) or",
+        "elif seq > until or (is_ours and seq > self._last_seq) or",
+        "elif (is_ours and seq > self._last_seq) or",
         "tests/core/test_barrier.py::test_a_deadline_too_far_ahead_is_refused_as_a_peers_error",
     ),
     (
@@ -172,7 +172,7 @@ MUTANTS = [
     ),
     (
         "screen by the clock",
-        BARRIER,
+        ORDER,
         "after = max(now_us, self._horizon_us)",
         "after = now_us",
         "tests/core/test_restore.py"
@@ -180,7 +180,7 @@ MUTANTS = [
     ),
     (
         "screen by the clock without order",
-        UNORDERED,
+        ORDER,
         "after = max(now_us, self._horizon_us)",
         "after = now_us",
         "tests/core/test_restore.py"

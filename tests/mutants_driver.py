@@ -206,8 +206,8 @@ MUTANTS = [
     (
         "listen to no member that is said to be down",
         VCUBE,
-        "        self._refuse(source, frame)\n",
-        "        self._refuse(source, frame)\n        if not self._live[source]:  # type: ignore\n"
+        "            self._refuse(source, problem)\n",
+        "            self._refuse(source, problem)\n        if not self._live[source]:\n"
         "            return\n",
         f"{CONFORMING}a_frame_from_a_member_that_is_said_to_be_down_is_taken[vcube]",
     ),

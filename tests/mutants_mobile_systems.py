@@ -46,13 +46,6 @@ MUTANTS = [
         f"{ON_FLOOD}::test_a_delete_takes_effect_here_and_goes_on",
     ),
     (
-        "was_flood: delete what was registered in this very connection",
-        HANDOFF,
-        "            return ((EVERYBODY, frame.ses - 1),)",
-        "            return ((EVERYBODY, frame.ses),)",
-        f"{ON_FLOOD}::test_a_join_ends_what_earlier_ones_left_behind_anywhere",
-    ),
-    (
         "was_flood: a host lists stations once it was connected",
         HOST,
         "        if self._names_stations:\n",

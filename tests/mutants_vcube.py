@@ -289,15 +289,15 @@ MUTANTS = [
     (
         "send all copies at once",
         WORLD,
-        "            free_us += spec.transmit_us",
-        "            free_us = max(free_us, ready_us + spec.transmit_us)",
+        "            free_us += transmit_us",
+        "            free_us = max(free_us, ready_us + transmit_us)",
         f"{OVERLAY}::test_copies_leave_one_after_the_other",
     ),
     (
         "draw the way of the first message of a packet",
         WORLD,
-        "            origin, seq = packet.messages[-1].id",
-        "            origin, seq = packet.messages[0].id",
+        "            origin, seq = messages[-1].id",
+        "            origin, seq = messages[0].id",
         f"{OVERLAY}::test_no_delivery_is_later_with_aggregation_if_the_causes_are_the_same",
     ),
     (

@@ -84,8 +84,9 @@ class Leaving(MobileFamily):
         return replace(super().draw(rng), leaves=2)
 
 
-def test_who_leaves_at_any_point_holds_nobody_up():
-    nets = [play(seed, Leaving())[0] for seed in range(200)]
+@pytest.mark.parametrize("floods", [False, True], ids=["was", "was_flood"])
+def test_who_leaves_at_any_point_holds_nobody_up(floods):
+    nets = [play(seed, Leaving(floods=floods))[0] for seed in range(200)]
     assert [net.problem for net in nets if net.problem] == []
     assert sum("left" in net.sights for net in nets) > 50
     assert sum("drop" in net.sights for net in nets) > 5

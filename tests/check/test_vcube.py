@@ -13,20 +13,6 @@ FAMILY = VCubeFamily()
 KEPT = Setup(keep_us=FOREVER_US)
 
 
-def core(make, case, node):
-    """As the family makes it, of another class."""
-    setup = case.options
-    return make(
-        node,
-        case.nodes,
-        aggregates=setup.aggregates,
-        root=setup.root,
-        keep_us=setup.keep_us,
-        mtu_bytes=setup.mtu_bytes,
-        durable=case.is_mortal,
-    )
-
-
 class Hasty(VCube):
     """Delivers whatever arrives."""
 
@@ -70,7 +56,8 @@ class Inventing(VCube):
 )
 def test_the_swarm_finds_what_is_broken(broken, words):
     plays = (
-        play(seed, FAMILY, lambda case, node: core(broken, case, node))[0] for seed in range(1000)
+        play(seed, FAMILY, lambda case, node: FAMILY.make_core(case, node, broken))[0]
+        for seed in range(1000)
     )
     assert any(words in str(net.problem) for net in plays)
 
@@ -102,7 +89,7 @@ def test_one_crash_among_three_nodes_as_far_as_there_is_time():
 
 
 def make_deaf(case, node):
-    return core(Deaf, case, node)
+    return FAMILY.make_core(case, node, Deaf)
 
 
 def test_the_explorer_finds_a_lost_takeover():

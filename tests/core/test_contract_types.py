@@ -20,9 +20,14 @@ from beforehand.core.base import Core, Linked, Speaker
 from beforehand.core.driver import Driver, Port, SpeakerDriver
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Frame
+from beforehand.core.mobile.ck_frames import Frame as CkFrame
+from beforehand.core.mobile.ck_host import CkHost
+from beforehand.core.mobile.ck_station import CkStation
 from beforehand.core.mobile.frames import Frame as MobileFrame
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.station import Station
+from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
+from beforehand.core.mobile.tcp_frames import Frame as TcpFrame
 from beforehand.core.observer import Observer, Stamped
 from beforehand.core.packets import CubeFrame
 from beforehand.core.timestamp import Guarantees
@@ -39,6 +44,10 @@ observer: Core[Stamped] = Observer(0, Guarantees(1, 1, 1))
 linked: Linked[CubeFrame] = cube
 host: Speaker[MobileFrame] = Host(0)
 station: Core[MobileFrame] = Station(0, ())
+ck_host: Speaker[CkFrame] = CkHost(0)
+ck_station: Core[CkFrame] = CkStation(0, ())
+tcp_host: Speaker[TcpFrame] = TcpHost(0)
+tcp_station: Core[TcpFrame] = TcpStation(0, ())
 
 
 def drive(port: Port[Any]) -> None:

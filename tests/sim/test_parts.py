@@ -93,7 +93,7 @@ def test_a_network_that_does_not_give_what_is_needed_is_refused(model, needs, sk
 
 
 def test_the_log_keeps_rows_in_order_across_pages(monkeypatch):
-    monkeypatch.setattr(log, "PAGE_ROWS", 7)
+    monkeypatch.setattr(log, "PAGE_BYTES", 7 * log.ROW_BYTES)
     recorded = Log()
     rng, expected = random.Random(1), []
     for t_us in range(50):

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
-from beforehand.check.families import FAMILIES
-from beforehand.check.fuzz import Outcome, run_seed
+from beforehand.check.fuzz import Outcome
+from beforehand.check.players import PLAYERS
 
 BATCH_SEEDS = 25
 
@@ -79,5 +79,5 @@ def run_swarm(
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> tuple[list[Outcome], float]:
     started = time.process_time()
-    outcomes = [run_seed(seed, FAMILIES[protocol]) for seed in seeds]
+    outcomes = [PLAYERS[protocol](seed) for seed in seeds]
     return outcomes, time.process_time() - started

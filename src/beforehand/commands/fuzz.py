@@ -45,10 +45,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.check.families import FAMILIES
+    from beforehand.check.players import PLAYERS
 
-    if args.protocol is not None and args.protocol not in FAMILIES:
-        hint = choose(args.protocol, FAMILIES)
+    if args.protocol is not None and args.protocol not in PLAYERS:
+        hint = choose(args.protocol, PLAYERS)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
     protocols = DEFAULT_PROTOCOLS if args.protocol is None else (args.protocol,)
     if args.replay is not None:
@@ -57,10 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
-    from beforehand.check.families import FAMILIES
-    from beforehand.check.fuzz import run_seed
+    from beforehand.check.players import PLAYERS
 
-    outcomes = [run_seed(seed, FAMILIES[protocol]) for protocol in protocols]
+    outcomes = [PLAYERS[protocol](seed) for protocol in protocols]
     if as_json:
         print_json([_as_dict(outcome) for outcome in outcomes])
     else:

@@ -89,12 +89,14 @@ class Aggregation:
         out.receives.append(message)
         if id[0] in self._takes_all:
             height = self.dimension
-        woken = self._advance(id)
+        may_wake = cause is not None or self._early or id in self._awaiting
+        woken = self._advance(id) if may_wake else []
         # What is delivered has been received: without an undelivered cause nothing is held back.
         if cause is None and not woken:
             if self._keep_us:
                 self._keep(now_us, message, causes, height, out)
-            self._serve(message, 0, height, out)
+            if height:  # half of the nodes are leaves of a tree, and have nobody to serve
+                self._serve(message, 0, height, out)
             return
         copy = self._keep(now_us, message, causes, height, out)
         copy.postponed = height
@@ -103,7 +105,7 @@ class Aggregation:
             self._waiting.setdefault(cause, []).append(copy)
         if woken:
             self._release([*woken, copy], out)
-        else:
+        elif height:
             self._hold_back(copy)
             self._serve(message, copy.postponed, height, out)
 
@@ -153,7 +155,8 @@ class Aggregation:
         if self._clock[origin] < seq - 1:
             previous = self._pending[origin, seq - 1]
             worst, awaited = previous.postponed, previous.awaited
-        me, heights, clock = self._self, self._served_heights(), self._clock
+        me, clock = self._self, self._clock
+        heights = self._heights or self._served_heights()
         for entry in message.past:
             if worst >= limit:
                 return limit, awaited
@@ -187,11 +190,11 @@ class Aggregation:
 
     def _serve(self, message: CubeMessage, served: int, height: int, out: CubeOutbox) -> None:
         """One message to the clusters served+1..height."""
-        alone = (message,)
+        alone, children, sends = (message,), self._child, out.sends
         for level in range(served + 1, height + 1):
-            child = self._child[level]
+            child = children[level]
             if child != NO_NODE:
-                out.sends.append((child, Packet(level - 1, alone)))
+                sends.append((child, Packet(level - 1, alone)))
 
     def _send(self, batches: dict[int, list[CubeMessage]], out: CubeOutbox) -> None:
         """To the child in each cluster its messages, the lowest cluster first."""
@@ -201,9 +204,9 @@ class Aggregation:
                 out.sends += [(child, packet) for packet in self._packets(level - 1, messages)]
 
     def _packets(self, height: int, messages: list[CubeMessage]) -> list[Packet]:
-        alone = [[message] for message in messages]
-        packed = pack(messages, self._mtu_bytes) if self._aggregates else alone
-        return [Packet(height, tuple(batch)) for batch in packed]
+        if len(messages) == 1 or not self._aggregates:
+            return [Packet(height, (message,)) for message in messages]
+        return [Packet(height, tuple(batch)) for batch in pack(messages, self._mtu_bytes)]
 
     # ---- what is left to do ---------------------------------------------------------------------
 
@@ -301,7 +304,7 @@ class Aggregation:
         return origin if self._one_root is None else self._one_root
 
     def _served_heights(self) -> bytes:
-        """How many clusters this node serves for the messages of an origin, by distance."""
-        if not self._heights:
-            self._heights = heights_by_distance(self._self, self._live, self._one_root)
+        """How many clusters this node serves for the messages of an origin, by distance: worked out
+        when somebody first needs to know it."""
+        self._heights = heights_by_distance(self._self, self._live, self._one_root)
         return self._heights

@@ -27,7 +27,6 @@ expires before it does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from beforehand.core.base import Fate, Message, MessageId, NodeId
@@ -40,7 +39,6 @@ from beforehand.core.order import (
     Lifetimes,
     Order,
     refuse_lifetime,
-    screen_messages,
 )
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
@@ -65,10 +63,8 @@ class Barrier(Order):
         literal_barriers: bool = False,
     ) -> None:
         super().__init__(node, lifetimes)
-        self._lifetimes = lifetimes
         self._literal_deadlines = literal_deadlines
         self._literal_barriers = literal_barriers
-        self._last_seq = LONG_AGO if lifetimes else 0
         self._barrier: dict[NodeId, int] = {}
         self._waiting = Waiting(expires=self.expires)
         self._armed_us = LONG_AHEAD
@@ -131,15 +127,6 @@ class Barrier(Order):
         self._armed_us = LONG_AHEAD
         self._expire(now_us, out)
         self._arm(out)
-
-    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
-        screened = partial(
-            screen_messages, messages, self.counters, node=self.node, last_seq=self._last_seq
-        )
-        if self._lifetimes is None:
-            return screened()
-        after = max(now_us, self._horizon_us)
-        return screened(after=after, until=self._lifetimes.latest_us(now_us))
 
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], LONG_AGO) >= message[1]

@@ -69,6 +69,12 @@ class Port(Protocol[SentT]):
 class Driver(Generic[FrameT]):
     """Drives any core. It has carried out all effects of an input when it returns."""
 
+    # A simulation has a driver for each node, and passes through one at every step.
+    __slots__ = (
+        *("core", "node", "is_up", "incarnation", "fuse", "cut_off"),
+        *("_make_core", "_port", "_store", "_inbox", "_timers", "_ticket", "_out"),
+    )
+
     def __init__(
         self,
         make_core: Callable[[], Core[FrameT]],
@@ -76,9 +82,12 @@ class Driver(Generic[FrameT]):
         *,
         store: Store | None = None,
         inbox: bool = False,
+        out: Outbox[FrameT] | None = None,
     ) -> None:
         """store: for a durable core. If an earlier process left something in it, the first call is
-        `restart`: else ids that were used are used again. inbox: see above."""
+        `restart`: else ids that were used are used again. inbox: see above. out: one for all nodes
+        of a world whose port gives no input while it carries out effects, since a thousand do not
+        stay in the cache."""
         self.core = make_core()
         self.node = self.core.node
         self.is_up = True
@@ -94,7 +103,7 @@ class Driver(Generic[FrameT]):
         self._inbox = inbox
         self._timers: dict[Timer, int] = {}  # -> the ticket of the one that counts
         self._ticket = 0
-        self._out: Outbox[FrameT] = Outbox()
+        self._out: Outbox[FrameT] = Outbox() if out is None else out
 
     # ---- inputs ---------------------------------------------------------------------------------
 
@@ -198,6 +207,7 @@ class Driver(Generic[FrameT]):
 class SpeakerDriver(Driver[FrameT]):
     """Drives a core that has links, and through which an application broadcasts."""
 
+    __slots__ = ()
     core: Speaker[FrameT]
 
     def __init__(

@@ -79,6 +79,9 @@ class Order(ABC):
         self.expires = lifetimes is not None
         self.clocks_within_us = max(0, lifetimes.skew_us - 1) if lifetimes else None
         """What it needs of the clocks of a group."""
+        self._lifetimes = lifetimes
+        self._last_seq = LONG_AGO if lifetimes else 0
+        """Of the last own message."""
         self._horizon_us = self._saved_horizon_us = LONG_AGO
         """Up to here deadlines have passed. It never falls, whatever the clock does."""
 
@@ -100,10 +103,21 @@ class Order(ABC):
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
         """The timer that it set is due."""
 
-    @abstractmethod
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
         """Without what has expired, and without what only a broken peer can have sent: neither is
         stored or forwarded, both are counted."""
+        node, after, until = self.node, LONG_AGO, LONG_AHEAD
+        if self._lifetimes is not None:
+            after = max(now_us, self._horizon_us)
+            until = self._lifetimes.latest_us(now_us)
+        fine = [
+            m
+            for m in messages
+            if after < m.id[1] <= until and m.id[0] != node and m.id not in m.past
+        ]
+        if len(fine) == len(messages):
+            return messages
+        return [message for message in messages if self._is_fine(message, after, until)]
 
     @abstractmethod
     def has_delivered(self, message: MessageId) -> bool:
@@ -120,6 +134,19 @@ class Order(ABC):
     @abstractmethod
     def gauges(self, now_us: int) -> dict[str, int]:
         """The size of each registry."""
+
+    def _is_fine(self, message: Message, after: int, until: int) -> bool:
+        """Whether `after < seq <= until`, and it neither names itself as its cause nor claims to be
+        ours while we never sent it."""
+        origin, seq = message.id
+        is_ours = origin == self.node
+        if seq <= after:
+            self.counters.stale += 1
+        elif seq > until or (is_ours and seq > self._last_seq) or message.id in message.past:
+            self.counters.refused += 1
+        else:
+            return True
+        return False
 
     def _give_up_late(self, late: list[Message], out: Outbox[Any]) -> None:
         """What was overtaken by its own origin is not delivered any more."""
@@ -158,31 +185,3 @@ def refuse_lifetime(node: NodeId, lifetime_us: int | None) -> None:
             where=f"node {node}",
             hint="use the Δ-causal order, or broadcast without a lifetime",
         )
-
-
-def screen_messages(
-    messages: Sequence[Message],
-    counters: Counters,
-    *,
-    node: NodeId,
-    last_seq: int,
-    after: int = LONG_AGO,
-    until: int = LONG_AHEAD,
-) -> Sequence[Message]:
-    """Those with `after < seq <= until` that do not name themselves as their cause, and do not
-    claim to be ours while we never sent them."""
-    fine = [
-        m for m in messages if after < m.id[1] <= until and m.id[0] != node and m.id not in m.past
-    ]
-    if len(fine) == len(messages):
-        return messages
-    fine = []
-    for message in messages:
-        origin, seq = message.id
-        if seq <= after:
-            counters.stale += 1
-        elif seq > until or (origin == node and seq > last_seq) or message.id in message.past:
-            counters.refused += 1
-        else:
-            fine.append(message)
-    return fine

@@ -51,10 +51,9 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet
     """The receiver answers for its clusters 1..height."""
     messages: tuple[CubeMessage, ...]
 
-    def problem(self, nodes: int, dimension: int, last: Entry) -> str:
-        """What is wrong with it, for the node whose own last message is `last`; empty if nothing
+    def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
+        """What is wrong with it, for node `me` that has sent so many messages; empty if nothing
         is."""
-        me, sent = last
         problem = "" if 0 <= self.height <= dimension else f"height {self.height}"
         for message in self.messages:
             origin, seq = message.id
@@ -73,7 +72,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ask"):
     clock: tuple[Count, ...]
     """How many messages of each origin the sender has delivered, or passed over."""
 
-    def problem(self, nodes: int) -> str:
+    def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         return _vector_problem(self.clock, nodes)
 
 
@@ -84,7 +83,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="answer
     """The first messages of each origin that the sender keeps no more, a set that is closed under
     causes. Empty if nothing of it was lacking."""
 
-    def problem(self, nodes: int) -> str:
+    def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         return _vector_problem(self.gone, nodes) if self.gone else ""
 
 
@@ -93,7 +92,7 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="known")
 
     seq: Seq
 
-    def problem(self, nodes: int) -> str:
+    def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         return "" if self.seq >= 1 else f"no such message: {self.seq}"
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from beforehand.core.base import Fate, Message, MessageId, NodeId
 from beforehand.core.order import (
-    LONG_AGO,
     OWN,
     PURGE_AT_MIN,
     Lifetimes,
     Order,
     refuse_lifetime,
-    screen_messages,
 )
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
@@ -27,8 +24,6 @@ class Unordered(Order):
 
     def __init__(self, node: NodeId, lifetimes: Lifetimes | None = None) -> None:
         super().__init__(node, lifetimes)
-        self._lifetimes = lifetimes
-        self._last_seq = LONG_AGO if lifetimes else 0
         self._delivered: dict[MessageId, None] = {}
         self._purge_at = PURGE_AT_MIN
 
@@ -65,15 +60,6 @@ class Unordered(Order):
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
         """What does not wait sets no timer."""
-
-    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
-        screened = partial(
-            screen_messages, messages, self.counters, node=self.node, last_seq=self._last_seq
-        )
-        if self._lifetimes is None:
-            return screened()
-        after = max(now_us, self._horizon_us)
-        return screened(after=after, until=self._lifetimes.latest_us(now_us))
 
     def has_delivered(self, message: MessageId) -> bool:
         return message in self._delivered

@@ -10,7 +10,7 @@ far as this node knows who is alive: `on_link` restores that whenever it learns 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from beforehand.core.base import Counters, Fate, MessageId, NodeId, Speaker, Timer
 from beforehand.core.keeping import ASK, SPANS_MAX, TABLES, Keeping
@@ -111,18 +111,28 @@ class VCube(Keeping):
 
     def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
         """A frame of a member, whatever the failure detector says of it."""
-        self._refuse(source, frame)
-        if self._keep_us:
+        clock, keep_us, nodes = self._clock, self._keep_us, self._nodes
+        # Before anything is changed, what no correct peer sends is refused.
+        if type(source) is not int or not 0 <= source < nodes:
+            self._refuse(source, f"not a member: {source}")
+        # Where nodes fail, one that came back without its state hears of messages of its own.
+        sent = SEQ_MAX if keep_us else clock[self._self]
+        if problem := frame.problem(nodes, self.dimension, self._self, sent):
+            self._refuse(source, problem)
+        if keep_us:
             self._pass_time(now_us, out)
             self._hear(source, frame, out)
         if isinstance(frame, Packet):
-            height, clock = frame.height, self._clock
+            height = frame.height
             for message in frame.messages:
-                if message.id[1] <= clock[message.id[0]]:
+                origin, seq = message.id
+                if seq <= clock[origin]:
                     self._again(now_us, message, height, out)
                 else:
                     self._arrive(now_us, message, height, out)
-        if self._keep_us:
+        elif not keep_us:
+            self._refuse(source, "a question, but this group keeps nothing")
+        if keep_us:
             self._watch(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
@@ -210,22 +220,9 @@ class VCube(Keeping):
 
     # ---- frames ---------------------------------------------------------------------------------
 
-    def _refuse(self, source: NodeId, frame: CubeFrame) -> None:
-        """Before anything is changed: what no correct peer sends."""
-        if type(source) is not int or not 0 <= source < self._nodes:
-            problem = f"not a member: {source}"
-        elif isinstance(frame, Packet):
-            me = self._self
-            # Where nodes fail, one that came back without its state hears of messages of its own.
-            last = SEQ_MAX if self._keep_us else self._clock[me]
-            problem = frame.problem(self._nodes, self.dimension, (me, last))
-        elif self._keep_us:
-            problem = frame.problem(self._nodes)
-        else:
-            problem = "a question, but this group keeps nothing"
-        if problem:
-            self.refused += 1
-            raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
+    def _refuse(self, source: NodeId, problem: str) -> NoReturn:
+        self.refused += 1
+        raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
 
     def _hear(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
         assert isinstance(source, int)

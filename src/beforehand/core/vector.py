@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from beforehand.core.base import Fate, Message, MessageId, NodeId
-from beforehand.core.order import LONG_AGO, Order, refuse_lifetime, screen_messages
+from beforehand.core.order import LONG_AGO, Order, refuse_lifetime
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
 from beforehand.core.waiting import Waiting
@@ -33,6 +33,7 @@ class Vector(Order):
         clock = self._waiting.delivered
         seq = clock.get(self.node, 0) + 1
         message = self._stamped(seq, tuple(clock.items()), payload)
+        self._last_seq = seq
         self._deliver(self._waiting.settle([message], LONG_AGO), out)
         return message
 
@@ -54,15 +55,12 @@ class Vector(Order):
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
         """Vector clocks set no timer."""
 
-    def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
-        last_seq = self._waiting.delivered.get(self.node, 0)
-        return screen_messages(messages, self.counters, node=self.node, last_seq=last_seq)
-
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], 0) >= message[1]
 
     def restore(self, rows: Rows) -> None:
         self._waiting.delivered = dict(rows.get("delivered", {}))
+        self._last_seq = self._waiting.delivered.get(self.node, 0)
 
     def explain(self, message: MessageId) -> Fate:
         entry = self._waiting.pending.get(message)

@@ -52,8 +52,24 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "cells_runs": (
         *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
-        *("broadcasts", "deliveries", "violations", "duplicates", "missing", "delay_us_avg"),
-        *("lost_percent", "kept_avg", "sent_per_delivery", "is_search", "is_sustained"),
+        *("broadcasts", "deliveries", "violations", "duplicates", "missing"),
+        *("missing_at_returned", "delay_us_avg"),
+        *("lost_percent", "kept_avg", "early_avg", "sent_per_delivery", "handoffs"),
+        *("is_search", "is_sustained"),
+    ),
+    "cells_flows": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("network", "kind", "frames", "control_bytes", "payload_bytes", "header_bytes"),
+        "to_station",
+    ),
+    "cells_series": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("t_s", "kept", "kept_max", "kept_avg", "kept_rest_avg", "kept_rest_deviation"),
+        *("early_avg", "radio_frames", "radio_bytes", "received", "lost"),
+    ),
+    "cells_outages": (
+        *("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac"),
+        *("node", "station", "from_s", "to_s"),
     ),
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }

@@ -15,6 +15,8 @@ from operator import neg
 from beforehand.kernels.calendar import DAY_BITS
 from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
 
+TICKET_MASK = TICKETS_MAX - 1
+
 
 class Agenda:
     def __init__(self) -> None:
@@ -26,8 +28,9 @@ class Agenda:
     def add(self, due_us: int, ticket: int) -> None:
         """It may not be due before the event that was last handed out."""
         day, event = due_us >> DAY_BITS, due_us << TICKET_BITS | ticket
-        if day in self._days:
-            self._days[day].append(event)
+        listed = self._days.get(day)
+        if listed is not None:
+            listed.append(event)
         elif day > self._today:
             self._days[day] = [event]
             heappush(self._ahead, day)
@@ -42,4 +45,4 @@ class Agenda:
             left.sort(reverse=True)
             while left:
                 event = left.pop()
-                yield event >> TICKET_BITS, event & (TICKETS_MAX - 1)
+                yield event >> TICKET_BITS, event & TICKET_MASK

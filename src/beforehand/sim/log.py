@@ -45,7 +45,8 @@ ROW = np.dtype(list(COLUMNS.items()))
 _write = Struct("=qibiqq").pack_into  # a ROW
 METADATA = "beforehand"
 """Under this key a file says of each run what its rows do not show; `verify` reads it."""
-PAGE_ROWS = 1 << 12
+ROW_BYTES = ROW.itemsize
+PAGE_BYTES = ROW_BYTES << 12
 """A page is small enough to stay in the cache until it is full."""
 
 
@@ -53,7 +54,7 @@ class Log:
     """Rows are written into pages of bytes: about 0.2 µs and 33 bytes a row."""
 
     def __init__(self) -> None:
-        self._page = bytearray(PAGE_ROWS * ROW.itemsize)
+        self._page = bytearray(PAGE_BYTES)
         self._end = 0
         self._full: list[bytes] = []
 
@@ -61,14 +62,14 @@ class Log:
         self, t_us: int, node: int, kind: int, messages: Sequence[Message], value: int = 0
     ) -> None:
         """One row for each of them."""
-        page, end, step = self._page, self._end, ROW.itemsize
+        page, end = self._page, self._end
         for message in messages:
-            if end == len(page):
+            if end == PAGE_BYTES:
                 self._full.append(bytes(page))
                 end = 0
             origin, seq = message.id
             _write(page, end, t_us, node, kind, origin, seq, value)
-            end += step
+            end += ROW_BYTES
         self._end = end
 
     def columns(self) -> dict[str, NDArray[np.int64]]:

@@ -23,13 +23,14 @@ from beforehand.core.base import Message, MessageId, NodeId, Timer
 from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights
 from beforehand.core.driver import SpeakerDriver
 from beforehand.core.needs import Link, Needs, refuse_unmet
-from beforehand.core.outbox import LossKind
+from beforehand.core.outbox import LossKind, Outbox
 from beforehand.core.packets import (
     ENTRY_BYTES,
     HEADER_BYTES,
     MTU_BYTES,
     CubeFrame,
     CubeMessage,
+    CubeOutbox,
     Entry,
     Packet,
 )
@@ -203,8 +204,10 @@ class _World:
     def __init__(self, spec: OverlaySpec, seed: int, past: Past | None) -> None:
         self._spec = spec
         self._key = np.uint64(stream_key(seed, "propagation"))
+        out: CubeOutbox = Outbox()
         self.drivers = [
-            SpeakerDriver(partial(self._core, node, past), self) for node in range(spec.nodes)
+            SpeakerDriver(partial(self._core, node, past), self, out=out)
+            for node in range(spec.nodes)
         ]
         # A packet is lost or doubled nowhere, and nobody is ever reported down.
         given = Needs({"detector": Link(reliable=True)})
@@ -275,22 +278,24 @@ class _World:
 
     def send(self, node: Any, sends: Sequence[tuple[NodeId | None, CubeFrame]]) -> None:
         """Every packet into the node's one queue, and from there to its target."""
-        spec, log, (law, a, b) = self._spec, self._log, self._law
-        now_us, broadcasts = self._now_us, self._broadcasts
+        spec, key, (law, a, b) = self._spec, self._key, self._law
+        now_us, broadcasts, row = self._now_us, self._broadcasts, len(self._targets)
+        first_link, transmit_us = node * spec.nodes, spec.transmit_us
+        write, schedule = self._log.add, self._agenda.add
         ready_us = now_us + spec.process_us
         free_us = max(ready_us, self._free_us[node])
         for target, packet in cast("list[tuple[int, Packet]]", sends):
-            row = len(self._targets)
-            log.add(now_us, node, SEND, packet.messages, row)
+            messages = packet.messages
+            write(now_us, node, SEND, messages, row)
             self._sources.append(node)
             self._targets.append(target)
             self._waits_us.append(free_us - ready_us)
-            free_us += spec.transmit_us
-            origin, seq = packet.messages[-1].id
-            link = node * spec.nodes + target
-            due_us = free_us + travel_us(self._key, origin, seq, link, law, a, b)
+            free_us += transmit_us
+            origin, seq = messages[-1].id
+            travels_us = travel_us(key, origin, seq, first_link + target, law, a, b)
             self._packets.append(packet)
-            self._agenda.add(due_us, broadcasts + row)
+            schedule(free_us + travels_us, broadcasts + row)
+            row += 1
         self._free_us[node] = free_us
 
     def result(self) -> OverlayRun:

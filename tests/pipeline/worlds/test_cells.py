@@ -13,6 +13,7 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import cells
 from beforehand.report.mobile.page import build_mobile_page
+from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -62,7 +63,8 @@ def test_each_experiment_has_its_runs_and_their_series(scenario, tmp_path):
     found = [(run["experiment"], run["rate_per_s"], run["seed"]) for run in runs]
     expected = [("still", 4.0), ("walking", 4.0), ("walking", 8.0)]
     assert found == [(name, rate, seed) for name, rate in expected for seed in (1, 2)]
-    assert [run["failures"] for run in runs] == [0, 0, 1, 1, 1, 1]
+    outages = [row["run"] for row in read(out, "cells_outages")]
+    assert outages == [run["run"] for run in runs if run["experiment"] == "walking"]
     series = read(out, "cells_series")
     assert [row["t_s"] for row in series if row["run"] == runs[0]["run"]] == list(range(1, 13))
     assert all(len(row["kept"]) == row["stations"] == 2 for row in series)
@@ -106,6 +108,20 @@ def test_a_search_says_what_it_tried_and_what_was_too_much_breaks_nothing(scenar
     assert build_mobile_page(out).verdict == "valid"
 
 
+@pytest.mark.usefixtures("without_spark")
+def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_path):
+    out = tmp_path / "out"
+    plain = run_scenario(scenario, out)
+    assert not list(out.rglob("events.parquet"))
+    kept = run_scenario(scenario, out, overrides=["sweep.events=true"])
+    assert (kept.state, kept.computed) == ("valid", {"cells": 6})
+    assert [{**row, "run": ""} for row in kept.rows] == [{**row, "run": ""} for row in plain.rows]
+    verdict = verify_events(out)
+    assert verdict.state == "valid"
+    found = sorted((run.broadcasts, run.deliveries) for run in verdict.runs)
+    assert found == sorted((row["broadcasts"], row["deliveries"]) for row in kept.rows)
+
+
 @pytest.mark.parametrize(
     ("setting", "problem"),
     [
@@ -146,6 +162,7 @@ def test_without_experiments_there_is_one(tmp_path):
     assert [task.spec[1].rate_per_s for task in tasks] == [3.0] * cells.EXPERIMENT.seeds
 
 
-def test_the_shipped_scenario_can_be_planned():
+def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
     assert len(tasks) == 8
+    assert list(cells._tasks(read_scenario(SCENARIOS / "mobile-figures.toml")))

@@ -62,9 +62,10 @@ class VCubeFamily(Family):
             inbox=not is_calm and rng.random() < 0.3,
         )
 
-    def make_core(self, case: Case, node: int) -> VCube:
+    def make_core(self, case: Case, node: int, make: type[VCube] = VCube) -> VCube:
+        """make: another class, such as one that is broken."""
         setup = case.options
-        return VCube(
+        return make(
             node,
             case.nodes,
             aggregates=setup.aggregates,

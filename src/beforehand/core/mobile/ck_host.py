@@ -117,7 +117,7 @@ class CkHost:
 
     def gauges(self, now_us: int) -> dict[str, int]:
         extra = () if self._seen is None else self._seen.extra
-        return {"said": len(self._said), "beyond_gaps": len(extra)}
+        return {"said": len(self._said), "early": 0, "beyond_gaps": len(extra)}
 
     # ---- connections ----------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class CellsTask(NamedTuple):
     seed: int
     rate_max: float | None
     """None: no search."""
+    keeps_events: bool = False
+    """Not of a search, which has many runs."""
 
 
 # ---- what a scenario may say ---------------------------------------------------------------------
@@ -92,6 +94,7 @@ def _options() -> dict[str, Option]:
         "duration": Option(values.positive_duration, default.duration_us),
         "warm_up": Option(values.positive_duration, default.warm_up_us),
         "settle": Option(values.duration, default.settle_us),
+        "sample": Option(values.positive_duration, default.sample_us),
         # The highest rate that is sustained, from the first of `rates` up or down to this one.
         "search_to": Option(_rate),
         "silence": Option(values.positive_duration),
@@ -125,13 +128,15 @@ def _read_experiments(document: Document) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _tables() -> dict[str, Table]:
-    return {"cells": _options(), "experiments": _read_experiments}
+    events = {"events": Option(values.switch, False)}
+    return {"cells": _options(), "experiments": _read_experiments, "sweep": events}
 
 
 # ---- what is run ---------------------------------------------------------------------------------
 
 
 def _tasks(scenario: Scenario) -> Iterator[Task]:
+    keeps_events = scenario.options["sweep"]["events"]
     for name, options in scenario.options["experiments"].items():
         for system in options["systems"]:
             for stations, hosts in options["sizes"]:
@@ -141,7 +146,8 @@ def _tasks(scenario: Scenario) -> Iterator[Task]:
                     for rate in rates:
                         spec = _spec(options, system, stations, hosts, rate, mac)
                         for seed in scenario.seeds:
-                            yield _task(CellsTask(name, spec, seed, options["search_to"]))
+                            rate_max = options["search_to"]
+                            yield _task(CellsTask(name, spec, seed, rate_max, keeps_events))
 
 
 def _task(task: CellsTask) -> Task:
@@ -156,6 +162,7 @@ def _task(task: CellsTask) -> Task:
         "seed": task.seed,
         "rate_max": task.rate_max,
         **msgspec.to_builtins(spec),
+        **({"events": True} if task.keeps_events else {}),
     }
     cost = spec.hosts * spec.rate_per_s * spec.duration_us / SECOND_US
     return Task(label, parameters, tuple(task), cost=cost * (1 if task.rate_max is None else 8))
@@ -203,6 +210,7 @@ def _spec(
         warm_up_us=options["warm_up"],
         duration_us=options["duration"],
         settle_us=options["settle"],
+        sample_us=options["sample"],
         failures=tuple(failures),
     )
 
@@ -212,11 +220,16 @@ def measure_rows(job: Job) -> Iterator[Row]:
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
     from beforehand.sim.cells.world import run
+    from beforehand.sim.log import event_table, write_events
+    from beforehand.verify.event_log import EVENTS_FILE
 
     task = CellsTask(*job.spec)
     if task.rate_max is None:
-        measure = measure_cells(task.spec, task.seed, run(task.spec, task.seed))
-        yield _row(job.name, task, measure)
+        result = run(task.spec, task.seed)
+        if task.keeps_events:
+            log = event_table(job.name, result.events, promise="causal")
+            write_events(log, job.dataset.file(EVENTS_FILE))
+        yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:
         found = find_sustained(task.spec, task.seed, rate_max=task.rate_max)
         tried = [msgspec.to_builtins(rate) for rate in found.tried]
@@ -245,12 +258,13 @@ def _row(
 
 def _conclude(_: Scenario, work: Work) -> Conclusion:
     rows = read_rows(work[STAGE])
-    nested = ("series", "flows")
+    nested = ("series", "flows", "outages")
     runs = [{k: v for k, v in row.items() if k not in nested} for row in rows]
     tables = {"cells_runs": pa.Table.from_pylist(runs)}
     for name in nested:
         parts = [{**_names(row), **part} for row in rows for part in row[name]]
-        tables[f"cells_{name}"] = pa.Table.from_pylist(parts)
+        if parts:
+            tables[f"cells_{name}"] = pa.Table.from_pylist(parts)
     return Conclusion(tables, _state(runs), runs)
 
 
@@ -264,7 +278,8 @@ def _state(runs: Sequence[Row]) -> State:
 
 
 def _broken(run: Row) -> int:
-    missing = 0 if run["is_search"] and not run["is_sustained"] else run["missing"]
+    is_too_much = run["is_search"] and not run["is_sustained"]
+    missing = 0 if is_too_much else run["missing"] + run["missing_at_returned"]
     return int(run["violations"] + run["duplicates"] + missing)
 
 

@@ -1,70 +1,163 @@
-"""The page of hosts that walk between cells: the verdict and a table of the runs."""
+"""The page of hosts that walk between cells: the verdict, the claims of MOB and MOB-TR, figures."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from beforehand.errors import InputError
-from beforehand.report.content import Cell, Page, Section, Table, Tile
-from beforehand.report.datasets import HINT, read_frame, read_scenario
-from beforehand.report.notation import show_count
+from beforehand.papers.mobile import Claim, read_claims, read_source
+from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.mobile.claims import Answer, claims_table, judge
+from beforehand.report.mobile.data import RUN, SYSTEMS, Cells, read_cells
+from beforehand.report.mobile.figures import (
+    buffer_figures,
+    report_figures,
+    sent_figures,
+    throughput_figure,
+)
+from beforehand.report.notation import show_count, show_time
 
-KEY = ["experiment", "system", "stations", "hosts", "rate_per_s", "mac"]
+COLUMNS = ("delay_us_avg", "lost_percent", "kept_avg", "early_avg", "sent_per_delivery")
 HEAD = (
-    *("Experiment", "System", "Stations", "Hosts", "Rate (1/s)", "MAC"),
-    *("Delay (ms)", "Lost (%)", "Kept", "Frames per delivery", "Broken"),
+    *("Experiment", "System", "Stations", "Hosts", "Broadcasts (1/s)", "MAC", "Seeds"),
+    *("Delay", "Lost", "Kept", "Early", "Frames per delivery", "Wrong or missing"),
 )
 
 
 def build_mobile_page(directory: Path) -> Page:
-    """The page of the dataset `cells_runs` in this folder."""
-    scenario, runs = read_scenario(directory), read_frame(directory, "cells_runs")
-    if runs.empty:
-        raise InputError("no runs to report", where=str(directory), hint=HINT)
-    is_given_up = runs["is_search"] & ~runs["is_sustained"].eq(True)
-    missing = runs["missing"].where(~is_given_up, 0)
-    runs = runs.assign(broken=runs["violations"] + runs["duplicates"] + missing)
-    broken = int(runs["broken"].sum())
-    deliveries = show_count(int(runs["deliveries"].sum()))
-    kept = (
-        f"All {deliveries} deliveries of {len(runs)} runs kept causal order, and none is missing."
-    )
+    """The page of the datasets `cells_...` in this folder."""
+    cells = read_cells(directory)
+    judged = judge(cells, read_claims())
     return Page(
-        title=scenario.title,
-        subtitle=f"Scenario {scenario.name}",
-        verdict="invalid" if broken else "valid",
-        headline=f"{show_count(broken)} deliveries are wrong or missing." if broken else kept,
+        title=cells.scenario.title,
+        subtitle=f"Scenario {cells.scenario.name}",
+        verdict="invalid" if cells.runs["broken"].sum() else "valid",
+        headline=_headline(cells.runs),
         summary=(
-            "Hosts walk between the cells of stations and speak by radio; stations form a tree of "
-            "wires. A row is the mean over all seeds."
+            "Hosts walk between the cells of stations and speak to them by radio; the stations "
+            "form a tree of wires. All systems of a seed see the same walks and the same "
+            "broadcasts."
         ),
-        tiles=(Tile(str(len(runs)), "runs"), Tile(deliveries, "deliveries")),
-        sections=(Section("Runs", tables=(_runs_table(runs),)),),
-        footer="Written by Beforehand.",
+        tiles=_tiles(cells.runs, judged),
+        sections=tuple(_sections(cells, judged)),
+        footer=f"Written by Beforehand. Published figures: {read_source()}.",
     )
 
 
-def _runs_table(runs: pd.DataFrame) -> Table:
-    means = runs.groupby(KEY, sort=False).agg(
-        delay_us_avg=("delay_us_avg", "mean"),
-        lost_percent=("lost_percent", "mean"),
-        kept_avg=("kept_avg", "mean"),
-        sent_per_delivery=("sent_per_delivery", "mean"),
-        broken=("broken", "sum"),
+def _headline(runs: pd.DataFrame) -> str:
+    deliveries, broken = show_count(int(runs["deliveries"].sum())), int(runs["broken"].sum())
+    if broken:
+        return f"{show_count(broken)} deliveries are wrong or missing."
+    return (
+        f"All {deliveries} deliveries of {len(runs)} runs kept causal order, none came twice, and "
+        "none is missing."
     )
-    data = means.reset_index()
-    rows = tuple(
-        tuple(
-            Cell(text)
-            for text in (
-                *(row["experiment"], row["system"], str(row["stations"]), str(row["hosts"])),
-                *(f"{row['rate_per_s']:g}", row["mac"], f"{row['delay_us_avg'] / 1000:.0f}"),
-                *(f"{row['lost_percent']:.1f}", f"{row['kept_avg']:.1f}"),
-                *(f"{row['sent_per_delivery']:.2f}", show_count(row["broken"])),
+
+
+def _tiles(runs: pd.DataFrame, judged: Sequence[tuple[Claim, Answer]]) -> tuple[Tile, ...]:
+    wrong = int(runs["violations"].sum() + runs["duplicates"].sum())
+    tiles = [
+        Tile(show_count(len(runs)), "runs"),
+        Tile(show_count(int(runs["deliveries"].sum())), "deliveries checked"),
+        Tile(show_count(wrong), "out of order or twice", "missed" if wrong else "met"),
+    ]
+    known = [(claim, ours) for claim, ours in judged if ours is not None]
+    if known:
+        held = sum(claim.holds(ours) for claim, ours in known)
+        mark: Mark = "met" if held == len(judged) else "missed"
+        tiles.append(Tile(f"{held} of {len(judged)}", "published claims held", mark))
+    return tuple(tiles)
+
+
+def _sections(cells: Cells, judged: Sequence[tuple[Claim, Answer]]) -> Iterator[Section]:
+    yield Section("What was run", SETTING, (_runs_table(cells),))
+    if judged:
+        yield Section("Beside the papers", CLAIMS, (claims_table(judged),))
+    if figure := throughput_figure(cells):
+        yield Section("How much can be said", figures=(figure,))
+    if figures := sent_figures(cells):
+        yield Section("What is sent", figures=figures)
+    if figures := buffer_figures(cells):
+        yield Section("What stations keep", figures=figures)
+    if figures := report_figures(cells):
+        yield Section("The technical report", figures=figures)
+    if (table := _mac_table(cells)) is not None:
+        yield Section("What the MAC is worth", MACS, (table,))
+
+
+def _runs_table(cells: Cells) -> Table:
+    runs = cells.runs.assign(rate_per_s=cells.runs["rate_per_s"].where(~cells.runs["is_search"]))
+    rows, data = [], []
+    for key, part in runs.groupby(RUN, sort=False, dropna=False):
+        *names, rate, mac = key
+        means = {name: _mean(part[name]) for name in COLUMNS}
+        broken = int(part["broken"].sum())
+        is_search = bool(part["is_search"].any())
+        shown_rate = "highest" if is_search else f"{rate:g}"
+        mark: Mark = "missed" if broken else "met"
+        system = SYSTEMS[str(names[1])]
+        words = (str(names[0]), system, str(names[2]), str(names[3]), shown_rate, str(mac))
+        rows.append(
+            (
+                *(Cell(word) for word in words),
+                Cell(str(part["seed"].nunique())),
+                *(Cell(text) for text in _shown(means)),
+                Cell(show_count(broken), mark=mark),
             )
         )
-        for row in data.to_dict("records")
-    )
-    return Table("runs", "Runs", HEAD, rows, data, words=(0, 1, 5), is_wide=True)
+        data.append((*key, part["seed"].nunique(), *means.values(), broken))
+    frame = pd.DataFrame(data, columns=[*RUN, "seeds", *COLUMNS, "broken"])
+    return Table("runs", "Runs", HEAD, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
+
+
+def _mean(values: pd.Series) -> float | None:
+    known = values.dropna()
+    return float(known.mean()) if len(known) else None
+
+
+def _shown(means: dict[str, float | None]) -> Iterator[str]:
+    units = {"lost_percent": " %"}
+    for name, value in means.items():
+        if value is None:
+            yield "–"
+        else:
+            is_time = name == "delay_us_avg"
+            yield show_time(value) if is_time else f"{value:.2f}{units.get(name, '')}"
+
+
+def _mac_table(cells: Cells) -> Table | None:
+    """The experiments that were run with more than one MAC, or with aligned timers."""
+    counts = cells.runs.groupby("experiment")["mac"].nunique()
+    chosen = [name for name in counts.index if counts[name] > 1]
+    if not chosen:
+        return None
+    rows, data = [], []
+    part_of = cells.runs[cells.runs["experiment"].isin(chosen)]
+    for key, part in part_of.groupby(["experiment", "system", "mac"], sort=False):
+        means = {name: _mean(part[name]) for name in COLUMNS}
+        name, system, mac = (str(word) for word in key)
+        rows.append((*map(Cell, (name, SYSTEMS[system], mac)), *map(Cell, _shown(means))))
+        data.append((*key, *means.values()))
+    head = ("Experiment", "System", "MAC", "Delay", "Lost", "Kept", "Early", "Frames per delivery")
+    frame = pd.DataFrame(data, columns=["experiment", "system", "mac", *COLUMNS])
+    return Table("macs", "By MAC", head, tuple(rows), frame, words=(0, 1, 2), is_wide=True)
+
+
+SETTING = (
+    "*Delay* is from a broadcast to a delivery, *lost* is the share of frames by radio that did "
+    "not reach one that they were meant for, *kept* are messages in the send buffer of a station, "
+    "*early* those in the receive buffer of a host. Means over the seeds. *Highest*: the rate was "
+    "searched for.",
+)
+CLAIMS = (
+    "A range is as the papers print it; around a single figure it is a quarter up and down. The "
+    "papers do not name their MAC: ours is the one that comes first in the table of the runs, and "
+    "what others would change stands at the end of this page. Where our runs cannot tell, the "
+    "verdict is unknown.",
+)
+MACS = (
+    "dcf: carrier sense with backoff, as 802.11; csma: carrier sense, one draw; none: whoever has "
+    "something to say says it.",
+)

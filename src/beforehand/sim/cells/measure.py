@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.kernels.causality import TWICE, find_violations, index_log
+from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.tally import KINDS, NETWORKS, RADIO, WIRE
-from beforehand.sim.cells.world import CellsRun, Columns, Sample
 from beforehand.sim.log import BROADCAST, DELIVER, DROP, RECEIVE
 
 Longs = NDArray[np.int64]
@@ -35,6 +35,15 @@ class Flow(msgspec.Struct, frozen=True):
     because the station was transmitting itself."""
     to_host: tuple[int, int, int] = (0, 0, 0)
     """The same at each host that it was meant for."""
+
+
+class Break(msgspec.Struct, frozen=True):
+    """A host that failed, in whose cell (below 0: in none), and from when to when."""
+
+    node: int
+    station: int
+    from_s: float
+    to_s: float
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -86,16 +95,16 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     missing: int
     """Deliveries that a steady host should have made and did not, of messages broadcast between
     warm-up and `settle_us` before the end. Steady: joined during the warm-up, did not fail or
-    leave, always in some cell. What a host gave up visibly does not count, and of a host that is
-    not steady only what somebody has delivered."""
-    missing_at_failed: int
-    """The same of hosts that failed and are back before `settle_us` before the end."""
+    leave, always in some cell. What somebody has delivered counts, whoever said it; what nobody
+    has, only if its host is steady and did not give it up visibly."""
+    missing_at_returned: int
+    """The same of hosts that failed, or were out of all cells, and are back for good `settle_us`
+    before the end."""
     under_way: int
     """Deliveries that steady hosts did not make, of messages that are later than that."""
     dropped: int
     """Messages that their hosts gave up."""
     handoffs: int
-    failures: int
     delay_us_avg: float | None
     delay_us_p50: float | None
     delay_us_p95: float | None
@@ -114,6 +123,7 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     early_avg: float
     early_max: int
     said_avg: float
+    outages: tuple[Break, ...]
     flows: tuple[Flow, ...]
     series: tuple[Moment, ...]
 
@@ -162,7 +172,10 @@ def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
         **_count_missing(spec, result, deliveries),
         dropped=int(deliveries.is_dropped.sum()),
         handoffs=result.handoffs,
-        failures=len(result.failed),
+        outages=tuple(
+            Break(o.node, o.station, o.from_us / SECOND_US, o.to_us / SECOND_US)
+            for o in result.outages
+        ),
         delay_us_avg=_mean(delays),
         delay_us_p50=_quantile(delays, 0.5),
         delay_us_p95=_quantile(delays, 0.95),
@@ -215,19 +228,20 @@ def _read_deliveries(events: Columns) -> Deliveries:
 
 
 def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict[str, int]:
-    failed = np.zeros(spec.nodes, np.bool_)
+    absent = np.zeros(spec.nodes, np.bool_)
     late = np.zeros(spec.nodes, np.bool_)  # or never, or not for good
-    failed[[node for node, _, _ in result.failed]] = True
     until_us = spec.duration_us - spec.settle_us
-    late[[node for node, _, back_us in result.failed if back_us > until_us]] = True
-    late[list(result.away)] = True
+    absences = [(outage.node, outage.to_us) for outage in result.outages]
+    absences += list(result.away.items())
+    absent[[node for node, _ in absences]] = True
+    late[[node for node, to_us in absences if to_us > until_us]] = True
     late[[spec.stations + host for host, _ in spec.leaves]] = True
     late[[spec.stations + host for host, at_us in spec.joins if at_us > spec.warm_up_us]] = True
     late[: spec.stations] = True
-    steady = ~failed & ~late
+    steady = ~absent & ~late
     is_somewhere = np.zeros(len(found.origin), np.bool_)
     is_somewhere[found.message] = True
-    counts = ~found.is_dropped & (steady[found.origin] | is_somewhere)
+    counts = is_somewhere | (steady[found.origin] & ~found.is_dropped)
     counts &= found.spoken_us >= spec.warm_up_us
     is_last = found.spoken_us >= until_us
     pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
@@ -239,7 +253,7 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
 
     return {
         "missing": missing(counts & ~is_last, steady),
-        "missing_at_failed": missing(counts & ~is_last, failed & ~late),
+        "missing_at_returned": missing(counts & ~is_last, absent & ~late),
         "under_way": missing(counts & is_last, steady),
     }
 

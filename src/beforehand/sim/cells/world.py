@@ -8,12 +8,8 @@ where, then all else; what is asked for now is on the air after that. The model:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from beforehand.core.base import Message, MessageId, NodeId, Timer
 from beforehand.core.driver import Driver, SpeakerDriver
@@ -23,6 +19,7 @@ from beforehand.core.outbox import LossKind
 from beforehand.core.tables import Store
 from beforehand.sim.cells.channel import NEVER_US, Heard, open_channel
 from beforehand.sim.cells.layout import is_in_range, lattice, nearest, tree
+from beforehand.sim.cells.result import CellsRun, Outage, Sample
 from beforehand.sim.cells.spec import CellsSpec
 from beforehand.sim.cells.tally import RADIO, WIRE, Tally
 from beforehand.sim.cells.traffic import broadcasts
@@ -44,48 +41,12 @@ from beforehand.sim.log import (
 )
 from beforehand.sim.streams import mix, stream_key, unit
 
-Columns = dict[str, NDArray[np.int64]]
-
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 EVERYBODY = -1
 NOWHERE = -1
 _LATER = 1 << 60
 """Before all tickets of things that happen after topology has changed."""
 _LOSSES = {"expire": EXPIRE, "drop": DROP}
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What there is at one instant, and what was counted up to it."""
-
-    t_us: int
-    kept: list[int]
-    """Of each station: messages in its send buffer."""
-    early: list[int]
-    """Of each host that is up: messages in its receive buffer."""
-    said: list[int]
-    """Of each host that is up: messages in its send buffer."""
-    sent: NDArray[np.int64]
-    """By network, kind, and what is counted (`tally`)."""
-    fates: NDArray[np.int64]
-    """By kind, whether it was for a host, and fate, of what was meant for somebody in the cell."""
-    heard: NDArray[np.int64]
-    """By fate: of every frame at everybody in range."""
-
-
-@dataclass(frozen=True)
-class CellsRun:
-    """What happened. Hosts are nodes from `spec.stations` on."""
-
-    events: Columns
-    samples: list[Sample]
-    """The last one is of the end."""
-    handoffs: int
-    """How often a host changed its cell."""
-    failed: list[tuple[int, int, int]]
-    """Node, from, to."""
-    away: frozenset[int]
-    """Hosts that were, at some time after they had joined, in the range of no station."""
 
 
 def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
@@ -121,8 +82,8 @@ class World:
         self._log = Log()
         self._samples: list[Sample] = []
         self._handoffs = 0
-        self._failed: list[tuple[int, int, int]] = []
-        self._away: set[int] = set()
+        self._outages: list[Outage] = []
+        self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
         self._drivers: list[Any] = [self._station(node) for node in range(spec.stations)]
@@ -216,9 +177,9 @@ class World:
         """The last that is asked of a world."""
         self._drivers.clear()  # they know their world, and nobody looks for cycles
         self._heap.clear()
-        events, away = self._log.columns(), frozenset(self._away)
+        events, away = self._log.columns(), dict(self._away)
         self._log = Log()
-        return CellsRun(events, self._samples, self._handoffs, self._failed, away)
+        return CellsRun(events, self._samples, self._handoffs, self._outages, away)
 
     # ---- who is where ---------------------------------------------------------------------------
 
@@ -261,7 +222,7 @@ class World:
             return
         found = nearest(self._stations_at, at, spec.range_m)
         if found is None:
-            self._away.add(node)
+            self._away[node] = self._now_us
         self._enter(node, NOWHERE if found is None else found)
 
     def _enter(self, node: int, station: int) -> None:
@@ -290,13 +251,13 @@ class World:
         node = self._victim(index)
         if node is None:
             return
+        back_us = self._now_us + failure.for_us
+        self._outages.append(Outage(node, self._cells[node], self._now_us, back_us))
         self._drivers[node].crash()
         self._note(node, CRASH)
         self._cells[node] = NOWHERE
         self._channel.enter(node, NOWHERE)
         self._channel.move(node, None)
-        back_us = self._now_us + failure.for_us
-        self._failed.append((node, self._now_us, back_us))
         self._at(back_us, self._recover, node, is_change=True)
 
     def _victim(self, index: int) -> int | None:

@@ -1,0 +1,189 @@
+"""Two source trees side by side: the same simulations with the code of each, in turns.
+
+`python benchmarks/compare.py --before DIR --after DIR [--runs 8] [NAME ...]`, all of them without a
+name. Each run is a process of its own that imports the package from `DIR/src`. One JSON line for
+each name: the CPU seconds of every run in their order, the medians, and after / before. `same` says
+that all runs of both trees ended in the same log, byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+Work = Callable[[], Iterable[Any]]
+"""What is timed. It answers with the arrays that tell what happened."""
+
+
+class Once(TypedDict):
+    cpu_s: float
+    log: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=", ".join(WORKS))
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--after", type=Path)
+    parser.add_argument("--runs", type=int, default=8, help="of each tree")
+    parser.add_argument("--once", choices=WORKS, help="time one run of the tree on PYTHONPATH")
+    args = parser.parse_args()
+    if args.once:
+        print(json.dumps(once(args.once)))
+        return
+    if args.before is None or args.after is None or not WORKS.keys() >= set(args.names):
+        parser.error(f"two trees, and of the names {', '.join(WORKS)} any")
+    for name in args.names or WORKS:
+        print(json.dumps(compare(name, args.before, args.after, args.runs)), flush=True)
+
+
+def compare(name: str, before: Path, after: Path, runs: int) -> dict[str, Any]:
+    # Before and after lie next to each other, so that whatever else the machine does meets both.
+    pairs = [(run_apart(name, before), run_apart(name, after)) for _ in range(runs)]
+    olds, news = ([run["cpu_s"] for run in column] for column in zip(*pairs, strict=True))
+    old, new = statistics.median(olds), statistics.median(news)
+    return {
+        "bench": f"compare/{name}",
+        "before_cpu_s": round(old, 3),
+        "after_cpu_s": round(new, 3),
+        "ratio": round(new / old, 3),
+        "best_ratio": round(min(news) / min(olds), 3),
+        "same": len({run["log"] for pair in pairs for run in pair}) == 1,
+        "before_runs": olds,
+        "after_runs": news,
+        "python": platform.python_version(),
+    }
+
+
+def run_apart(name: str, tree: Path) -> Once:
+    source = (tree / "src").resolve(strict=True)
+    command = [sys.executable, __file__, "--once", name]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    found: Once = json.loads(done.stdout)
+    return found
+
+
+def once(name: str) -> Once:
+    import beforehand
+
+    tree = os.environ["PYTHONPATH"]
+    assert str(beforehand.__file__).startswith(tree), "an installed package stands before the tree"
+    work = WORKS[name]()
+    started = time.process_time()
+    arrays = work()
+    cpu_s = time.process_time() - started
+    log = hashlib.sha256()
+    for array in arrays:
+        log.update(np.ascontiguousarray(array).tobytes())
+    return {"cpu_s": round(cpu_s, 4), "log": log.hexdigest()}
+
+
+# ---- what is timed: names that exist in both trees; compiling and traces are not part of it -----
+
+
+def overlay(runner: str, nodes: int) -> Work:
+    from beforehand.sim import overlay
+
+    run = getattr(overlay, runner)
+    run(overlay.OverlaySpec(8), 1)  # compiles, or reads the cache
+
+    def work() -> Iterable[Any]:
+        result = run(overlay.OverlaySpec(nodes), 1)
+        return (*result.events.values(), *result.packets.values(), result.past.origin)
+
+    return work
+
+
+def crowd() -> Work:
+    """As `bench_contacts_world.py` does."""
+    from beforehand.mobility import crowd
+
+    spec = contacts_spec("delta", lifetime_us=20 * MINUTE_US, traffic={"period_us": 64 * SECOND_US})
+    return partial(contacts_run, crowd.generate(1), spec)
+
+
+def buses() -> Work:
+    """The first seed of `scenarios/city-bus.toml`, without lifetimes."""
+    from beforehand.mobility import buses
+
+    spec = contacts_spec(
+        "causal",
+        traffic={"period_us": 20 * MINUTE_US},
+        links={"latency_us": 2_000, "bytes_per_s": 4_000},
+        layer={"announce_us": 5 * SECOND_US, "frame_bytes_max": 1_000_000, "frame_messages_max": 1},
+    )
+    return partial(contacts_run, buses.generate(0).contacts_within(200), spec)
+
+
+def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
+    from beforehand.sim.run import run_one
+
+    return run_one(trace, spec).columns.values()
+
+
+def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:
+    """The spec of either tree: its parts are structs today, and were fields of the spec."""
+    from beforehand.sim.run import Spec
+
+    make: Any = Spec
+    default = make("none")
+    if hasattr(default, "layer"):
+        made = {name: type(getattr(default, name))(**values) for name, values in parts.items()}
+        return make(protocol, 1, lifetime_us, **made)
+    flat = {name: value for values in parts.values() for name, value in values.items()}
+    if flat.pop("frame_messages_max", None) == 1:
+        flat["frame_bytes_max"] = 1  # a frame took one message, however large
+    return make(protocol, 1, lifetime_us, **flat)
+
+
+def observer_kernel() -> Work:
+    """As `bench_observer.py` does, in one batch."""
+    from beforehand.core.observer import cbd
+    from beforehand.sim.drift import Drift, deliver, simulate
+
+    small, spec = Drift(messages=100), Drift(messages=400_000)
+    deliver(simulate(small), small, cbd(60))  # compiles, or reads the cache
+    return partial(deliver, simulate(spec), spec, cbd(60))
+
+
+def observer_cores() -> Work:
+    from beforehand.core.observer import cbd, dapw
+    from beforehand.sim.drift import Drift, run_slowly
+
+    dials = [make(percent) for make in (cbd, dapw) for percent in (0, 20, 40, 60, 80, 100)]
+
+    def work() -> Iterable[Any]:
+        return run_slowly(Drift(messages=1_500), dials)[1]
+
+    return work
+
+
+WORKS: dict[str, Callable[[], Work]] = {
+    "overlay-cores-256": partial(overlay, "run", 256),
+    "overlay-cores-1024": partial(overlay, "run", 1024),
+    "overlay-twin-1024": partial(overlay, "run_compiled", 1024),
+    "crowd": crowd,
+    "buses": buses,
+    "observer-kernel": observer_kernel,
+    "observer-cores": observer_cores,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""The published claims of MOB and MOB-TR beside what our runs came to: held, not held, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean, median
+
+import pandas as pd
+
+from beforehand.papers.mobile import Claim
+from beforehand.report.content import Cell, Mark, Table
+from beforehand.report.mobile.data import CALM_S, Cells
+
+WAS, FLOOD, CK, TCP = "was", "was_flood", "ck", "tcp_flooding"
+FEW = 150
+"""Messages in a buffer, from which on a cell degrades those around it (MOB section 5.3)."""
+BEFORE_S = 5
+"""As long before a failure, for comparison."""
+
+Answer = float | None
+"""None: our runs do not tell."""
+
+
+def judge(cells: Cells, claims: Sequence[Claim]) -> list[tuple[Claim, Answer]]:
+    """Every claim of whose experiment there are runs."""
+    there = set(cells.runs["experiment"])
+    return [(claim, ANSWERS[claim.key](cells)) for claim in claims if claim.experiment in there]
+
+
+def claims_table(judged: Sequence[tuple[Claim, Answer]]) -> Table:
+    rows, data = [], []
+    for claim, ours in judged:
+        verdict = "unknown" if ours is None else "held" if claim.holds(ours) else "not held"
+        mark: Mark = "" if ours is None else "met" if claim.holds(ours) else "missed"
+        shown = "–" if ours is None else _shown(ours, claim.unit)
+        rows.append(
+            (
+                Cell(claim.words),
+                Cell(f"{claim.paper} {claim.figure}"),
+                Cell(shown, mark=mark),
+                Cell(f"{claim.published} {claim.unit}".strip()),
+                Cell(verdict),
+            )
+        )
+        data.append((claim.key, claim.paper, claim.figure, ours, claim.least, claim.most, verdict))
+    head = ("What", "Figure", "Ours", "Held if", "Verdict")
+    columns = ["key", "paper", "figure", "ours", "least", "most", "verdict"]
+    frame = pd.DataFrame(data, columns=columns)
+    return Table("claims", "Claims", head, tuple(rows), frame, words=(0, 1, 4), is_wide=True)
+
+
+def _shown(value: float, unit: str) -> str:
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{text} {unit}".strip()
+
+
+# ---- MOB figure 6: how much can be said ----------------------------------------------------------
+
+
+def _rates(cells: Cells, system: str) -> dict[int, float]:
+    """By number of hosts, where every seed found a rate that is sustained."""
+    runs = cells.of("throughput", system)
+    found = {}
+    for hosts, part in runs.groupby("hosts"):
+        if part["is_sustained"].eq(True).all():
+            found[int(str(hosts))] = float(part["rate_per_s"].mean())
+    return found
+
+
+def _throughput(hosts_min: int, hosts_max: int) -> Callable[[Cells], Answer]:
+    def answer(cells: Cells) -> Answer:
+        was, ck = _rates(cells, WAS), _rates(cells, CK)
+        both = [was[n] / ck[n] for n in was if n in ck and hosts_min <= n <= hosts_max]
+        return fmean(both) if both else None
+
+    return answer
+
+
+def _throughput_falls(cells: Cells) -> Answer:
+    was, ck = _rates(cells, WAS), _rates(cells, CK)
+    both = sorted(set(was) & set(ck))
+    if len(both) < 2:
+        return None
+    first, last = both[0], both[-1]
+    return (ck[first] / ck[last]) / (was[first] / was[last])
+
+
+# ---- MOB figures 7 and 8: what is sent -----------------------------------------------------------
+
+
+def _ratio(top: Answer, bottom: Answer) -> Answer:
+    return top / bottom if top is not None and bottom else None
+
+
+def _mean_ratio(experiment: str, one: str, other: str, column: str) -> Callable[[Cells], Answer]:
+    def answer(cells: Cells) -> Answer:
+        return _ratio(cells.mean(experiment, one, column), cells.mean(experiment, other, column))
+
+    return answer
+
+
+def _sent(cells: Cells, system: str, network: str, column: str, kind: str = "") -> Answer:
+    flows = cells.sent("scale", system, network)
+    flows = flows[flows["kind"] == kind] if kind else flows
+    return float(flows[column].sum()) if len(flows) else None
+
+
+def _sent_ratio(network: str, column: str, kind: str = "") -> Callable[[Cells], Answer]:
+    def answer(cells: Cells) -> Answer:
+        ours = (_sent(cells, system, network, column, kind) for system in (CK, WAS))
+        return _ratio(*ours)
+
+    return answer
+
+
+def _growth(cells: Cells) -> Answer:
+    """Of messages by radio, from the smallest to the largest net."""
+    grown = []
+    for system in (CK, WAS):
+        by_size = cells.sent("scale", system, "radio").groupby("hosts")["frames"].sum()
+        if len(by_size) < 2:
+            return None
+        grown.append(float(by_size.iloc[-1] / by_size.iloc[0]))
+    return grown[0] / grown[1]
+
+
+# ---- MOB figure 9: what is kept ------------------------------------------------------------------
+
+
+def _calm(cells: Cells) -> pd.DataFrame:
+    series = cells.moments("cache", WAS)
+    return series[series["t_s"] >= CALM_S]
+
+
+def _cache_less(cells: Cells) -> Answer:
+    """The fullest station keeps about what all would keep with a central discard."""
+    series = _calm(cells)
+    most = series["kept_max"].mean() if len(series) else 0
+    return float(100 * (1 - series["kept_rest_avg"].mean() / most)) if most else None
+
+
+def _cache_most(cells: Cells) -> Answer:
+    series = _calm(cells)
+    series = series[series["kept_rest_avg"] > 0]
+    return float((series["kept_max"] / series["kept_rest_avg"]).max()) if len(series) else None
+
+
+def _cache_deviation(cells: Cells) -> Answer:
+    series = _calm(cells)
+    return float(series["kept_rest_deviation"].median()) if len(series) else None
+
+
+# ---- MOB figure 10, MOB-TR figure 8: failures ----------------------------------------------------
+
+
+class Failure:
+    """One failure, and how full the stations were before, during and after it."""
+
+    def __init__(self, outage: pd.Series, moments: pd.DataFrame) -> None:
+        self.lasted_s = outage["to_s"] - outage["from_s"]
+        station, others = int(outage["station"]), moments["kept"]
+        times = moments["t_s"]
+        here = others.map(lambda kept: kept[station])
+        rest = others.map(lambda kept: (sum(kept) - kept[station]) / max(1, len(kept) - 1))
+        during = (times >= outage["from_s"]) & (times <= outage["to_s"])
+        before = (times >= outage["from_s"] - BEFORE_S) & (times < outage["from_s"])
+        after = times > outage["to_s"]
+        self.peak = float(here[during].max()) if during.any() else 0.0
+        self.rest = float(rest[during].iloc[-1]) if during.any() else 0.0
+        self.rest_avg = float(rest[during].mean()) if during.any() else 0.0
+        self.rest_before = float(rest[before].mean()) if before.any() else 0.0
+        low = times[after & (here <= self.peak / 4)]
+        self.recovery_s = float(low.iloc[0] - outage["to_s"]) if len(low) else None
+
+
+def failures(cells: Cells, experiment: str, system: str) -> Iterator[Failure]:
+    series, outages = cells.moments(experiment, system), cells.outages
+    outages = outages[(outages["experiment"] == experiment) & (outages["system"] == system)]
+    for run, part in outages.groupby("run", sort=False):
+        moments = series[series["run"] == run].sort_values("t_s")
+        for _, outage in part.sort_values("from_s").iterrows():
+            if len(moments) and outage["station"] >= 0:
+                yield Failure(outage, moments)
+
+
+def _failure_ratio(cells: Cells) -> Answer:
+    ratios = [f.peak / f.rest for f in failures(cells, "failures", WAS) if f.rest]
+    return median(ratios) if ratios else None
+
+
+def _recovery(experiment: str, system: str) -> Callable[[Cells], Answer]:
+    def answer(cells: Cells) -> Answer:
+        """None also if one never recovered."""
+        times = [failure.recovery_s for failure in failures(cells, experiment, system)]
+        known = [time for time in times if time is not None]
+        return fmean(known) if known and len(known) == len(times) else None
+
+    return answer
+
+
+def _failure_others(cells: Cells) -> Answer:
+    few = [f for f in failures(cells, "failures", WAS) if f.peak < FEW and f.rest_before]
+    return fmean(f.rest_avg / f.rest_before for f in few) if few else None
+
+
+def _faults_grow(cells: Cells) -> Answer:
+    found = list(failures(cells, "faults", FLOOD))
+    if len(found) < 3:
+        return None
+    table = pd.DataFrame({"lasted": [f.lasted_s for f in found], "peak": [f.peak for f in found]})
+    means = table.groupby("lasted")["peak"].mean().reset_index()
+    return float(means["lasted"].rank().corr(means["peak"].rank()))
+
+
+# ---- MOB-TR figures 6 and 7 ----------------------------------------------------------------------
+
+
+def _mean(experiment: str, system: str, column: str, unit: float = 1) -> Callable[[Cells], Answer]:
+    def answer(cells: Cells) -> Answer:
+        found = cells.mean(experiment, system, column)
+        return None if found is None else found / unit
+
+    return answer
+
+
+def _per_second(column: str) -> Callable[[Cells], Answer]:
+    """By radio, since the end of the beginning."""
+
+    def answer(cells: Cells) -> Answer:
+        series = cells.moments("loaded", FLOOD)
+        series = series[series["t_s"] >= CALM_S]
+        if len(series) < 2:
+            return None
+        step_s = float(series["t_s"].drop_duplicates().sort_values().diff().median())
+        return float(series[column].mean()) / step_s
+
+    return answer
+
+
+def _static_bytes(cells: Cells) -> Answer:
+    sizes = []
+    for system in (TCP, FLOOD):
+        flows = cells.sent("static", system, "radio")
+        columns = ["control_bytes", "payload_bytes", "header_bytes"]
+        sizes.append(float(flows[columns].sum().sum()))
+    return _ratio(*sizes)
+
+
+def _dynamic_slower(cells: Cells) -> Answer:
+    walking = cells.mean("dynamic", FLOOD, "delay_us_avg")
+    standing = cells.mean("standing", FLOOD, "delay_us_avg")
+    return None if walking is None or standing is None else (walking - standing) / SECOND_US
+
+
+SECOND_US = 1_000_000
+ANSWERS: dict[str, Callable[[Cells], Answer]] = {
+    "throughput": _throughput(0, 300),
+    "throughput_400": _throughput(400, 400),
+    "throughput_falls": _throughput_falls,
+    "delay": _mean_ratio("scale", CK, WAS, "delay_us_avg"),
+    "acks": _sent_ratio("radio", "at_station", "ack"),
+    "repetitions": _sent_ratio("radio", "frames", "repetition"),
+    "radio_messages": _sent_ratio("radio", "frames"),
+    "wire_messages": _sent_ratio("wire", "frames"),
+    "radio_messages_growth": _growth,
+    "radio_bytes": _sent_ratio("radio", "bytes"),
+    "wire_bytes": _sent_ratio("wire", "bytes"),
+    "cache_less": _cache_less,
+    "cache_most": _cache_most,
+    "cache_deviation": _cache_deviation,
+    "failure_ratio": _failure_ratio,
+    "failure_recovery": _recovery("failures", WAS),
+    "failure_others": _failure_others,
+    "static_delay": _mean("static", FLOOD, "delay_us_avg", SECOND_US),
+    "static_delay_tcp": _mean("static", TCP, "delay_us_avg", SECOND_US),
+    "static_sent": _mean("static", FLOOD, "sent_per_delivery"),
+    "static_sent_tcp": _mean("static", TCP, "sent_per_delivery"),
+    "static_early": _mean("static", FLOOD, "early_avg"),
+    "static_early_tcp": _mean("static", TCP, "early_avg"),
+    "static_kept": _mean_ratio("static", TCP, FLOOD, "kept_avg"),
+    "static_lost": _mean("static", FLOOD, "lost_percent"),
+    "static_lost_tcp": _mean("static", TCP, "lost_percent"),
+    "static_bytes": _static_bytes,
+    "loaded_kept": _mean("loaded", FLOOD, "kept_avg"),
+    "loaded_delay": _mean("loaded", FLOOD, "delay_us_avg", SECOND_US),
+    "loaded_early": _mean("loaded", FLOOD, "early_avg"),
+    "loaded_messages": _per_second("radio_frames"),
+    "loaded_bytes": _per_second("radio_bytes"),
+    "dynamic_lost": _mean("dynamic", FLOOD, "lost_percent"),
+    "dynamic_delay": _mean("dynamic", FLOOD, "delay_us_avg", SECOND_US),
+    "dynamic_slower": _dynamic_slower,
+    "faults_grow": _faults_grow,
+    "faults_recovery": _recovery("faults", FLOOD),
+}
+"""How a claim is answered, by its key."""
