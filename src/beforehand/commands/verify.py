@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from beforehand.commands.console import (
     Commands,
@@ -15,6 +16,9 @@ from beforehand.commands.console import (
     print_json,
     print_table,
 )
+
+if TYPE_CHECKING:
+    from beforehand.verify.verdict import RunVerdict
 
 EXAMPLE = "beforehand verify events.parquet --explain"
 STORIES_MAX, LOST_MAX = 20, 20
@@ -43,47 +47,22 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.work import find_lost_logs
-    from beforehand.verify.about import PROMISE_NAMES
     from beforehand.verify.verdict import verify_events
 
-    lost = find_lost_logs(args.events)
-    verdict = replace(verify_events(args.events, promise=args.promise), lost=tuple(lost))
+    lost = tuple(find_lost_logs(args.events))
+    verdict = replace(verify_events(args.events, promise=args.promise), lost=lost)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
-    violations = sum(sum(run.counts.values()) for run in verdict.runs)
+    hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.json:
-        runs = [
-            {
-                "run": run.run,
-                "verdict": run.state,
-                "reason": run.reason,
-                "promise": run.promise,
-                "promise_from": _origin(args.promise, run.log.about.promise),
-                "broadcasts": run.broadcasts,
-                "deliveries": run.deliveries,
-                "violations": run.counts,
-            }
-            for run in verdict.runs
-        ]
-        hidden = violations - len(stories) if args.explain else violations
+        runs = [_as_dict(run, args.promise) for run in verdict.runs]
         told = {"verdict": verdict.state, "runs": runs, "lost": lost, "stories": stories}
         print_json({**told, "stories_not_shown": hidden})
         return verdict.exit_code
-    rows = [
-        (
-            run.run,
-            f"{run.broadcasts:,}",
-            f"{run.deliveries:,}",
-            *(f"{count:,}" for count in run.counts.values()),
-            PROMISE_NAMES.get(run.promise, run.promise),
-            run.state,
-        )
-        for run in verdict.runs
-    ]
-    print_table(str(args.events), HEADINGS, rows)
+    print_table(str(args.events), HEADINGS, [_row(run) for run in verdict.runs])
     for story in stories:
         print(f"\n{story}")
     if args.explain:
-        note_rest(violations - len(stories), "violations")
+        note_rest(hidden, "violations")
     for run in verdict.runs:
         if run.reason:
             print(f"{run.run}: {run.state}: {run.reason}")
@@ -92,6 +71,27 @@ def run(args: argparse.Namespace) -> int:
     note_rest(len(lost) - LOST_MAX, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
+
+
+def _row(run: RunVerdict) -> tuple[str, ...]:
+    from beforehand.verify.about import PROMISE_NAMES
+
+    counts = (run.broadcasts, run.deliveries, *run.counts.values())
+    promised = PROMISE_NAMES.get(run.promise, run.promise)
+    return (run.run, *(f"{count:,}" for count in counts), promised, run.state)
+
+
+def _as_dict(run: RunVerdict, asked: str | None) -> dict[str, object]:
+    return {
+        "run": run.run,
+        "verdict": run.state,
+        "reason": run.reason,
+        "promise": run.promise,
+        "promise_from": _origin(asked, run.log.about.promise),
+        "broadcasts": run.broadcasts,
+        "deliveries": run.deliveries,
+        "violations": run.counts,
+    }
 
 
 def _origin(asked: str | None, said: str | None) -> str:
