@@ -368,7 +368,8 @@ def make_net(
     troubles = ("losses", "doubles", "flaps", "crashes", "suspicions", "settings", "leaves")
     net.left.update({trouble: getattr(case, trouble) for trouble in troubles})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
-    given = Needs({family.kind: _given(case), "wire": Link(True, True)}, case.skew_us)
+    link = Link(reliable=not (case.losses or case.doubles))
+    given = Needs({family.kind: link, "wire": Link(True, True)}, case.skew_us)
     for node in range(case.nodes):
         net.drivers.append(_make_driver(net, node))
         if not case.is_unfair:
@@ -385,10 +386,6 @@ def make_net(
             net.do(("up", *pair))
     net.sights.clear()
     return net
-
-
-def _given(case: Case) -> Link:
-    return Link(fifo=False, reliable=not (case.losses or case.doubles))
 
 
 def _make_driver(net: Net, node: int) -> Driver[Any]:
