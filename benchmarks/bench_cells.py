@@ -88,7 +88,9 @@ def growth(hosts: int) -> dict[str, Any]:
 
 
 def metadata(system: str, hosts: int) -> dict[str, Any]:
-    spec = msgspec.structs.replace(SHORT, system=system, hosts=hosts, rate_per_s=5.0)
+    # 20 Mb/s: at 1 Mb/s not all systems keep up, and who does not carries other things.
+    fast = msgspec.structs.replace(SLOW, bits_per_s=20_000_000)
+    spec = msgspec.structs.replace(SHORT, system=system, hosts=hosts, rate_per_s=5.0, radio=fast)
     if not SYSTEMS[system].is_mobile:
         spec = msgspec.structs.replace(spec, walk=Walk(speed_m_s=0.0))
     world = World(spec, 1, SYSTEMS[system])

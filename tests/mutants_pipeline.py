@@ -9,6 +9,7 @@ from __future__ import annotations
 CAUSALITY = "src/beforehand/kernels/causality.py"
 VERIFY = "src/beforehand/verify/verdict.py"
 EVENT_LOG = "src/beforehand/verify/event_log.py"
+FILES = "src/beforehand/files.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
 STAGES = "src/beforehand/pipeline/stages.py"
 OVERLAY = "src/beforehand/pipeline/worlds/overlay.py"
@@ -16,6 +17,8 @@ SOURCE = "src/beforehand/scenario/source.py"
 PROTOCOLS = "src/beforehand/scenario/protocols.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
 VERIFY_TESTS = "tests/verify/test_verdict.py"
+FILES_TESTS = "tests/test_files.py"
+DOUBT_TESTS = "tests/verify/test_doubts.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
 SWEEP_TESTS = "tests/pipeline/test_sweep.py"
 OVERLAY_TESTS = "tests/pipeline/worlds/test_overlay.py"
@@ -62,8 +65,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a hole in the log is held against it",
         VERIFY,
-        '(counts["unknown"] and not missing)',
-        'counts["unknown"]',
+        'if kind != "unknown" or not doubts]',
+        "]",
         f"{VERIFY_TESTS}::test_a_log_with_holes_is_unknown_unless_what_is_there_is_wrong",
     ),
     (
@@ -76,9 +79,80 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a folder that a killed run left behind is taken for a dataset",
         DATASETS,
-        "return self.file(MANIFEST).exists()",
+        "return not find_damage(self.folder)",
         "return self.folder.exists()",
         f"{DATASET_TESTS}::test_a_dataset_is_there_once_its_manifest_is",
+    ),
+    (
+        "a file that was cut off is taken for whole",
+        FILES,
+        '    return "" if there == size else',
+        '    return "" if there else',
+        f"{DATASET_TESTS}::"
+        "test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there[shorter]",
+    ),
+    (
+        "half of a file is left behind",
+        FILES,
+        "            partial.unlink(missing_ok=True)\n",
+        "            pass\n",
+        f"{FILES_TESTS}::test_an_interrupted_write_leaves_nothing_behind",
+    ),
+    (
+        "a device is replaced by a file",
+        FILES,
+        "    if path.exists() and not path.is_file():\n",
+        "    if path.is_socket():\n",
+        f"{FILES_TESTS}::test_a_folder_a_device_a_pipe_and_links_to_them_are_never_replaced",
+    ),
+    (
+        "events of no known kind are passed over",
+        EVENT_LOG,
+        "*_strange(kinds), ",
+        "",
+        f"{DOUBT_TESTS}::test_rows_of_an_unknown_kind_do_not_hide_a_violation[Deliver]",
+    ),
+    (
+        "nothing at all is valid",
+        VERIFY,
+        'return "valid" if found == {"valid"} else "unknown"',
+        'return "unknown" if "unknown" in found else "valid"',
+        f"{DOUBT_TESTS}::test_on_nothing_there_is_no_verdict",
+    ),
+    (
+        "a log without rows is passed over",
+        EVENT_LOG,
+        '        yield _empty(paths[0], where, ("there are no events in the log",))\n',
+        "",
+        f"{DOUBT_TESTS}::test_a_log_without_rows_is_not_valid",
+    ),
+    (
+        "the end of a log is not missed",
+        EVENT_LOG,
+        ", about.events or 0)",
+        ", 0)",
+        f"{DOUBT_TESTS}::test_a_log_that_was_cut_off_at_its_end_is_not_valid",
+    ),
+    (
+        "every run is held to causal order",
+        VERIFY,
+        "promise or log.about.promise or DEFAULT_PROMISE",
+        "promise or DEFAULT_PROMISE",
+        f"{DOUBT_TESTS}::test_a_run_that_promised_no_order_is_not_invalid_for_its_disorder",
+    ),
+    (
+        "no order is no promise at all",
+        "src/beforehand/verify/about.py",
+        '    "none": ("twice", "unknown"),\n',
+        '    "none": (),\n',
+        f"{DOUBT_TESTS}::test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere",
+    ),
+    (
+        "who comes back is reached once more",
+        "src/beforehand/sim/summary.py",
+        " - overlaps(up_us[again + 1], down_us[again])",
+        "",
+        "tests/sim/test_reach.py::test_nodes_that_come_and_go_count_once_for_a_message",
     ),
     (
         "other code gives the same name",
@@ -89,10 +163,11 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "a write that fails halfway stays",
-        DATASETS,
-        "    yield partial\n    partial.replace(path)\n",
-        "    try:\n        yield partial\n    finally:\n        partial.replace(path)\n",
-        f"{DATASET_TESTS}::test_a_write_that_fails_leaves_what_was_there",
+        FILES,
+        "        yield partial\n        partial.replace(target)\n",
+        "        try:\n            yield partial\n"
+        "        finally:\n            partial.replace(target)\n",
+        f"{FILES_TESTS}::test_a_write_that_fails_leaves_what_was_there",
     ),
     (
         "the manifest of another dataset is believed",

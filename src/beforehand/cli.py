@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import os
 import sys
+import traceback
+import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 
 from beforehand import __version__
 from beforehand.commands import (
@@ -18,34 +23,122 @@ from beforehand.commands import (
     status,
     verify,
 )
-from beforehand.errors import EXIT_BAD_INPUT, BeforehandError
+from beforehand.commands.console import Parser, be_quiet
+from beforehand.errors import (
+    EXIT_CRASH,
+    EXIT_INTERRUPTED,
+    EXIT_NO_READER,
+    BeforehandError,
+    InputError,
+    closest,
+)
 
 COMMANDS = (run, simulate, contacts, verify, report, status, fuzz, observe, doctor)
+CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
+TRACEBACK = "BEFOREHAND_TRACEBACK"
+"""Set in the environment, it does what `-v` does for a crash."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 valid, 1 violation, 2 bad input, 3 unknown."""
-    args = _parser().parse_args(arguments)
+    """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for."""
+    args = argparse.Namespace(debug=False, verbose=False)
     try:
-        return int(args.run(args))
-    except BeforehandError as error:
+        try:
+            args = _parse(arguments)
+        except SystemExit:
+            sys.stdout.flush()  # help and version; whoever reads them may be gone
+            raise
+        be_quiet(args.quiet)
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except (Exception, KeyboardInterrupt) as error:
         if args.debug:
             raise
-        print(error.render(), file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return _tell(error, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    args, rest = _parser().parse_known_args(arguments)
+    if rest:
+        chosen: Parser = args.parser
+        known = [option for action in chosen._actions for option in action.option_strings]
+        guess = closest(rest[0].partition("=")[0], known)
+        problem = f"no such option: `{rest[0]}`" if rest[0][0:1] == "-" else f"what is `{rest[0]}`?"
+        hint = " ".join(filter(None, (guess, f"`{chosen.prog} --help` shows what there is")))
+        raise InputError(problem, where=chosen.prog, hint=hint)
+    return args
+
+
+def _tell(error: BaseException, *, with_traceback: bool) -> int:
+    """Say what went wrong, as far as there is anybody to hear it: the exit code."""
+    if isinstance(error, BrokenPipeError):
+        _forget_stdout()
+        return EXIT_NO_READER
+    try:
+        if isinstance(error, KeyboardInterrupt):
+            print("interrupted", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
+        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
+        if told is not None:
+            print(told.render(), file=sys.stderr)
+            return told.exit_code
+        print(_crash(error), file=sys.stderr)
+        if with_traceback:
+            traceback.print_exception(error)
+        return EXIT_CRASH
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+
+
+def _outside(error: BaseException) -> InputError | None:
+    """What the machine, its disks or the bytes of a file did; None for a mistake of ours."""
+    if isinstance(error, OSError):
+        _forget_stdout()  # it may be the full disk itself
+        where = str(error.filename) if error.filename else ""
+        hint = "check the place, its permissions and the room that is left"
+        return InputError(error.strerror or str(error), where=where, hint=hint)
+    if isinstance(error, UnicodeError | csv.Error | zipfile.BadZipFile):
+        return InputError(f"not the file that it should be: {error}", hint="is it another one?")
+    if isinstance(error, MemoryError):
+        return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):
+        hint = "`beforehand doctor` says what is missing and how to get it"
+        return InputError(f"not installed: {error.name}", hint=hint)
+    return None
+
+
+def _crash(error: BaseException) -> str:
+    """The line to report: what, and where in our code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
+    place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"
+    said = (str(error).splitlines() or [""])[0]
+    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
+    return (
+        f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
+        f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
+    )
+
+
+def _forget_stdout() -> None:
+    """So that Python does not try to write what is left, and complain, on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parser() -> Parser:
+    parser = Parser(
         prog="beforehand",
         description="Causal broadcast for networks that come and go: use it, study it, prove it.",
-        epilog="exit codes: 0 valid, 1 violation, 2 bad input, 3 unknown",
+        epilog=f"exit codes: {CODES}",
     )
     parser.add_argument("--version", action="version", version=f"beforehand {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.add_argument("--debug", action="store_true", help="raise what goes wrong")
+    parser.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a crash with its traceback")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_parser(commands)

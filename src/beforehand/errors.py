@@ -1,29 +1,34 @@
 """The whole exception tree, and the exit code each branch means.
 
-    BeforehandError            1
-    ├── InputError             2   a file, a flag or a scenario is wrong; nothing was started
+    BeforehandError            2
+    ├── InputError             2   a file, a flag, a scenario or a disk is wrong
     │   └── InputErrors        2   several of them, shown together
-    ├── LocalError             1   the calling program misused a core
-    └── RemoteError            1   a peer sent something that the protocol does not allow
+    ├── LocalError             4   the calling program, here the command, misused a core
+    └── RemoteError            4   a peer sent something that the protocol does not allow
 
-A broken invariant of our own is an `assert`, never one of these.
+A broken invariant of our own is an `assert`, never one of these; as any other exception, it gives
+the exit code 4. A violation (1) is a verdict and no error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 EXIT_VALID = 0
 EXIT_VIOLATION = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNKNOWN = 3
+EXIT_CRASH = 4
+EXIT_INTERRUPTED = 130
+EXIT_NO_READER = 141
+"""The last two as shells have them for what a signal ends: Ctrl-C, and a reader who is gone."""
 
 
 class BeforehandError(Exception):
     """What is wrong, where, and what to do about it."""
 
-    exit_code: ClassVar[int] = EXIT_VIOLATION
+    exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
     def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(problem)
@@ -47,8 +52,6 @@ def _rebuild(kind: type[BeforehandError], problem: str, where: str, hint: str) -
 class InputError(BeforehandError):
     """The user's input is refused before any work starts."""
 
-    exit_code = EXIT_BAD_INPUT
-
 
 class InputErrors(InputError):
     """Every problem of one input, so that a user mends them in one go."""
@@ -67,6 +70,25 @@ class InputErrors(InputError):
 class LocalError(BeforehandError):
     """The calling program asked a core for something that it does not do."""
 
+    exit_code = EXIT_CRASH
+
 
 class RemoteError(BeforehandError):
     """A peer broke the protocol. The input that carried it changed nothing."""
+
+    exit_code = EXIT_CRASH
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """A guess at what was meant, as a question; empty where nothing is like it."""
+    import difflib
+
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean `{found[0]}`?" if found else ""
+
+
+def choose(word: str, known: Iterable[str]) -> str:
+    """A hint where one name of several was expected."""
+    names = list(known)
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"{closest(word, names)} choose one of {listed}".strip()

@@ -21,6 +21,9 @@ UNITS_M = {"km": 1_000, "m": 1}
 DURATION_US_MAX = 2**63 - 1
 """Times are int64 in every dataset."""
 
+DISTANCE_M_MAX = 10**8
+"""Twice around the Earth: squares and sums of it are exact enough."""
+
 DURATION_HINT = "write a number and a unit (us, ms, s, m, h, d): `90s`, `20m`, `1.5h`, `1h 22m`"
 DISTANCE_HINT = "write a number and a unit (m, km): `200m`, `1.5km`"
 
@@ -48,13 +51,23 @@ def parse_duration(text: str, *, positive: bool = False, where: str = "") -> int
     return int(total_us)
 
 
-def parse_distance(text: str, *, where: str = "") -> float:
+def parse_distance(text: str, *, positive: bool = False, where: str = "") -> float:
     """Metres."""
     match = DISTANCE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"not a distance: `{text}`", where=where, hint=DISTANCE_HINT)
     number, unit = match.groups()
-    return float(Fraction(number) * UNITS_M[unit])
+    metres = Fraction(number) * UNITS_M[unit]
+    if positive and not metres:
+        raise InputError(f"must be longer than zero: `{text}`", where=where, hint=DISTANCE_HINT)
+    if metres > DISTANCE_M_MAX:
+        raise InputError(f"too far: `{text}`", where=where, hint=f"at most {DISTANCE_M_MAX} m")
+    return float(metres)
+
+
+def show_share(share: float | None) -> str:
+    """In per cent; a dash for a share of nothing."""
+    return "–" if share is None else f"{100 * share:.2f} %"
 
 
 # (below this, rounded to this, shown in this unit, with the rest in this unit); longer ones in days

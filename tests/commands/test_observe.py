@@ -8,9 +8,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.observe.drifting import drifting_rows
 
 from beforehand.cli import main
+from tests.observe.drifting import drifting_rows
 
 GUARANTEES = ("--epsilon", "10ms", "--delta", "10ms")
 
@@ -75,9 +75,9 @@ def test_a_budget_that_cannot_be_kept_exits_1(tmp_path, capsys):
         (["--out", "x", "--wait", "60"], "write it as `60%`"),
         (["--out", "x", "--wait", "101%"], "write `0%` to `100%`"),
         (["--out", "x", "--wait", "60.5%"], "write `0%` to `100%`"),
-        (["--out", "x", "--elements", "-1"], "choose 0 or more"),
+        (["--out", "x", "--elements", "-1"], "from 0 to"),
         (["--out", "x", "--tick", "0s"], "longer than zero"),
-        (["--out", "x", "--files-per-batch", "0"], "at least 1"),
+        (["--out", "x", "--files-per-batch", "0"], "from 1 to"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused(sample, capsys, arguments, message):

@@ -7,9 +7,9 @@ import json
 import sys
 
 import pytest
-from tests.mobility.town import FEED, write_feed
 
 from beforehand.cli import main
+from tests.mobility.town import FEED, write_feed
 
 HEADERS = (
     ("id,time,x,y", "{node},{t},{x},{y}"),

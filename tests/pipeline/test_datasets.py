@@ -14,7 +14,6 @@ from beforehand.pipeline import datasets
 from beforehand.pipeline.datasets import (
     digest_of_sources,
     plan_dataset,
-    replaced,
     write_table,
 )
 from beforehand.pipeline.schemas import CONTACTS, PLAN, names_of, table_of, table_of_rows
@@ -93,19 +92,27 @@ def test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do(tmp_path, s
     assert f"remove the folder `{dataset.folder}`" in refused.value.hint
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path):
-    path = tmp_path / "a" / "x.txt"
-    with replaced(path) as partial:
-        partial.write_text("old")
-
-    def fail_halfway():
-        with replaced(path) as partial:
-            partial.write_text("half of the n")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail_halfway()
-    assert path.read_text() == "old"
+@pytest.mark.parametrize("spoil", ["shorter", "longer", "gone", "no manifest", "old manifest"])
+def test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there(tmp_path, spoil):
+    dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
+    path, manifest = dataset.file("x.parquet"), dataset.file("manifest.json")
+    write_table(path, pa.table({"a": [1, 2, 3]}))
+    write_table(dataset.file("deep") / "y.parquet", pa.table({"a": [1]}))
+    dataset.commit(rows=1)
+    assert dataset.exists
+    assert dataset.manifest().files.keys() == {"x.parquet", "deep/y.parquet"}
+    content = path.read_bytes()
+    if spoil == "shorter":
+        path.write_bytes(content[:-7])
+    elif spoil == "longer":
+        path.write_bytes(content + b"x")
+    elif spoil == "gone":
+        path.unlink()
+    elif spoil == "no manifest":
+        manifest.write_text("{")
+    else:
+        manifest.write_text(manifest.read_text().replace('"files"', '"folders"'))
+    assert not dataset.exists
 
 
 def test_tables_keep_their_types_when_they_are_empty_or_hold_nothing(tmp_path):

@@ -155,7 +155,9 @@ def test_a_new_world_is_a_file_and_a_page(beforehand, tmp_path):
     assert "sum" in again.stdout
     assert "to do" not in again.stderr
     status = beforehand("status", out, "--json")
-    assert json.loads(status.stdout) == [{"stage": "throws", "there": 4, "wanted": 4}]
+    assert json.loads(status.stdout) == [
+        {"stage": "throws", "there": 4, "wanted": 4, "damaged": []}
+    ]
 
     page = out / "report.html"
     page.unlink()
@@ -172,4 +174,4 @@ def test_its_scenario_is_read_like_any_other(beforehand, tmp_path):
     assert "`throws`: not a whole number from 1 on: `0`" in refused.stderr
     scenario.write_text('[scenario]\nworld = "cards"\n')
     refused = beforehand("run", scenario, "--out", tmp_path / "out")
-    assert "use `cells`, `contacts`, `dice`, `drift`, `overlay`" in refused.stderr
+    assert "choose one of `cells`, `contacts`, `dice`, `drift`, `overlay`" in refused.stderr

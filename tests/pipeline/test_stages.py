@@ -120,7 +120,9 @@ def test_pieces_that_touch_or_overlap_are_one_contact(spark):
 
 
 def test_the_figures_are_those_of_the_simulator(spark, events, ranked, columns, walked):
-    facts = [(n, "causal", None, 1, 1, 1, 1, 1, "valid", 0, 1.0, "") for n in [*columns, "mute"]]
+    made = (1, 1, 1, 1, 3, 4, "causal", "valid", 0, 1.0, "")
+    facts = [(n, "causal", None, 1, *made) for n in columns]
+    facts += [("mute", "causal", None, 1, *made[:4], 0, 0, *made[6:])]
     known = spark.createDataFrame(table_of_rows(FACTS, facts))
     rows = {row["run"]: row for row in summarise_runs(events, *ranked, known).collect()}
     assert rows["small"]["dropped"] > 0
@@ -135,7 +137,8 @@ def test_the_figures_are_those_of_the_simulator(spark, events, ranked, columns, 
                 assert rows[name][f"{measure}_us_{kind}"] == pytest.approx(value), (name, measure)
     assert rows["mute"]["receptions"] == 0
     assert rows["mute"]["delay_us_max"] == 0.0
-    assert rows["mute"]["delivery_ratio"] == 1.0
+    assert {rows[name]["reach"] for name in columns} == {0.75}
+    assert (rows["mute"]["delivery_ratio"], rows["mute"]["reach"]) == (None, None)
 
 
 def test_quantiles_are_exact(ranked, walked):
@@ -187,11 +190,12 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
     monkeypatch.setattr(verdicts, "TASK_STEPS_MAX", 300_000)
     assert sum(len(make_blocks(job)) for job in judgements) > 2 * len(runs)
     InParts(make_blocks, verify_block, join_blocks).make("verdicts", judgements, lambda: spark)
-    states = set()
+    promises, violations = set(), 0
     for run, judgement in zip(runs, judgements, strict=True):
         (expected,) = verify_events(run.dataset.file("events.parquet")).runs
         said = judgement.dataset.facts(VerdictFacts)
-        states.add(said.state)
+        promises.add(said.promise)
+        violations += sum(said.violations.values())
         assert (said.state, said.violations) == (expected.state, expected.counts)
         steps = [
             step
@@ -199,4 +203,5 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
             for step in pq.read_table(path)["step"].to_pylist()
         ]
         assert sorted(steps) == expected.log.step[expected.violations.row].tolist()
-    assert states == {"valid", "invalid"}
+    assert promises == {"causal", "none"}
+    assert violations > 0

@@ -110,6 +110,18 @@ def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
     assert "up to 31 would have come out of order" in page.summary
 
 
+def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
+    folder = write_datasets(tmp_path, protocols=("none",))
+    runs = pq.read_table(folder / "runs.parquet").to_pandas()
+    runs = runs[runs["protocol"] == "none"].assign(violations=31)
+    runs["lifetime_us"] = runs["lifetime_us"].astype("Int64")
+    runs.to_parquet(folder / "runs.parquet")
+    page = build_opportunistic_page(folder)
+    assert page.verdict == "valid"
+    assert page.headline.startswith("No run promised an order: ")
+    assert "kept causal order" not in page.headline
+
+
 def test_the_page_says_what_was_run(tmp_path):
     words = texts(build(tmp_path, seeds=2))
     for wanted in (

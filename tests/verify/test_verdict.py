@@ -176,10 +176,11 @@ def test_what_is_no_event_log_is_refused(verify, spoil, fragment):
 
 def test_what_is_no_parquet_is_refused(tmp_path):
     (tmp_path / "x.parquet").write_text("hello")
+    (tmp_path / "folder").mkdir()
     for path, fragment in [
         (tmp_path / "x.parquet", "not a Parquet file"),
         (tmp_path / "none", "no such file"),
-        (tmp_path, "no `events.parquet`"),
+        (tmp_path / "folder", "no `events.parquet`"),
     ]:
         with pytest.raises(InputError, match=fragment):
             verify_events(path)

@@ -4,15 +4,62 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from beforehand.errors import InputError, choose
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
+SEED_MAX = 2**63 - 1
+CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+
+_volume = {"quiet": False}
+
+
+class Parser(argparse.ArgumentParser):
+    """One that raises what is wrong with a command line, as with any other input."""
+
+    def print_help(self, file: Any = None) -> None:
+        """As argparse does it, which says nothing where it cannot."""
+        (file or sys.stdout).write(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        if found := CHOICE.fullmatch(message):
+            what, word, names = found.groups()
+            hint = choose(word, [name.strip("' ") for name in names.split(",")])
+            noun = "command" if what == "COMMAND" else f"choice for {what}"
+            raise InputError(f"no such {noun}: `{word}`", where=self.prog, hint=hint)
+        hint = f"`{self.prog} --help` shows what there is"
+        raise InputError(message, where=self.prog, hint=hint)
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """For `type=`: a whole number, within bounds that make sense."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            shown = text if len(text) <= 40 else f"{text[:40]}..."
+            raise argparse.ArgumentTypeError(
+                f"not a whole number from {least:,} to {most:,}: `{shown}`"
+            )
+        return value
+
+    return parse
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether notes are left out; results and errors are not."""
+    _volume["quiet"] = quiet
 
 
 def add_command(
@@ -26,6 +73,10 @@ def add_command(
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    for short, name in (("-q", "--quiet"), ("-v", "--verbose")):
+        hide = argparse.SUPPRESS  # they are told with all commands, and may stand after one too
+        parser.add_argument(short, name, action="store_true", default=hide, help=hide)
+    parser.set_defaults(parser=parser)
     return parser
 
 
@@ -50,14 +101,25 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     console = Console()
     if not console.is_terminal:
         console = Console(width=FILE_COLUMNS)  # else 80 are assumed, and numbers cut off
-    if title:
-        # Not the table's own title, which is wrapped at the width of the table.
-        console.print(Text(title, style="bold"))
-    console.print(table)
+    # Written by us and not by rich, which ends the program with the code of a violation where
+    # nobody reads any more.
+    with console.capture() as captured:
+        if title:
+            # Not the table's own title, which is wrapped at the width of the table.
+            console.print(Text(title, style="bold"))
+        console.print(table)
+    sys.stdout.write(captured.get())
 
 
 def note(text: str) -> None:
-    print(text, file=sys.stderr)
+    if not _volume["quiet"]:
+        print(text, file=sys.stderr)
+
+
+def note_rest(count: int, noun: str) -> None:
+    """Say how many of a list were left out, if any were."""
+    if count > 0:
+        note(f"{count:,} more {noun} not shown")
 
 
 def progress() -> Progress:
@@ -68,4 +130,5 @@ def progress() -> Progress:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    is_hidden = _volume["quiet"] or not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=is_hidden)

@@ -14,7 +14,8 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.commands.tracing import add_trace_options, load_trace, tell_trace, trace_json
-from beforehand.errors import EXIT_VALID, InputError
+from beforehand.errors import EXIT_VALID
+from beforehand.files import check_file_target, refuse_device, replaced
 from beforehand.units import format_duration
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
@@ -34,12 +35,14 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.mobility.contacts_list import write_contacts
     from beforehand.mobility.statistics import describe
 
-    if args.out is not None and not args.out.parent.is_dir():
-        raise InputError(f"no such folder: {args.out.parent}", hint="create it first")
+    if args.out is not None:
+        check_file_target(args.out)
+    refuse_device(args.input)
     found = load_trace(args)
     tell_trace(found)
     if args.out is not None:
-        write_contacts(found, args.out)
+        with replaced(args.out) as partial:
+            write_contacts(found, partial)
         stays = len(found.presence)
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics = describe(found)

@@ -6,32 +6,40 @@ import argparse
 from typing import TYPE_CHECKING
 
 from beforehand.commands.console import (
+    SEED_MAX,
     Commands,
     add_command,
     add_json,
     note,
+    note_rest,
     print_json,
     print_table,
     progress,
+    whole,
 )
-from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError, choose
 
 if TYPE_CHECKING:
     from beforehand.check.fuzz import Outcome
 
 EXAMPLE = "beforehand fuzz --seeds 10000"
+SEEDS_MAX, WORKERS_MAX = 10_000_000, 1024
+FAILURES_SHOWN = 3
 DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube", "observer")
 
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "fuzz", "try to break the protocols with random worlds", EXAMPLE)
-    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many seeds")
-    parser.add_argument("--start", type=int, default=0, metavar="SEED", help="the first of them")
+    seed, count = whole(0, SEED_MAX), whole(1, SEEDS_MAX)
+    parser.add_argument("--seeds", type=count, default=1000, metavar="N", help="how many seeds")
+    parser.add_argument("--start", type=seed, default=0, metavar="SEED", help="the first of them")
     parser.add_argument("--protocol", help=f"one protocol; else {', '.join(DEFAULT_PROTOCOLS)}")
     parser.add_argument(
-        "--replay", type=int, metavar="SEED", help="run one seed and tell its story"
+        "--replay", type=seed, metavar="SEED", help="run one seed and tell its story"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes; else one per core")
+    parser.add_argument(
+        "--workers", type=whole(1, WORKERS_MAX), metavar="N", help="processes; else one per core"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -40,10 +48,8 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.check.players import PLAYERS
 
     if args.protocol is not None and args.protocol not in PLAYERS:
-        known = ", ".join(f"`{name}`" for name in PLAYERS)
-        raise InputError(f"unknown protocol `{args.protocol}`", hint=f"choose one of {known}")
-    if args.seeds < 1:
-        raise InputError(f"nothing to do: --seeds {args.seeds}", hint="pass `--seeds 1000`")
+        hint = choose(args.protocol, PLAYERS)
+        raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
     protocols = DEFAULT_PROTOCOLS if args.protocol is None else (args.protocol,)
     if args.replay is not None:
         return _replay(args.replay, protocols, as_json=args.json)
@@ -96,8 +102,9 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
         ]
         headings = ("protocol", "runs", "moves", "deliveries", "that had to wait", "failures")
         print_table(f"{args.seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
-        for outcome in swarm.failures[:3]:
+        for outcome in swarm.failures[:FAILURES_SHOWN]:
             _print_failure(outcome)
+        note_rest(len(swarm.failures) - FAILURES_SHOWN, "failures")
     return EXIT_VIOLATION if swarm.failures else EXIT_VALID
 
 

@@ -19,8 +19,10 @@ from beforehand.commands.console import (
     note,
     print_json,
     print_table,
+    whole,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.files import check_folder_target
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--delta", required=True, metavar="TIME", help="the longest way to here")
     parser.add_argument("--order", choices=("cbd", "dapw"), default="cbd", help="default: cbd")
     parser.add_argument("--wait", default="100%", metavar="SHARE", help="of the wait for no error")
-    parser.add_argument("--elements", type=int, metavar="K", help="of kn; else all that were sent")
+    parser.add_argument(
+        "--elements", type=whole(0, 10**6), metavar="K", help="of kn; else all that were sent"
+    )
     parser.add_argument("--tick", metavar="TIME", help="the unit of the stamps; 1ms")
     parser.add_argument(
         "--clock",
@@ -58,7 +62,9 @@ def add_parser(commands: Commands) -> None:
     stream.add_argument("--flush", action="store_true", help="and deliver what is still held")
     stream.add_argument("--every", metavar="TIME", help="look for new files; default: 1s")
     stream.add_argument("--idle", metavar="TIME", help="of an observer, until it lets all out; 10s")
-    stream.add_argument("--files-per-batch", type=int, default=32, metavar="N", help="default: 32")
+    stream.add_argument(
+        "--files-per-batch", type=whole(1, 10**6), default=32, metavar="N", help="default: 32"
+    )
     tuning = parser.add_argument_group("a sample with vector clocks in the column `past`")
     tuning.add_argument("--tune", action="store_true", help="find the least wait and timestamp")
     tuning.add_argument("--budget", metavar="SHARE", help="of messages in violation: 1%%")
@@ -92,8 +98,6 @@ def check(args: argparse.Namespace) -> None:
         raise InputError("a table has no wall clock", hint="pass `--checkpoint DIR`")
     if (args.idle or args.every) and (args.once or args.flush):
         raise InputError("a bounded run does not wait", hint="leave `--idle` and `--every` out")
-    if args.files_per_batch < 1:
-        raise InputError(f"--files-per-batch {args.files_per_batch}", hint="pass at least 1")
 
 
 def read_plan(args: argparse.Namespace) -> Plan:
@@ -102,8 +106,6 @@ def read_plan(args: argparse.Namespace) -> Plan:
     wait = parse_percent(args.wait, "--wait")
     if not wait.is_integer() or wait > 100:
         raise InputError(f"not a share of the wait: `{args.wait}`", hint="write `0%` to `100%`")
-    if args.elements is not None and args.elements < 0:
-        raise InputError(f"--elements {args.elements}", hint="choose 0 or more")
     return Plan(
         epsilon_us=parse_duration(args.epsilon, where="--epsilon"),
         delta_us=parse_duration(args.delta, positive=True, where="--delta"),
@@ -132,6 +134,11 @@ def run_ordering(args: argparse.Namespace) -> int:
     from beforehand.spark.session import open_session
 
     find_format(args.input)  # before Spark is started
+    check_folder_target(args.out)
+    if args.checkpoint is None and args.out.exists():
+        raise InputError(f"there is something already: {args.out}", hint="give another folder")
+    if args.checkpoint is not None:
+        check_folder_target(args.checkpoint)
     with open_session(args.master, app="beforehand observe") as spark:
         if args.checkpoint is None:
             totals = order_table(spark, args.input, args.out, plan)
@@ -185,6 +192,8 @@ def run_tuning(args: argparse.Namespace) -> int:
     from beforehand.observe.tune import tune
 
     budget = parse_percent(args.budget, "--budget")
+    if budget > 100:
+        raise InputError(f"more than all: `--budget {args.budget}`", hint="write `0%` to `100%`")
     plan = read_plan(args)
     tick_us = plan.tick_us or 1000
     sample = read_sample(args.input, tick_us)

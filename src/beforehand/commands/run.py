@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from beforehand.commands.console import (
@@ -12,9 +13,11 @@ from beforehand.commands.console import (
     note,
     print_json,
     print_table,
+    whole,
 )
 from beforehand.commands.report import write_report
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.scenario.head import SEEDS_MAX
 
 EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
 EXIT_CODES = {"valid": EXIT_VALID, "invalid": EXIT_VIOLATION, "unknown": EXIT_UNKNOWN}
@@ -24,11 +27,14 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "run", "run a scenario, from mobility to a report", EXAMPLE)
     parser.add_argument("scenario", type=Path, help="a TOML file; see scenarios/")
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: out/NAME-OF-THE-FILE")
-    parser.add_argument("--seeds", type=int, metavar="N", help="instead of the scenario's own")
+    parser.add_argument(
+        "--seeds", type=whole(1, SEEDS_MAX), metavar="N", help="instead of the scenario's own"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
     parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
     parser.add_argument("--no-report", action="store_true", help="leave out the page")
+    parser.add_argument("--dry-run", action="store_true", help="say what is there and what is not")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -37,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.jobs import run_scenario
 
     out = args.out if args.out is not None else Path("out") / args.scenario.stem
+    if args.dry_run:
+        return _look_ahead(args, out)
     summary = run_scenario(
         args.scenario,
         out,
@@ -46,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
         remote=args.remote,
         tell=note,
     )
-    page = None
+    path = None
     if not args.no_report:
         note("report")
-        page = write_report(out)
+        path = write_report(out)
     if args.json:
         print_json(
             {
@@ -57,13 +65,26 @@ def run(args: argparse.Namespace) -> int:
                 "verdict": summary.state,
                 "computed": summary.computed,
                 "out": str(out),
-                "report": str(page) if page else None,
+                "report": str(path) if path else None,
                 summary.experiment.noun: summary.rows,
             }
         )
     else:
         print_table(summary.title, *summary.experiment.table(summary.rows))
         print(f"verdict: {summary.state}")
-        if page is not None:
-            print(f"report:  {page}")
+        if path is not None:
+            print(f"report:  {path}")
     return EXIT_CODES[summary.state]
+
+
+def _look_ahead(args: argparse.Namespace, out: Path) -> int:
+    """Nothing is written and nothing started."""
+    from beforehand.pipeline.jobs import look_ahead
+
+    stages = look_ahead(args.scenario, out, seeds=args.seeds, overrides=args.settings)
+    if args.json:
+        print_json([asdict(stage) for stage in stages])
+    else:
+        rows = [(s.stage, str(s.there), str(s.wanted - s.there)) for s in stages]
+        print_table(f"{args.scenario} in {out}", ("stage", "there", "to do"), rows)
+    return EXIT_VALID

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import (
+    SEED_MAX,
     Commands,
     add_command,
     add_json,
     note,
     print_json,
     print_table,
+    whole,
 )
 from beforehand.commands.tracing import (
     add_trace_options,
@@ -22,8 +24,9 @@ from beforehand.commands.tracing import (
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.files import check_file_target, refuse_device
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
-from beforehand.units import format_duration, parse_duration
+from beforehand.units import format_duration, parse_duration, show_share
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -42,7 +45,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
     parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=whole(0, SEED_MAX), default=0)
     for name, setting in FLAGS.items():
         parser.add_argument(f"--{name}", metavar=setting.flag, help=setting.help or None)
     parser.add_argument(
@@ -56,8 +59,8 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     spec = read_spec(args)
     spec.check()
-    if args.events is not None and not args.events.parent.is_dir():
-        raise InputError(f"no such folder: {args.events.parent}", hint="create it first")
+    if args.events is not None:
+        check_file_target(args.events)
     trace = read_trace(args)
 
     from beforehand.sim.workload import check_size
@@ -72,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
 
     result = run_one(trace, spec)
     if args.events is not None:
-        write_events(event_table(f"{spec.protocol}-{spec.seed}", result.columns), args.events)
+        run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
+        write_events(
+            event_table(run, result.columns, promise=promise, names=trace.names), args.events
+        )
         note(f"wrote {len(result.columns['t_us'])} events to {args.events}")
-    summary = summarise(result.columns)
+    summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["violations"] = count_violations(result.columns)
     summary["transfer_model"] = spec.transfer_model
@@ -114,6 +120,7 @@ def read_trace(args: argparse.Namespace) -> Trace:
         from beforehand.mobility import crowd
 
         return crowd.generate(args.seed, nodes_mean=400, hours=1)
+    refuse_device(args.input)
     return load_trace(args)
 
 
@@ -126,8 +133,9 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
     counts = [
         ("broadcasts", f"{summary['broadcasts']:,}"),
         ("receptions", f"{summary['receptions']:,}"),
+        ("reach", show_share(summary["reach"])),
         ("deliveries", f"{summary['deliveries']:,}"),
-        ("delivery ratio", f"{100 * summary['delivery_ratio']:.2f} %"),
+        ("delivery ratio", show_share(summary["delivery_ratio"])),
         ("expired undelivered", f"{summary['expired']:,}"),
         ("causal violations", f"{sum(summary['violations'].values()):,}"),
         ("bytes sent", f"{summary['bytes']:,}"),
@@ -137,7 +145,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         (
             label,
             *(
-                format_duration(round(summary[key][part]))
+                format_duration(round(summary[key][part])) if summary["receptions"] else "–"
                 for part in ("min", "max", "avg", "stdev")
             ),
         )

@@ -6,9 +6,18 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from beforehand.commands.console import Commands, add_command, add_json, print_json, print_table
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note,
+    note_rest,
+    print_json,
+    print_table,
+)
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID
 
+DAMAGE_SHOWN = 20
 EXAMPLE = "beforehand status out/city-bus"
 
 
@@ -28,4 +37,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         rows = [(stage.stage, str(stage.there), str(stage.wanted)) for stage in stages]
         print_table(str(args.directory), ("stage", "there", "wanted"), rows)
+        damaged = [problem for stage in stages for problem in stage.damaged]
+        for problem in damaged[:DAMAGE_SHOWN]:
+            note(f"damaged: {problem}")
+        note_rest(len(damaged) - DAMAGE_SHOWN, "damaged files")
+        if damaged:
+            note("give the command of the run again: what is damaged is made anew")
     return EXIT_VALID if all(s.there == s.wanted for s in stages) else EXIT_UNKNOWN

@@ -3,57 +3,96 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from beforehand.commands.console import Commands, add_command, add_json, print_json, print_table
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note_rest,
+    print_json,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from beforehand.verify.verdict import RunVerdict
 
 EXAMPLE = "beforehand verify events.parquet --explain"
-STORIES_MAX = 20
+STORIES_MAX, LOST_MAX = 20, 20
+HEADINGS = (
+    *("run", "broadcasts", "deliveries", "late", "twice", "unknown"),
+    *("promised", "verdict"),
+)
 
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands, "verify", "judge an event log: valid, invalid or unknown", EXAMPLE
     )
-    parser.add_argument("events", type=Path, help="a Parquet file, or a folder of them")
+    parser.add_argument(
+        "events", type=Path, help="a Parquet file (or its .gz), a folder of them, or `-`"
+    )
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
+    parser.add_argument(
+        "--promise",
+        choices=("causal", "none"),
+        help="what to hold the runs to, whatever the log says; a log that does not: causal",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.pipeline.work import find_lost_logs
     from beforehand.verify.verdict import verify_events
 
-    verdict = verify_events(args.events)
+    lost = tuple(find_lost_logs(args.events))
+    verdict = replace(verify_events(args.events, promise=args.promise), lost=lost)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
+    hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.json:
-        runs = [
-            {
-                "run": run.run,
-                "verdict": run.state,
-                "reason": run.reason,
-                "broadcasts": run.broadcasts,
-                "deliveries": run.deliveries,
-                "violations": run.counts,
-            }
-            for run in verdict.runs
-        ]
-        print_json({"verdict": verdict.state, "runs": runs, "stories": stories})
+        runs = [_as_dict(run, args.promise) for run in verdict.runs]
+        told = {"verdict": verdict.state, "runs": runs, "lost": lost, "stories": stories}
+        print_json({**told, "stories_not_shown": hidden})
         return verdict.exit_code
-    rows = [
-        (
-            run.run,
-            f"{run.broadcasts:,}",
-            f"{run.deliveries:,}",
-            *map(str, run.counts.values()),
-            f"{run.state} {run.reason}".strip(),
-        )
-        for run in verdict.runs
-    ]
-    headings = ("run", "broadcasts", "deliveries", "late", "twice", "unknown", "verdict")
-    print_table(str(args.events), headings, rows)
+    print_table(str(args.events), HEADINGS, [_row(run) for run in verdict.runs])
     for story in stories:
         print(f"\n{story}")
+    if args.explain:
+        note_rest(hidden, "violations")
+    for run in verdict.runs:
+        if run.reason:
+            print(f"{run.run}: {run.state}: {run.reason}")
+    for folder in lost[:LOST_MAX]:
+        print(f"{folder}: unknown: its events are not there")
+    note_rest(len(lost) - LOST_MAX, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
+
+
+def _row(run: RunVerdict) -> tuple[str, ...]:
+    from beforehand.verify.about import PROMISE_NAMES
+
+    counts = (run.broadcasts, run.deliveries, *run.counts.values())
+    promised = PROMISE_NAMES.get(run.promise, run.promise)
+    return (run.run, *(f"{count:,}" for count in counts), promised, run.state)
+
+
+def _as_dict(run: RunVerdict, asked: str | None) -> dict[str, object]:
+    return {
+        "run": run.run,
+        "verdict": run.state,
+        "reason": run.reason,
+        "promise": run.promise,
+        "promise_from": _origin(asked, run.log.about.promise),
+        "broadcasts": run.broadcasts,
+        "deliveries": run.deliveries,
+        "violations": run.counts,
+    }
+
+
+def _origin(asked: str | None, said: str | None) -> str:
+    return "option" if asked else "log" if said else "default"

@@ -53,8 +53,13 @@ def list_files(folder: Path) -> list[Path]:
 def read_sample(folder: Path, tick_us: int) -> Sample:
     """The messages in order of `arrived`; without that column, of the files and their lines."""
     format: Any = find_format(folder)  # the stubs do not know JSON yet
-    table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     where = str(folder)
+    try:
+        table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
+    except (pa.ArrowException, OSError) as error:
+        told = str(error).splitlines()[0]
+        hint = "are all of its files whole, and of one kind?"
+        raise InputError(f"cannot read the sample: {told}", where=where, hint=hint) from error
     names = set(table.column_names)
     missing = [n for n in ("process", "past") if n not in names]
     missing += ["stamp` or `time"] if not names & {"stamp", "time"} else []

@@ -12,10 +12,10 @@ from pyspark.sql.types import StructType
 from beforehand.core.observer import Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
+from beforehand.files import write_text
 from beforehand.observe.columns import check_columns
 from beforehand.observe.input import find_format, list_files
 from beforehand.observe.state import ClockSource
-from beforehand.pipeline.datasets import write_text
 
 FILES_LOOKED_AT = 16
 COUNTS_MAX = 2**60
@@ -111,7 +111,12 @@ def keep_settings(
         kept = _Kept(settings=settle(spark, folder, plan), **places)
         write_text(file, msgspec.json.format(msgspec.json.encode(kept)).decode() + "\n")
         return kept.settings
-    kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    try:
+        kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
+    except (OSError, msgspec.MsgspecError) as error:
+        hint = "a stream goes on from its own checkpoint; another needs a folder of its own"
+        problem = f"not the settings of a stream: {error}"
+        raise InputError(problem, where=str(file), hint=hint) from error
     before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
     for name, asked in (places | msgspec.structs.asdict(plan)).items():
         if asked not in (None, before[name]):

@@ -4,7 +4,7 @@ A dataset is a folder `data/<stage>/<name>-<hash>`. The hash is that of everythi
 depends on: the parameters, the datasets it was made from, and the source code that made it. So a
 dataset is never out of date and never written over; either it is there or it has to be computed.
 `manifest.json` is written last, in one piece: a folder without it was left behind by a run that was
-killed, and is made again.
+killed, and is made again. So is one whose files are not as long as the manifest says.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.files import MANIFEST, find_damage, replaced, sizes_below, write_text
 
-MANIFEST = "manifest.json"
 HASH_DIGITS = 12
 PACKAGE = Path(__file__).parent.parent
 
@@ -54,6 +52,8 @@ class Manifest(Recipe, frozen=True):
     """What stands in `manifest.json`: what the hash stands for, and what came of it."""
 
     rows: int
+    files: dict[str, int]
+    """How many bytes each file has, by its path in the folder."""
     facts: dict[str, Any] = {}
     """What was found out on the way; each stage has its own."""
 
@@ -71,7 +71,8 @@ class Dataset:
 
     @property
     def exists(self) -> bool:
-        return self.file(MANIFEST).exists()
+        """Whether it was finished, and is still as it was then."""
+        return not find_damage(self.folder)
 
     def file(self, name: str) -> Path:
         return self.folder / name
@@ -79,7 +80,8 @@ class Dataset:
     def commit(self, rows: int = 0, facts: msgspec.Struct | None = None) -> None:
         """Say that all files are there."""
         known = {} if facts is None else msgspec.to_builtins(facts)
-        made = Manifest(**msgspec.structs.asdict(self.recipe), rows=rows, facts=known)
+        recipe, files = msgspec.structs.asdict(self.recipe), sizes_below(self.folder)
+        made = Manifest(**recipe, rows=rows, files=files, facts=known)
         text = msgspec.json.encode(made, order="sorted")
         write_text(self.file(MANIFEST), msgspec.json.format(text, indent=2).decode() + "\n")
 
@@ -87,7 +89,7 @@ class Dataset:
         """What `commit` said. Anything else in its place is refused."""
         try:
             found = msgspec.json.decode(self.file(MANIFEST).read_bytes(), type=Manifest)
-        except (FileNotFoundError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError) as error:
             raise self._refused(f"not a manifest: {error}") from error
         if not self.name.endswith(found.digest()):
             raise self._refused("the manifest of another dataset")
@@ -144,23 +146,4 @@ def digest_of_sources(*paths: str) -> str:
 def write_table(path: Path, table: pa.Table) -> None:
     """Parquet, whole or not at all."""
     with replaced(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    with replaced(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `path` when the block is done.
-
-    Its name is this process's own: a task that was given up may still be writing somewhere while
-    another makes the same file again. Both write the same, and the last one stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    yield partial
-    partial.replace(path)
+        pq.write_table(table, partial, compression="zstd", write_page_checksum=True)

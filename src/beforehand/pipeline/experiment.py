@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, choose
 from beforehand.pipeline import worlds
 from beforehand.pipeline.stages import Stage, Work
 from beforehand.scenario.document import Document
@@ -74,8 +74,7 @@ def load_experiment(world: str, *, where: str) -> Experiment:
     """The experiment of a world. where: who asks for it, if there is no such world."""
     known = world_names()
     if world not in known:
-        listed = ", ".join(f"`{name}`" for name in known)
-        raise InputError(f"no such world: `{world}`", where=where, hint=f"use {listed}")
+        raise InputError(f"no such world: `{world}`", where=where, hint=choose(world, known))
     found = import_module(f"{worlds.__name__}.{world}").EXPERIMENT
     assert isinstance(found, Experiment), f"worlds/{world}.py says what its EXPERIMENT is"
     return found

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
 from beforehand.pipeline.stages import OpenSpark, Work
-from beforehand.pipeline.work import plan_work, write_index
+from beforehand.pipeline.work import Progress, plan_work, write_index
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,7 @@ def run_scenario(
     master, remote: where Spark runs; on a cluster, `out` must be a folder that all machines share.
     Without anything to compute, Spark is not started. tell: is told what is being done.
     """
+    check_folder_target(out)
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(scenario.world, where=str(path))
     work = plan_work(out, experiment, scenario)
@@ -72,6 +74,18 @@ def run_scenario(
     publish(out, scenario, conclusion)
     state, rows = conclusion.state, conclusion.rows
     return Summary(experiment, scenario.name, scenario.title, out, state, rows, computed)
+
+
+def look_ahead(
+    path: Path, out: Path, *, seeds: int | None = None, overrides: Sequence[str] = ()
+) -> list[Progress]:
+    """How much of a scenario is in `out` already. Nothing is written."""
+    scenario = read_scenario(path, seeds=seeds, overrides=overrides)
+    work = plan_work(out, load_experiment(scenario.world, where=str(path)), scenario)
+    return [
+        Progress(stage, sum(job.dataset.exists for job in jobs), len(jobs))
+        for stage, jobs in work.jobs.items()
+    ]
 
 
 def _compute(experiment: Experiment, work: Work, spark: OpenSpark, tell: Tell) -> None:

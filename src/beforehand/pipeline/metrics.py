@@ -126,8 +126,11 @@ def summarise_runs(
     # A run without an event of a kind has no row or no value there: that is none, or zero.
     filled = joined.fillna(0, subset=[*COUNTED, "past_entries_avg", *spreads])
     handed = F.col("broadcasts") + F.col("receptions")
-    ratio = F.when(handed > 0, F.col("deliveries") / handed).otherwise(1.0)
-    return filled.withColumn("delivery_ratio", ratio).select(*names_of(RUNS))
+    # A share of nothing is null: neither all of it nor none.
+    ratio = F.when(handed > 0, F.col("deliveries") / handed)
+    reach = F.when(F.col("reachable") > 0, F.col("reached") / F.col("reachable"))
+    rated = filled.withColumn("delivery_ratio", ratio).withColumn("reach", reach)
+    return rated.select(*names_of(RUNS))
 
 
 def find_quantiles(delays: DataFrame, latencies: DataFrame) -> DataFrame:
@@ -183,6 +186,6 @@ def _facts(run: Job, verdict: Job) -> tuple[object, ...]:
     violations = sum(judged.violations.values())
     return (
         *(run.name, spec.protocol, spec.lifetime_us, spec.seed),
-        *(made.nodes, made.contacts, made.frames, made.bytes),
-        *(judged.state, violations, made.cpu_s, made.transfer_model),
+        *(made.nodes, made.contacts, made.frames, made.bytes, made.reached, made.reachable),
+        *(judged.promise, judged.state, violations, made.cpu_s, made.transfer_model),
     )

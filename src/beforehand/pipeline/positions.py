@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from beforehand.files import read_parquet
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.trace import Ints, Trace
 from beforehand.pipeline.datasets import Dataset, write_table
@@ -56,13 +56,13 @@ def write_trace(dataset: Dataset, trace: Trace) -> Made:
 def read_trace(dataset: Dataset) -> Trace:
     """What `write_trace` wrote."""
     names, presence = read_presence(dataset)
-    contacts = _matrix(pq.read_table(dataset.file(CONTACTS_FILE)), names_of(CONTACTS))
+    contacts = _matrix(read_parquet(dataset.file(CONTACTS_FILE)), names_of(CONTACTS))
     return Trace(names, presence, contacts, dataset.facts(TraceFacts).changes)
 
 
 def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:
     """The names of the nodes, and rows of node, up_us, down_us."""
-    table = pq.read_table(dataset.file(PRESENCE_FILE))
+    table = read_parquet(dataset.file(PRESENCE_FILE))
     presence = _matrix(table, ["node", "up_us", "down_us"])
     # Every node is there at some time, else it would not be one.
     names = dict(zip(presence[:, 0].tolist(), table["name"].to_pylist(), strict=True))

@@ -7,7 +7,8 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from beforehand.pipeline.datasets import write_table, write_text
+from beforehand.files import write_text
+from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.experiment import Conclusion
 from beforehand.scenario.head import Scenario
 

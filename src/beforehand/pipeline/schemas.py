@@ -40,15 +40,15 @@ SPREADS = ("min", "max", "avg", "stdev")
 RUNS = (
     "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
     " broadcasts bigint, receptions bigint, deliveries bigint, expired bigint, dropped bigint,"
-    " delivery_ratio double, "
+    " delivery_ratio double, reached bigint, reachable bigint, reach double, "
     + ", ".join(f"{measure}_us_{spread} double" for measure in MEASURES for spread in SPREADS)
-    + ", past_entries_avg double, frames bigint, bytes bigint, verdict string, violations bigint,"
-    " cpu_s double, transfer_model string"
+    + ", past_entries_avg double, frames bigint, bytes bigint, promise string, verdict string,"
+    " violations bigint, cpu_s double, transfer_model string"
 )
 FACTS = (
     "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
-    " frames bigint, bytes bigint, verdict string, violations bigint, cpu_s double,"
-    " transfer_model string"
+    " frames bigint, bytes bigint, reached bigint, reachable bigint, promise string,"
+    " verdict string, violations bigint, cpu_s double, transfer_model string"
 )
 """What is known of a run without its events."""
 QUANTILES = "run string, metric string, share double, value_us bigint"

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
-from beforehand.pipeline.datasets import replaced, write_table
+from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.positions import read_trace
 from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, table_of_rows
 from beforehand.pipeline.stages import Job, Made
 from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
+from beforehand.sim.protocols import PROTOCOLS
 from beforehand.sim.run import Result, run_one
+from beforehand.sim.summary import count_reach
 from beforehand.sim.workload import check_size
 from beforehand.verify.event_log import EVENTS_FILE
 
@@ -30,6 +32,10 @@ class RunFacts(msgspec.Struct, frozen=True):
     deliveries: int
     frames: int
     bytes: int
+    reached: int
+    """Messages that other nodes received, each once for every node."""
+    reachable: int
+    """The same if every node had received all that was alive while it was there."""
     transfer_model: str
     cpu_s: float
 
@@ -43,9 +49,11 @@ def simulate(job: Job) -> Made:
     result = run_one(trace, spec)
     cpu_s = time.process_time() - started_s
     write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
-    with replaced(job.dataset.file(EVENTS_FILE)) as partial:
-        write_events(event_table(job.name, result.columns), partial)
+    promise = PROTOCOLS[spec.protocol].promise
+    log = event_table(job.name, result.columns, promise=promise, names=trace.names)
+    write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]
+    reached, reachable = count_reach(result.columns, spec.life_us)
     facts = RunFacts(
         nodes=trace.nodes_count,
         contacts=len(trace.contacts),
@@ -53,6 +61,8 @@ def simulate(job: Job) -> Made:
         deliveries=int(np.count_nonzero(kind == DELIVER)),
         frames=result.frames_sent,
         bytes=result.bytes_sent,
+        reached=reached,
+        reachable=reachable,
         transfer_model=spec.transfer_model,
         cpu_s=round(cpu_s, 3),
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.experiment import Row
 from beforehand.pipeline.stages import AsTasks, Job, Made, Stage, Task
@@ -53,5 +53,5 @@ class WriteRows:
 
 def read_rows(jobs: Sequence[Job]) -> list[Row]:
     """The rows of all tasks, in their order."""
-    tables = (pq.read_table(job.dataset.file(ROWS_FILE)) for job in jobs)
+    tables = (read_parquet(job.dataset.file(ROWS_FILE)) for job in jobs)
     return [row for table in tables for row in table.to_pylist()]

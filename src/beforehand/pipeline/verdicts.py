@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -14,6 +14,7 @@ from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import VIOLATIONS, table_of
 from beforehand.pipeline.simulate import RunFacts
 from beforehand.pipeline.stages import Job, Made
+from beforehand.verify.about import DEFAULT_PROMISE
 from beforehand.verify.event_log import EVENTS_FILE, Log, read_logs
 from beforehand.verify.verdict import State, count_kinds, state_of
 
@@ -35,7 +36,9 @@ class VerdictFacts(msgspec.Struct, frozen=True):
 
     state: State
     reason: str
-    """If unknown: why."""
+    """If unknown: why. If valid although something is out of order: why that is."""
+    promise: str
+    """What the run was held to."""
     violations: dict[str, int]
     """By kind."""
 
@@ -50,7 +53,16 @@ def make_blocks(job: Job) -> list[Block]:
     return [Block(events, job.dataset, low, high) for low, high in itertools.pairwise(edges)]
 
 
-def verify_block(block: Block) -> dict[str, int]:
+class Judged(msgspec.Struct, frozen=True):
+    """What one task found out."""
+
+    counts: dict[str, int]
+    """Violations by kind."""
+    doubts: tuple[str, ...]
+    promise: str
+
+
+def verify_block(block: Block) -> Judged:
     """Judge, write the violations: how many there are of each kind."""
     (log,) = read_logs(block.events.file(EVENTS_FILE))
     history = log.history()
@@ -59,15 +71,18 @@ def verify_block(block: Block) -> dict[str, int]:
     violations = find_violations(history, min(block.low, high), high)
     path = block.verdict.file(f"violations-{block.low}.parquet")
     write_table(path, _violation_table(log, violations))
-    return count_kinds(violations)
+    promise = log.about.promise or DEFAULT_PROMISE
+    return Judged(count_kinds(violations), log.doubts, promise)
 
 
-def join_blocks(job: Job, judged: Sequence[dict[str, int]]) -> Made:
+def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
     """The verdict on a run, once all of its blocks are done."""
     (events,) = job.inputs
-    counts = {kind: sum(found[kind] for found in judged) for kind in KINDS}
-    state, reason = state_of(counts, events.facts(RunFacts).deliveries, missing=0)
-    return Made(sum(counts.values()), VerdictFacts(state, reason, counts))
+    judged = msgspec.convert(answers, list[Judged])
+    counts = {kind: sum(found.counts[kind] for found in judged) for kind in KINDS}
+    doubts, promise = judged[0].doubts, judged[0].promise  # the blocks are of one log
+    state, reason = state_of(counts, events.facts(RunFacts).deliveries, doubts, promise)
+    return Made(sum(counts.values()), VerdictFacts(state, reason, promise, counts))
 
 
 def _violation_table(log: Log, violations: Violations) -> pa.Table:

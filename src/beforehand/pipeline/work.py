@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from beforehand.errors import InputError
-from beforehand.pipeline.datasets import MANIFEST, write_text
+from beforehand.files import MANIFEST, find_damage, unreadable, write_text
 from beforehand.pipeline.experiment import Experiment, load_experiment
 from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
@@ -32,6 +32,8 @@ class Progress:
     stage: str
     there: int
     wanted: int
+    damaged: tuple[str, ...] = ()
+    """What is not as it was when it was finished: folders, files and what is wrong with them."""
 
 
 def plan_work(root: Path, experiment: Experiment, scenario: Scenario) -> Work:
@@ -55,17 +57,46 @@ def write_index(work: Work, scenario: Scenario) -> None:
 
 def read_progress(root: Path) -> list[Progress]:
     """For each stage of what was asked for last: how many of its datasets are there."""
+    index = read_index(root)
+    load_experiment(index.world, where=str(root / INDEX))  # or its stages are not ours to speak of
+    return [_progress(root, stage, folders) for stage, folders in index.stages.items()]
+
+
+def find_lost_logs(root: Path) -> list[str]:
+    """The event logs that belong to what was asked for last and are not there, by their folders.
+
+    A stage keeps logs if one of its datasets does.
+    """
+    from beforehand.verify.event_log import EVENTS_FILE
+
+    if not (root / INDEX).is_file():
+        return []
+    lost = []
+    for folders in read_index(root).stages.values():
+        if any(next((root / folder).rglob(EVENTS_FILE), None) for folder in folders):
+            lost += [folder for folder in folders if not (root / folder / MANIFEST).exists()]
+            found = [f"{f}/{problem}" for f in folders for problem in find_damage(root / f)]
+            lost += [problem for problem in found if problem.endswith(f"{EVENTS_FILE}: missing")]
+    return lost
+
+
+def read_index(root: Path) -> Index:
+    """What was asked for last."""
     path = root / INDEX
     try:
-        index = msgspec.json.decode(path.read_bytes(), type=Index)
+        return msgspec.json.decode(path.read_bytes(), type=Index)
     except FileNotFoundError as error:
         hint = "give the folder that `beforehand run` writes to"
         raise InputError(f"no `{INDEX}` here", where=str(root), hint=hint) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     except msgspec.MsgspecError as error:
         hint = "run the scenario again: what is there is not computed twice"
         raise InputError(f"not a plan: {error}", where=str(path), hint=hint) from error
-    load_experiment(index.world, where=str(path))  # or its stages are not ours to speak of
-    return [
-        Progress(stage, sum((root / f / MANIFEST).exists() for f in folders), len(folders))
-        for stage, folders in index.stages.items()
-    ]
+
+
+def _progress(root: Path, stage: str, folders: list[str]) -> Progress:
+    finished = [folder for folder in folders if (root / folder / MANIFEST).exists()]
+    damaged = {folder: found for folder in finished if (found := find_damage(root / folder))}
+    told = tuple(f"{folder}/{problem}" for folder, found in damaged.items() for problem in found)
+    return Progress(stage, len(finished) - len(damaged), len(folders), told)

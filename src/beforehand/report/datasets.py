@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.files import read_text, unreadable
 
 STATISTICS = ("min", "max", "avg", "stdev")
 
@@ -94,11 +95,19 @@ class Scenario:
 def read_scenario(directory: Path) -> Scenario:
     path = directory / "scenario.json"
     try:
-        found = json.loads(path.read_text())
-    except FileNotFoundError as error:
+        text = read_text(path, hint=HINT)
+    except InputError as error:
+        if path.exists():
+            raise
         raise InputError("no scenario.json here", where=str(directory), hint=HINT) from error
+    try:
+        found = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
+        where = f"{path}:{error.lineno}"
+        raise InputError(f"not JSON: {error.msg}", where=where, hint=HINT) from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"not JSON: {error}", where=str(path), hint=HINT) from error
+    _check(found, path)
     return Scenario(
         name=str(found["name"]),
         title=str(found.get("title") or found["name"]),
@@ -108,6 +117,20 @@ def read_scenario(directory: Path) -> Scenario:
         versions=found.get("versions") or {},
         world=found.get("world") or "contacts",
     )
+
+
+def _check(found: object, path: Path) -> None:
+    """Refuse what `run` does not write."""
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise InputError("not what `run` writes: no name in it", where=str(path), hint=HINT)
+    for key in ("parameters", "changes", "versions"):
+        if not isinstance(found.get(key) or {}, dict):
+            problem = f"not what `run` writes: `{key}` is no table"
+            raise InputError(problem, where=str(path), hint=HINT)
+    for key in ("title", "paper", "world"):
+        if not isinstance(found.get(key) or "", str):
+            problem = f"not what `run` writes: `{key}` is no text"
+            raise InputError(problem, where=str(path), hint=HINT)
 
 
 def read_runs(directory: Path) -> list[dict[str, Any]]:
@@ -133,9 +156,15 @@ def read_table(
     path = directory / f"{name}.parquet"
     if not path.exists():
         return None
-    names = pq.ParquetDataset(path).schema.names
+    try:
+        names = pq.ParquetDataset(path).schema.names
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, HINT) from error
     if missing := [column for column in COLUMNS[name] if column not in names]:
         raise InputError(f"`{name}` has no column {', '.join(missing)}", where=str(path), hint=HINT)
     wanted = [pc.field(column).isin(list(values)) for column, values in (where or {}).items()]
     chosen = functools.reduce(operator.and_, wanted) if wanted else None
-    return pq.read_table(path, columns=list(COLUMNS[name]), filters=chosen)
+    try:
+        return pq.read_table(path, columns=list(COLUMNS[name]), filters=chosen)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, HINT) from error

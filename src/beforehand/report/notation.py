@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
@@ -38,6 +40,8 @@ def show_count(value: float) -> str:
 
 
 def show_ratio(value: float) -> str:
+    if math.isnan(value):
+        return "–"
     return f"{100 * value:.2f} %"
 
 

@@ -6,12 +6,14 @@ what to do, with line numbers, before anything runs.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beforehand.errors import InputError, InputErrors
+from beforehand.errors import InputError, InputErrors, closest
+from beforehand.files import read_text
 from beforehand.scenario.lines import KeyPath, key_lines, line_of
 from beforehand.scenario.values import Parse
 
@@ -26,13 +28,13 @@ class Document:
     ) -> None:
         """seeds: instead of its own. overrides: `section.key=value`."""
         if not path.is_file():
-            hint = "give the path of a TOML file"
-            raise InputError("no such scenario", where=str(path), hint=hint)
-        text = path.read_text(encoding="utf-8")
+            raise InputError("no such scenario", where=str(path), hint=_likely(path))
+        text = read_text(path, hint="give the path of a TOML file")
         try:
             self.content: Table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not TOML: {error}", where=str(path)) from error
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+            hint = "give the path of a TOML file; `scenarios/` has examples"
+            raise InputError(f"not TOML: {error}", where=str(path), hint=hint) from error
         self.path = path
         self.problems: list[InputError] = []
         self._lines = key_lines(text)
@@ -43,7 +45,7 @@ class Document:
     def check_tables(self, known: Mapping[str, object]) -> None:
         for name in self.content:
             if name not in known:
-                self.add(InputError(f"no such table: `{name}`", hint=_known(known)), (name,))
+                self.add(InputError(f"no such table: `{name}`", hint=_known(name, known)), (name,))
 
     def table(self, name: str, keys: Iterable[str] | None) -> Table:
         """keys: those it may have; None where somebody else checks that."""
@@ -59,7 +61,7 @@ class Document:
         known = tuple(keys)
         for key in table:
             if key not in known:
-                error = InputError(f"no such key: `{key}`", hint=_known(known))
+                error = InputError(f"no such key: `{key}`", hint=_known(key, known))
                 self.add(error, (*at, key))
 
     def value(self, table: Table, path: KeyPath, parse: Parse, default: object) -> Any:
@@ -107,9 +109,19 @@ def toml_value(written: str) -> object:
     """As in the file; what is no TOML is a text, so that `5s` needs no quotes."""
     try:
         return tomllib.loads(f"value = {written}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return written
 
 
-def _known(names: Iterable[str]) -> str:
-    return "known are " + ", ".join(f"`{name}`" for name in names)
+def _known(word: str, names: Iterable[str]) -> str:
+    known = list(names)
+    listed = ", ".join(f"`{name}`" for name in known)
+    return f"{closest(word, known)} known are {listed}".strip()
+
+
+def _likely(path: Path) -> str:
+    """A scenario of nearly that name, beside it or among those that ship."""
+    found = [file for folder in (path.parent, Path("scenarios")) for file in folder.glob("*.toml")]
+    names = {name: str(file) for file in found for name in (file.name, file.stem)}
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f"did you mean `{names[near[0]]}`?" if near else "give the path of a TOML file"

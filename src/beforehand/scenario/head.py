@@ -14,6 +14,7 @@ from beforehand.scenario.document import Document
 from beforehand.scenario.options import Option, Table, read_table
 
 DEFAULT_WORLD = "contacts"
+SEEDS_MAX = 100_000
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_head(document: Document, tables: Mapping[str, Table], seeds: int) -> Sc
         "paper": Option(values.text),
         "world": Option(values.text, DEFAULT_WORLD),
     }
-    sweep = {"seeds": Option(values.whole(1), seeds)}
+    sweep = {"seeds": Option(values.whole(1, SEEDS_MAX), seeds)}
     every = {"scenario": head, **tables, "sweep": {**sweep, **_keys(tables.get("sweep"))}}
     document.check_tables(every)
     found = {name: read_table(document, name, table) for name, table in every.items()}

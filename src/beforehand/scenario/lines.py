@@ -6,6 +6,8 @@ import re
 
 KeyPath = tuple[str | int, ...]
 
+LINE_COLUMNS_MAX = 400
+"""A key stands at the beginning; what follows is not looked at."""
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=")
 
@@ -19,7 +21,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     lines: dict[KeyPath, int] = {}
     sizes: dict[KeyPath, int] = {}
     table: KeyPath = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = whole.strip()[:LINE_COLUMNS_MAX]
         if header := HEADER.fullmatch(line):
             table = _path(header[2])
             if header[1] == "[[":

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_type_hints
 
 from beforehand.errors import InputError
+from beforehand.files import refuse_device
 from beforehand.mobility import buses, crowd, walkers, waypoint
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read
@@ -118,14 +121,28 @@ def read_source(document: Document) -> Source | None:
             error = InputError("`format` is for an `input`")
             document.add(error, ("mobility", "format"))
     else:
-        written = document.value(section, ("mobility", "input"), values.text, "")
+        written = document.value(section, ("mobility", "input"), _path_of(document.path.parent), "")
         format = document.value(section, ("mobility", "format"), values.text, None)
-        source = Source(None, (document.path.parent / written).resolve(), format, range_m, options)
+        source = Source(None, written or None, format, range_m, options)
     if len(document.problems) > before:
         return None
     for key, error in source.problems():
         document.add(error, ("mobility", key))
     return source
+
+
+def _path_of(folder: Path) -> values.Parse:
+    """A path from there, of something that comes to an end."""
+
+    def parse(value: object) -> Path:
+        written = values.text(value)
+        if "\0" in written:
+            raise InputError("no path: there is a zero byte in it", hint="write the name of a file")
+        path = Path(os.path.realpath(folder / written))
+        refuse_device(path)
+        return path
+
+    return parse
 
 
 def digest_of_input(path: Path) -> str:
@@ -160,7 +177,7 @@ def _fits(value: object, kind: Any) -> bool:
     if kind is bool:
         return isinstance(value, bool)
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, str)

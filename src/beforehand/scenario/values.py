@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from math import isfinite
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, choose
 from beforehand.units import parse_distance, parse_duration
 
 Parse = Callable[[object], object]
 """The value as the simulator takes it, or an `InputError`."""
 
 BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(B|kB|MB|GB)")
+SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB)")
 SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`"
 RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -43,10 +44,7 @@ def positive_duration(value: object) -> int:
 
 
 def distance(value: object) -> float:
-    metres = parse_distance(_with_unit(value, "200m"))
-    if not metres:
-        raise InputError(f"must be longer than zero: `{value}`", hint="write for example `200m`")
-    return metres
+    return parse_distance(_with_unit(value, "200m"), positive=True)
 
 
 def size(value: object) -> int:
@@ -54,6 +52,8 @@ def size(value: object) -> int:
     if match is None:
         raise InputError(f"not a size: `{value}`", hint=SIZE_HINT)
     total = Fraction(match[1]) * BYTES[match[2]]
+    if total >= 2**63:
+        raise InputError(f"too large: `{value}`", hint=SIZE_HINT)
     if total.denominator != 1:
         raise InputError(f"not a whole number of bytes: `{value}`", hint=SIZE_HINT)
     return int(total)
@@ -78,19 +78,21 @@ def share(value: object) -> float:
     return float(value)
 
 
-def whole(least: int) -> Parse:
+def whole(least: int, most: int = 2**63 - 1) -> Parse:
     """A whole number from `least` on."""
 
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"not a whole number from {least} on: `{value}`")
+        if value > most:
+            raise InputError(f"more than can be done: `{value}`", hint=f"at most {most}")
         return value
 
     return parse
 
 
 def number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise InputError(f"not a number: `{value}`", hint="write it without quotes and units")
     return value
 
@@ -104,8 +106,7 @@ def switch(value: object) -> bool:
 def one_of(*choices: str) -> Parse:
     def parse(value: object) -> str:
         if value not in choices:
-            listed = ", ".join(f"`{choice}`" for choice in choices)
-            raise InputError(f"no such choice: `{value}`", hint=f"choose one of {listed}")
+            raise InputError(f"no such choice: `{value}`", hint=choose(str(value), choices))
         return str(value)
 
     return parse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.core.base import Message
+from beforehand.files import replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +43,8 @@ COLUMNS = {
 }
 ROW = np.dtype(list(COLUMNS.items()))
 _write = Struct("=qibiqq").pack_into  # a ROW
+METADATA = "beforehand"
+"""Under this key a file says of each run what its rows do not show; `verify` reads it."""
 ROW_BYTES = ROW.itemsize
 PAGE_BYTES = ROW_BYTES << 12
 """A page is small enough to stay in the cache until it is full."""
@@ -75,8 +79,18 @@ class Log:
         return {name: np.concatenate([page[name] for page in pages]) for name in COLUMNS}
 
 
-def event_table(run: str, columns: dict[str, NDArray[np.int64]]) -> pa.Table:
-    """The event log as Arrow, with the kinds spelled out (dictionary-encoded)."""
+def event_table(
+    run: str,
+    columns: dict[str, NDArray[np.int64]],
+    *,
+    promise: str | None = None,
+    names: Sequence[str] = (),
+) -> pa.Table:
+    """The event log as Arrow, with the kinds spelled out (dictionary-encoded).
+
+    Its metadata say how many events there were, so that one that was cut off is known for it.
+    promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
+    """
     import pyarrow as pa
 
     size = len(columns["t_us"])
@@ -84,19 +98,22 @@ def event_table(run: str, columns: dict[str, NDArray[np.int64]]) -> pa.Table:
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
     steps = pa.array(np.arange(size, dtype=np.int64))
     rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
-    return pa.table([runs, steps, *rest], names=["run", "step", *COLUMNS])
+    table = pa.table([runs, steps, *rest], names=["run", "step", *COLUMNS])
+    about = {"events": size, "promise": promise, "names": list(names)}
+    known = {key: value for key, value in about.items() if value or key == "events"}
+    return table.replace_schema_metadata({METADATA: json.dumps({"runs": {run: known}})})
 
 
 def write_events(table: pa.Table, path: Path) -> None:
     """Parquet, whole or not at all: a reader never finds half a file."""
     import pyarrow.parquet as pq
 
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(
-        table,
-        partial,
-        compression="zstd",
-        use_dictionary=["run", "kind", "node", "origin"],  # type: ignore[arg-type]
-        column_encoding=dict.fromkeys(("step", "t_us", "seq", "value"), "DELTA_BINARY_PACKED"),
-    )
-    partial.replace(path)
+    with replaced(path) as partial:
+        pq.write_table(
+            table,
+            partial,
+            compression="zstd",
+            use_dictionary=["run", "kind", "node", "origin"],  # type: ignore[arg-type]
+            column_encoding=dict.fromkeys(("step", "t_us", "seq", "value"), "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
+        )

@@ -11,7 +11,7 @@ from beforehand.core.base import NodeId
 from beforehand.core.order import Lifetimes, Order
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
-from beforehand.errors import InputError
+from beforehand.errors import InputError, choose
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Protocol:
     takes_lifetime: bool
     is_causal: bool
     make: Callable[..., Order]
+
+    @property
+    def promise(self) -> str:
+        """What its runs are held to, as an event log names it."""
+        return "causal" if self.is_causal else "none"
 
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -43,8 +48,7 @@ def make_order(protocol: str, node: NodeId, lifetimes: Lifetimes | None, **optio
 def check_protocol(protocol: str, lifetime_us: int | None) -> None:
     """Refuse an unknown protocol, a lifetime where there is none, none where there must be one."""
     if protocol not in PROTOCOLS:
-        known = ", ".join(f"`{name}`" for name in PROTOCOLS)
-        raise InputError(f"unknown protocol `{protocol}`", hint=f"choose one of {known}")
+        raise InputError(f"unknown protocol `{protocol}`", hint=choose(protocol, PROTOCOLS))
     if lifetime_us is not None and not PROTOCOLS[protocol].takes_lifetime:
         raise InputError(
             f"`{protocol}` has no message lifetimes",

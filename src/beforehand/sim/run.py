@@ -35,6 +35,13 @@ NOT_NEGATIVE = (
 )
 
 
+DURATIONS = tuple(path for path in (*POSITIVE, *NOT_NEGATIVE) if path.endswith("_us"))
+TIME_US_MAX = 2**60
+"""36,000 years: a few of them added to a time of a trace still fit in 64 bits."""
+PAYLOAD_BYTES_MAX = 100_000_000
+"""Every message holds its payload."""
+
+
 class Spec(msgspec.Struct, frozen=True):
     """Everything that one run depends on, besides the trace. Plain values, so that it can be
     written down, hashed and sent to another machine."""
@@ -67,11 +74,22 @@ class Spec(msgspec.Struct, frozen=True):
             value = attrgetter(path)(self)
             if value < 0:
                 raise InputError(f"`{_name(path)}` must not be negative: {value}")
+        for path in (*DURATIONS, "traffic.payload_bytes"):
+            value = attrgetter(path)(self)
+            most = PAYLOAD_BYTES_MAX if path == "traffic.payload_bytes" else TIME_US_MAX
+            if value is not None and value > most:
+                raise InputError(f"`{_name(path)}` is too large: {value}", hint=f"at most {most}")
         if (self.links.loss or self.links.duplication) and self.layer.retry_us is None:
             raise InputError(
                 "links that lose or duplicate need a retry time",
                 hint="pass `--retry 5s`, so that what is not answered is repeated",
             )
+
+    @property
+    def life_us(self) -> int | None:
+        """How long a message can be received after its broadcast; None: until the end. A deadline
+        is on the clock of its origin, and that of a receiver may be behind it."""
+        return None if self.lifetime_us is None else self.lifetime_us + self.clocks.skew_us
 
     @property
     def transfer_model(self) -> str:

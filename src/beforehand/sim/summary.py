@@ -10,15 +10,28 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.causality import KINDS as VIOLATIONS
 from beforehand.kernels.causality import find_violations, index_log
-from beforehand.sim.log import BROADCAST, DELIVER, DROP, EXPIRE, RECEIVE
+from beforehand.sim.log import (
+    BROADCAST,
+    CRASH,
+    DELIVER,
+    DROP,
+    EXPIRE,
+    JOIN,
+    LEAVE,
+    RECEIVE,
+    RECOVER,
+)
 
 Ints = NDArray[np.int64]
+NEVER_US = np.iinfo(np.int64).max
 
 
-def summarise(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None) -> dict[str, Any]:
     """Counts, ratios, and min/max/avg/stdev in microseconds of the delays.
 
     delay: from broadcast to reception. latency: from reception to delivery. age: their sum.
+    delivery_ratio: deliveries out of what nodes broadcast or received; reach: see `count_reach`. A
+    ratio of nothing is None. life_us: how long messages can be received; None: until the end.
     """
     kind = columns["kind"]
     counts = {
@@ -33,16 +46,67 @@ def summarise(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     }
     delay_us, latency_us, age_us = delays(columns)
     handed = counts["broadcasts"] + counts["receptions"]
+    reached, reachable = count_reach(columns, life_us)
     spoken = kind == BROADCAST
     return {
         **counts,
-        "delivery_ratio": counts["deliveries"] / handed if handed else 1.0,
-        "expiry_ratio": counts["expired"] / max(1, counts["receptions"]),
+        "delivery_ratio": _ratio(counts["deliveries"], handed),
+        "expiry_ratio": _ratio(counts["expired"], counts["receptions"]),
+        "reached": reached,
+        "reachable": reachable,
+        "reach": _ratio(reached, reachable),
         "past_entries": describe(columns["value"][spoken]),
         "delay_us": describe(delay_us),
         "latency_us": describe(latency_us),
         "age_us": describe(age_us),
     }
+
+
+def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tuple[int, int]:
+    """(messages that other nodes received, how many there could have been at most).
+
+    Each message counts once for every node, other than its own, that was there at some time from
+    its broadcast until it was over: `life_us` later, or at the end of the run. (0, 0) where the log
+    does not say who was there.
+    """
+    kind, t_us = columns["kind"], columns["t_us"]
+    sent_us = np.sort(t_us[kind == BROADCAST])
+    up_us, down_us, is_last = _stays(columns)
+    if not len(up_us):
+        return 0, 0
+    over_us = sent_us + (NEVER_US - sent_us.max(initial=0) if life_us is None else life_us)
+
+    def overlaps(from_us: Ints, until_us: Ints) -> int:
+        # Both ends of a message's life rise with its broadcast: it is a slice that overlaps.
+        begun, over = np.searchsorted(sent_us, until_us), np.searchsorted(over_us, from_us, "right")
+        return int(np.maximum(begun - over, 0).sum())
+
+    # A message that lasts over a time of absence would count for both of the stays beside it.
+    again = np.flatnonzero(~is_last)
+    reachable = overlaps(up_us, down_us) - overlaps(up_us[again + 1], down_us[again])
+    message, _ = _index_messages(columns)
+    heard = (kind == RECEIVE) & (columns["node"] != columns["origin"])
+    places = columns["node"][heard].astype(np.int64) * max(1, len(sent_us)) + message[heard]
+    return len(np.unique(places)), reachable - len(sent_us)
+
+
+def _stays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """(from when, until when, whether it is the last of its node) of every stay, node by node."""
+    rows = np.flatnonzero(np.isin(columns["kind"], (JOIN, LEAVE, CRASH, RECOVER)))
+    rows = rows[np.argsort(columns["node"][rows], kind="stable")]
+    comes = np.isin(columns["kind"][rows], (JOIN, RECOVER))
+    node, t_us = columns["node"][rows], columns["t_us"][rows].astype(np.int64)
+    ends = np.full(len(rows), NEVER_US)
+    is_followed = node[:-1] == node[1:]
+    ends[:-1][is_followed] = t_us[1:][is_followed]
+    stayed = node[comes]
+    is_last = np.ones(len(stayed), bool)
+    is_last[:-1] = stayed[:-1] != stayed[1:]
+    return t_us[comes], ends[comes], is_last
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:

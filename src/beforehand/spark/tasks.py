@@ -13,10 +13,13 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from beforehand.errors import InputError, InputErrors
 from beforehand.spark.progress import progress_bar
 
 Piece = TypeVar("Piece")
 
+REFUSED = "beforehand: refused"
+ERRORS_MAX = 5
 DONE = "task bigint, answer string"
 
 
@@ -32,7 +35,27 @@ def run_tasks(
     with progress_bar(spark, label):
         rows = tasks.mapInArrow(_worker(tuple(work), function), DONE).collect()
     answers = {row["task"]: msgspec.json.decode(row["answer"]) for row in rows}
+    refused = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    if refused:
+        errors = [InputError(problem, where=where, hint=hint) for problem, where, hint in refused]
+        raise errors[0] if len(errors) == 1 else InputErrors(errors[:ERRORS_MAX])
     return [answers[task] for task in range(len(work))]
+
+
+def _answer(function: Callable[[Piece], Any], piece: Piece) -> Any:
+    """What it answers. What a disk did to it comes back as data: an exception would come back as
+    pages of Java."""
+    try:
+        return function(piece)
+    except InputErrors as error:
+        first = error.errors[0]
+        return {REFUSED: [first.problem, first.where, first.hint]}
+    except InputError as error:
+        return {REFUSED: [error.problem, error.where, error.hint]}
+
+
+def _is_refused(answer: Any) -> bool:
+    return isinstance(answer, dict) and REFUSED in answer
 
 
 def _worker(
@@ -41,7 +64,7 @@ def _worker(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch["id"].to_numpy().tolist():
-                answer = msgspec.json.encode(function(work[task])).decode()
+                answer = msgspec.json.encode(_answer(function, work[task])).decode()
                 yield from pa.table({"task": [task], "answer": [answer]}).to_batches()
 
     return run

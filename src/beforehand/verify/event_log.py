@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import gzip
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
+from beforehand.files import MANIFEST, compare_size, read_parquet, recorded_sizes
 from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
+from beforehand.verify.about import About, read_about
 
 EVENTS_FILE = "events.parquet"
+STDIN = Path("-")
+PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
 COLUMNS = ("run", "step", "t_us", "node", "kind", "origin", "seq")
 NUMBERS = ("step", "t_us", "node", "origin", "seq")
+TEXTS = ("run", "kind")
+KINDS = (
+    *("broadcast", "receive", "deliver", "expire", "drop", "send"),
+    *("join", "leave", "crash", "recover"),
+)
+"""Every kind of event that a log may hold. One that is misspelt hides what it stands for."""
+SHOWN_MAX = 5
 HINT = "give a Parquet file with the columns of the event log, or a folder of them"
+NUMBERED_HINT = "`step` is the order of all events of one run"
 
 
 @dataclass(frozen=True)
@@ -33,9 +48,11 @@ class Log:
     is_broadcast: NDArray[np.bool_]
     origin: NDArray[Any]
     seq: NDArray[np.int64]
-    missing: int
-    """Steps that the run had and the log has not, of whatever kind they were."""
     where: str
+    about: About = field(default_factory=About)
+    """What the file says of the run besides its rows."""
+    doubts: tuple[str, ...] = ()
+    """Why this may not be all that happened, whatever it was."""
 
     def history(self) -> History:
         try:
@@ -49,67 +66,187 @@ class Log:
                 hint="origin and seq must name one message",
             ) from error
 
+    def name(self, node: int) -> str:
+        """Of a node, as the file has it; else its number."""
+        names = self.about.names
+        return names[node] if 0 <= node < len(names) else str(node)
 
-def find_logs(path: Path) -> list[Path]:
-    """The event logs at a path: the file itself, or those of all runs below a folder."""
+
+def find_logs(path: Path) -> list[tuple[Path, ...]]:
+    """The event logs at a path, each as its files.
+
+    A file is one, and so is what comes in where the path is `-`. In a folder they are those of all
+    runs below it, by the name of the file, which may be a folder of parts; without any such name,
+    the folder itself is one log in parts.
+    """
+    if path == STDIN:
+        return [(path,)]
     if not path.exists():
         raise InputError("no such file or folder", where=str(path), hint=HINT)
-    found = [path] if path.is_file() else sorted(path.rglob(EVENTS_FILE))
-    if not found:
-        raise InputError(f"no `{EVENTS_FILE}` in the folder", where=str(path), hint=HINT)
-    return found
+    if not path.is_dir():
+        return [(path,)]
+    if found := sorted(path.rglob(EVENTS_FILE)):
+        return [(log,) if log.is_file() else _parts(log) for log in found]
+    return [_parts(path)]
 
 
-def read_logs(path: Path) -> Iterator[Log]:
-    """Every run of one file."""
-    table = _read(path)
+def _parts(folder: Path) -> tuple[Path, ...]:
+    files = [file for file in sorted(folder.glob("*.parquet")) if file.name[0] not in "._"]
+    if not files:
+        raise InputError(f"no `{EVENTS_FILE}` in the folder", where=str(folder), hint=HINT)
+    return tuple(files)
+
+
+def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
+    """Every run of one log; if it has no rows, a run without events."""
+    paths = (files,) if isinstance(files, Path) else tuple(files)
+    where = str(paths[0] if len(paths) == 1 else paths[0].parent)
+    if damage := [found for path in paths if (found := _damage(path))]:
+        yield _empty(paths[0], where, tuple(damage))
+        return
+    parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
+    table = _joined(parts, where)
+    if not len(table):
+        yield _empty(paths[0], where, ("there are no events in the log",))
+        return
+    said = [read_about(part.schema.metadata) for part in parts]
+    about = {run: found for part in said for run, found in part.items()}
     for run in pc.unique(table["run"]):
-        yield _log(str(run.as_py()), table.filter(pc.equal(table["run"], run)), str(path))
+        name = str(run.as_py())
+        rows = table.filter(pc.equal(table["run"], run))
+        yield _log(name, rows, where, about.get(name, about.get("", About())))
 
 
-def _read(path: Path) -> pa.Table:
+def _damage(path: Path) -> str:
+    """How a file differs from what its manifest says, if it has one."""
+    if path == STDIN:
+        return ""
+    for folder in path.absolute().parents[:2]:
+        if (folder / MANIFEST).is_file():
+            try:
+                sizes = recorded_sizes(folder)
+            except (InputError, ValueError) as error:
+                return f"{MANIFEST}: not a manifest: {error}"
+            name = path.absolute().relative_to(folder).as_posix()
+            return compare_size(folder, name, sizes[name]) if name in sizes else ""
+    return ""
+
+
+def _empty(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
+    named = path.parent.name if path.name == EVENTS_FILE else path.stem
+    none = np.zeros(0, np.int64)
+    return Log(named, none, none, none, none.astype(bool), none, none, where, doubts=doubts)
+
+
+def _content(path: Path) -> bytes | None:
+    """Of what is no plain file: unpacked, or from the standard input. Refuses what begins as
+    nothing that is known, before anybody tries to make sense of it."""
+    content = None
     try:
-        names = pq.read_schema(path).names
-        missing = [name for name in COLUMNS if name not in names]
-        if not missing:
-            table = pq.read_table(path, columns=list(COLUMNS))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError("not a Parquet file", where=str(path), hint=HINT) from error
+        if path == STDIN:
+            content = begins = sys.stdin.buffer.read()
+        elif not path.is_file():
+            raise InputError("not a regular file", where=str(path), hint=HINT)
+        else:
+            with path.open("rb") as opened:
+                begins = opened.read(len(PARQUET_MARK))
+        if begins[:2] == GZIP_MARK:
+            content = gzip.decompress(path.read_bytes() if content is None else content)
+            begins = content
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read it: {error}", where=str(path), hint=HINT) from error
+    if not begins.startswith(PARQUET_MARK):
+        raise InputError("not a Parquet file", where=str(path), hint=HINT)
+    return content
+
+
+def _joined(parts: Sequence[pa.Table], where: str) -> pa.Table:
+    """The columns of the event log, as they have to be."""
+    missing = [name for name in COLUMNS if any(name not in part.column_names for part in parts)]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
-        raise InputError(f"no column {listed} in the event log", where=str(path), hint=HINT)
-    for name in NUMBERS:
-        if not pa.types.is_integer(table[name].type):
-            kind = table[name].type
-            raise InputError(f"column `{name}` is {kind}, not whole numbers", where=str(path))
-    if any(table[name].null_count for name in COLUMNS):
-        raise InputError("empty fields in the event log", where=str(path), hint=HINT)
-    return table
+        raise InputError(f"no column {listed} in the event log", where=where, hint=HINT)
+    if twice := [n for part in parts for n, many in Counter(part.column_names).items() if many > 1]:
+        raise InputError(f"column `{twice[0]}` is there twice", where=where, hint=HINT)
+    tables = []
+    for part in parts:
+        columns: Any = {name: _column(part[name], name, where) for name in COLUMNS}
+        tables.append(pa.table(columns))
+    try:
+        return pa.concat_tables(tables).unify_dictionaries()
+    except pa.ArrowInvalid as error:
+        problem = "the files do not have the same columns"
+        raise InputError(problem, where=where, hint=HINT) from error
 
 
-def _log(run: str, table: pa.Table, where: str) -> Log:
-    step = table["step"].to_numpy()
-    if len(step) and not (np.diff(step) > 0).all():
-        table = table.sort_by("step")
-        step = table["step"].to_numpy()
-        again = np.flatnonzero(np.diff(step) == 0)
-        if len(again):
-            raise InputError(
-                f"step {step[again[0]]} of run `{run}` is there twice",
-                where=where,
-                hint="`step` is the order of all events of one run",
-            )
-    missing = int(step[-1]) + 1 - len(step) if len(step) else 0
-    chosen = pc.is_in(table["kind"], value_set=pa.array(["broadcast", "deliver"]))
-    kept = table.filter(chosen)
+def _column(column: Any, name: str, where: str) -> Any:
+    """Whole numbers of 64 bits with a sign, or text."""
+    kind: Any = column.type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if name in NUMBERS and not pa.types.is_integer(value):
+        raise InputError(f"column `{name}` is {kind}, not whole numbers", where=where)
+    is_text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    if name in TEXTS and not is_text and not (name == "run" and pa.types.is_integer(value)):
+        raise InputError(f"column `{name}` is {kind}, not text", where=where, hint=HINT)
+    if column.null_count:
+        raise InputError(f"empty fields in the column `{name}`", where=where, hint=HINT)
+    if name in TEXTS:
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        problem = f"column `{name}` has numbers beyond 64 bits"
+        raise InputError(problem, where=where, hint=HINT) from error
+
+
+def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
+    table = _in_order(run, table, where)
+    kinds = table["kind"]
+    kept = table.filter(pc.is_in(kinds, value_set=pa.array(["broadcast", "deliver"])))
     return Log(
         run=run,
         step=kept["step"].to_numpy(),
         t_us=kept["t_us"].to_numpy(),
         node=kept["node"].to_numpy(),
-        is_broadcast=pc.equal(kept["kind"], pa.scalar("broadcast")).to_numpy(),
+        is_broadcast=pc.is_in(kept["kind"], value_set=pa.array(["broadcast"])).to_numpy(),
         origin=kept["origin"].to_numpy(),
         seq=kept["seq"].to_numpy(),
-        missing=missing,
         where=where,
+        about=about,
+        doubts=(*_holes(table, about), *_strange(kinds), *about.doubts),
     )
+
+
+def _in_order(run: str, table: pa.Table, where: str) -> pa.Table:
+    step = table["step"].to_numpy()
+    if not (np.diff(step) > 0).all():
+        table = table.sort_by("step")
+        step = table["step"].to_numpy()
+        again = np.flatnonzero(np.diff(step) == 0)
+        if len(again):
+            problem = f"step {step[again[0]]} of run `{run}` is there twice"
+            raise InputError(problem, where=where, hint=NUMBERED_HINT)
+    if step[0] < 0:
+        problem = f"step {step[0]} of run `{run}` is below 0"
+        raise InputError(problem, where=where, hint=NUMBERED_HINT)
+    return table
+
+
+def _holes(table: pa.Table, about: About) -> Iterator[str]:
+    """Steps that the run had and the log has not, of whatever kind they were."""
+    last = max(int(table["step"][-1].as_py()) + 1, about.events or 0)
+    if missing := last - len(table):
+        yield f"{missing:,} steps are missing from the log"
+    if about.events is not None and len(table) > about.events:
+        yield f"{len(table):,} events where there were {about.events:,}"
+
+
+def _strange(kinds: Any) -> Iterator[str]:
+    """Events of no known kind, which may be anything."""
+    others = kinds.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(KINDS))))
+    if not len(others):
+        return
+    counts = Counter(others.to_pylist())
+    shown = [f"`{str(kind)[:40]}` {count:,}" for kind, count in counts.most_common(SHOWN_MAX)]
+    shown += [f"{len(counts) - SHOWN_MAX} more kinds"] if len(counts) > SHOWN_MAX else []
+    yield f"{len(others):,} events are of no known kind: {', '.join(shown)}"

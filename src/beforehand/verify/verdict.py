@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ from beforehand.kernels.causality import (
     spread_of,
 )
 from beforehand.units import format_duration
+from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
 from beforehand.verify.event_log import Log, find_logs, read_logs
 
 State = Literal["valid", "invalid", "unknown"]
@@ -40,7 +41,9 @@ class RunVerdict:
     run: str
     state: State
     reason: str
-    """If unknown: why."""
+    """If unknown: why. If valid although something is out of order: why that is."""
+    promise: str
+    """What it was held to: a key of `PROMISES`, or what the log says and nobody knows."""
     broadcasts: int
     deliveries: int
     counts: dict[str, int]
@@ -64,11 +67,12 @@ class Verdict:
     """The verdict on all runs of a log: the worst of theirs."""
 
     runs: tuple[RunVerdict, ...]
+    lost: tuple[str, ...] = ()
+    """Logs that should be there and are not, so that nobody can judge them."""
 
     @property
     def state(self) -> State:
-        states = {run.state for run in self.runs}
-        return "invalid" if "invalid" in states else "unknown" if "unknown" in states else "valid"
+        return worst([*(run.state for run in self.runs), *("unknown" for _ in self.lost)])
 
     @property
     def exit_code(self) -> int:
@@ -79,21 +83,36 @@ class Verdict:
             yield from run.stories()
 
 
-def verify_events(path: Path) -> Verdict:
-    """Judge every run of an event log, a Parquet file or a folder with those of many runs."""
-    return Verdict(tuple(judge(log) for file in find_logs(path) for log in read_logs(file)))
+def verify_events(path: Path, *, promise: str | None = None) -> Verdict:
+    """Judge every run of an event log, a Parquet file or a folder with those of many runs.
+
+    promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
+    does not is held to causal order.
+    """
+    logs = (log for files in find_logs(path) for log in read_logs(files))
+    return Verdict(tuple(judge(log, promise) for log in logs))
 
 
-def judge(log: Log) -> RunVerdict:
+def worst(states: Iterable[str]) -> State:
+    """Of several verdicts. On nothing at all there is none."""
+    found = set(states)
+    if "invalid" in found:
+        return "invalid"
+    return "valid" if found == {"valid"} else "unknown"
+
+
+def judge(log: Log, promise: str | None = None) -> RunVerdict:
+    held_to = promise or log.about.promise or DEFAULT_PROMISE
     history = log.history()
     violations = find_violations(history)
     counts = count_kinds(violations)
     deliveries = len(history.node) - len(history.spoken)
-    state, reason = state_of(counts, deliveries, log.missing)
+    state, reason = state_of(counts, deliveries, log.doubts, held_to)
     return RunVerdict(
         log.run,
         state,
         reason,
+        held_to,
         len(history.spoken),
         deliveries,
         counts,
@@ -108,30 +127,37 @@ def count_kinds(violations: Violations) -> dict[str, int]:
     return dict(zip(KINDS, counts, strict=True))
 
 
-def state_of(counts: dict[str, int], deliveries: int, missing: int) -> tuple[State, str]:
-    """The verdict, and why it is unknown.
+def state_of(
+    counts: dict[str, int], deliveries: int, doubts: Sequence[str], promise: str
+) -> tuple[State, str]:
+    """The verdict, and why it is unknown, or valid in spite of what is out of order.
 
-    What is late or comes twice stays so, whatever else happened. But if the log has holes, a
-    broadcast that nobody made may be in one of them, and so may a violation.
+    What is late or comes twice stays so, whatever else happened. But if there are doubts about the
+    log, a broadcast that nobody made may be among what it lacks, and so may a violation.
     """
-    if counts["late"] or counts["twice"] or (counts["unknown"] and not missing):
+    if promise not in PROMISES:
+        doubts = [*doubts, f"it promises `{promise}`, which nobody here can judge"]
+    held = PROMISES.get(promise, ())
+    sure = [kind for kind in held if kind != "unknown" or not doubts]
+    if any(counts[kind] for kind in sure):
         return "invalid", ""
-    if missing:
-        return "unknown", f"{missing} steps are missing from the log"
+    if doubts:
+        return "unknown", "; ".join(doubts)
     if not deliveries:
         return "unknown", "nothing was delivered"
+    if counts["late"]:
+        return "valid", f"{counts['late']:,} late, but no order was promised"
     return "valid", ""
 
 
 def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:
-    node, name = log.node[row], f"{log.origin[row]}:{log.seq[row]}"
-    what = f"node {node} delivered {name}"
+    node = log.node[row]
+    what = f"node {log.name(node)} delivered {_message(log, row)}"
     if kind == LATE:
         assert spread is not None
         after = first_follower(history, spread, int(history.node[row]), row)
         rows = [*causal_chain(history, spread, int(history.message[after])), after, row]
-        follower = f"{log.origin[after]}:{log.seq[after]}"
-        head = f"{what} after {follower}, which causally follows it"
+        head = f"{what} after {_message(log, after)}, which causally follows it"
     elif kind == TWICE:
         same = (log.node[:row] == node) & (history.message[:row] == history.message[row])
         rows = [*np.flatnonzero(same & ~log.is_broadcast[:row])[:1].tolist(), row]
@@ -145,5 +171,9 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
 def _line(log: Log, row: int) -> str:
     verb = "broadcasts" if log.is_broadcast[row] else "delivers"
     time = format_duration(int(log.t_us[row]))
-    message = f"{log.origin[row]}:{log.seq[row]}"
-    return f"  step {log.step[row]:>8}  at {time:>8}  node {log.node[row]} {verb} {message}"
+    who, message = log.name(log.node[row]), _message(log, row)
+    return f"  step {log.step[row]:>8}  at {time:>8}  node {who} {verb} {message}"
+
+
+def _message(log: Log, row: int) -> str:
+    return f"{log.name(log.origin[row])}:{log.seq[row]}"

@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 
 from beforehand.errors import InputError
-from beforehand.pipeline.datasets import replaced
 from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
@@ -228,8 +227,8 @@ def measure_rows(job: Job) -> Iterator[Row]:
     if task.rate_max is None:
         result = run(task.spec, task.seed)
         if task.keeps_events:
-            with replaced(job.dataset.file(EVENTS_FILE)) as partial:
-                write_events(event_table(job.name, result.events), partial)
+            log = event_table(job.name, result.events, promise="causal")
+            write_events(log, job.dataset.file(EVENTS_FILE))
         yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:
         found = find_sustained(task.spec, task.seed, rate_max=task.rate_max)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.schemas import GAUGES_FILE, METRIC_FILES, SPREADS
@@ -28,7 +28,7 @@ from beforehand.pipeline.stages import (
 from beforehand.scenario import values
 from beforehand.scenario.head import Scenario
 from beforehand.scenario.options import Option, Table
-from beforehand.units import format_duration
+from beforehand.units import format_duration, show_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +41,8 @@ BULK_RECEPTIONS = 1_500_000
 """From here on the figures, which Java computes, take longer than starting it."""
 
 HEADINGS = (
-    *("protocol", "lifetime", "seed", "receptions", "deliveries", "ratio"),
-    *("delay", "latency", "verdict"),
+    *("protocol", "lifetime", "seed", "receptions", "reach", "deliveries", "ratio"),
+    *("delay", "latency", "promised", "verdict"),
 )
 
 # ---- the scenario -------------------------------------------------------------------------------
@@ -205,13 +205,13 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     from beforehand.pipeline.positions import PRESENCE_FILE, TraceFacts, read_trace
 
     (metrics,) = work.datasets("metrics")
-    tables = {Path(name).stem: pq.read_table(metrics.file(name)) for name in METRIC_FILES}
-    gauges = [pq.read_table(events.file(GAUGES_FILE)) for events in work.datasets("events")]
+    tables = {Path(name).stem: read_parquet(metrics.file(name)) for name in METRIC_FILES}
+    gauges = [read_parquet(events.file(GAUGES_FILE)) for events in work.datasets("events")]
     # One trace stands for all seeds: they differ in no more than chance.
     first = traces_of(scenario, work)[scenario.seeds[0]]
     trace = read_trace(first)
     tables["gauges"] = pa.concat_tables(gauges)
-    tables["presence"] = pq.read_table(first.file(PRESENCE_FILE))
+    tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
     rows: list[Row] = tables["runs"].to_pylist()
     about = {
@@ -222,11 +222,10 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
 
 
 def _state(rows: Sequence[Row]) -> State:
-    """The worst verdict on a protocol that promises causal order."""
-    from beforehand.sim.protocols import PROTOCOLS
+    """The worst verdict, each on what its protocol promises."""
+    from beforehand.verify.verdict import worst
 
-    states = {row["verdict"] for row in rows if PROTOCOLS[row["protocol"]].is_causal}
-    return "invalid" if "invalid" in states else "unknown" if "unknown" in states else "valid"
+    return worst(row["verdict"] for row in rows)
 
 
 def _statistics(trace: Trace) -> dict[str, float]:
@@ -248,15 +247,19 @@ def _table(rows: list[Row]) -> Grid:
 
 
 def _line(run: Row) -> tuple[str, ...]:
+    from beforehand.verify.about import PROMISE_NAMES
+
     return (
         run["protocol"],
         format_duration(run["lifetime_us"]) if run["lifetime_us"] else "none",
         str(run["seed"]),
         f"{run['receptions']:,}",
+        show_share(run["reach"]),
         f"{run['deliveries']:,}",
-        f"{100 * run['delivery_ratio']:.2f} %",
+        show_share(run["delivery_ratio"]),
         format_duration(round(run["delay_us_avg"])),
         format_duration(round(run["latency_us_avg"])),
+        PROMISE_NAMES[run["promise"]],
         run["verdict"],
     )
 

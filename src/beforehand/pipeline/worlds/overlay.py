@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 
 from beforehand.errors import InputError
-from beforehand.pipeline.datasets import replaced
 from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
@@ -99,8 +98,8 @@ def measure_rows(job: Job) -> Iterator[Row]:
     for measure, events in run_case(case):
         if keeps_events:
             name = f"{measure.system}-{measure.payload_bytes}"
-            with replaced(job.dataset.file(name) / EVENTS_FILE) as partial:
-                write_events(event_table(f"{job.name}/{name}", events), partial)
+            log = event_table(f"{job.name}/{name}", events, promise="causal")
+            write_events(log, job.dataset.file(name) / EVENTS_FILE)
         yield msgspec.to_builtins(measure)
 
 

@@ -33,12 +33,22 @@ class Group:
     def values(self, quantity: str) -> list[float]:
         """One figure per seed."""
         if quantity == "expiry_ratio":
-            return [run["expired"] / max(1, run["receptions"]) for run in self.runs]
+            return [_share(run["expired"], run["receptions"]) for run in self.runs]
         # Null where a run received or delivered nothing: there is no delay to speak of.
-        return [float(run[quantity] or 0) for run in self.runs]
+        return [_figure(run[quantity], quantity) for run in self.runs]
 
     def mean(self, quantity: str) -> float:
         return fmean(self.values(quantity))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def _figure(value: float | None, quantity: str) -> float:
+    if value is None and quantity.endswith("_ratio"):
+        return float("nan")  # a share of nothing is not zero
+    return float(value or 0)
 
 
 def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:

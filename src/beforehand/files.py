@@ -1,0 +1,197 @@
+"""Files in and out: what cannot be read is told with its place, what is written is there whole or
+not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from beforehand.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+"""Beside what was made: how it was made, and how long each file is."""
+WRITE_HINT = "is there room on the disk, and may you write there?"
+
+
+def read_text(path: Path, *, hint: str = "") -> str:
+    """The whole file as text."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable(path, error, hint) from error
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
+        raise InputError(problem, where=str(path), hint=hint or "is it another file?") from error
+
+
+def read_parquet(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    hint: str = "",
+    content: bytes | None = None,
+) -> pa.Table:
+    """The whole file; pages are compared with their checksums, if they have some.
+
+    columns: those that there are of these. content: of the file, where it was read before.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = path if content is None else pa.BufferReader(content)
+    try:
+        with pq.ParquetFile(source, page_checksum_verification=True) as opened:
+            return opened.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, hint) from error
+
+
+def refuse_device(path: Path) -> None:
+    """Nobody comes to the end of one. A pipe is let pass."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever reads it says so
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError("a device, and not a file", where=str(path), hint="give a file")
+
+
+def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
+    """What to say of a file that could not be read."""
+    if isinstance(error, FileNotFoundError):
+        return InputError("no such file", where=str(path), hint=hint or "check the path")
+    if isinstance(error, OSError) and error.errno is not None:
+        told = error.strerror or "unreadable"
+        return InputError(f"cannot read it: {told}", where=str(path), hint=hint or "check the path")
+    told = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(f"not a Parquet file, or a broken one: {told}", where=str(path), hint=hint)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    with replaced(path) as partial:
+        partial.write_bytes(content)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A path to write to, which becomes `path` when the block is done.
+
+    Its name is this process's own: a task that was given up may still be writing somewhere while
+    another makes the same file again. Both write the same, and the last one stays. Whatever
+    happens, nothing half done is left behind; what a link points to is replaced, not the link.
+    """
+    _refuse_irregular(path)
+    target = Path(os.path.realpath(path))
+    partial = _partial(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        partial.replace(target)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}")
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    told = error.strerror or str(error)
+    return InputError(f"cannot write it: {told}", where=str(path), hint=WRITE_HINT)
+
+
+def sizes_below(folder: Path) -> dict[str, int]:
+    """Bytes of each file in a folder, by its path from there; what is still being written and the
+    manifest are none of them."""
+    files = [f for f in folder.rglob("*") if f.name[0] != "." and f != folder / MANIFEST]
+    return {f.relative_to(folder).as_posix(): f.stat().st_size for f in files if f.is_file()}
+
+
+def recorded_sizes(folder: Path) -> dict[str, int]:
+    """The same as the manifest of the folder has them."""
+    try:
+        found = json.loads(read_text(folder / MANIFEST))
+    except RecursionError as error:
+        raise ValueError("tables within tables without an end") from error
+    sizes = found.get("files") if isinstance(found, dict) else None
+    if not isinstance(sizes, dict) or not all(type(size) is int for size in sizes.values()):
+        raise ValueError("no sizes of files in it")
+    return sizes
+
+
+def find_damage(folder: Path) -> list[str]:
+    """How the files of a folder differ from what its manifest says; empty where they do not."""
+    try:
+        recorded = recorded_sizes(folder)
+    except (InputError, ValueError) as error:
+        return [f"{MANIFEST}: not a manifest: {error}"]
+    problems = [compare_size(folder, name, size) for name, size in recorded.items()]
+    return [problem for problem in problems if problem]
+
+
+def compare_size(folder: Path, name: str, size: int) -> str:
+    """What is wrong with one file; empty if nothing is."""
+    path = folder / name
+    if not path.is_file():
+        return f"{name}: missing"
+    there = path.stat().st_size
+    return "" if there == size else f"{name}: {there:,} bytes, but {size:,} in its manifest"
+
+
+def check_file_target(path: Path) -> None:
+    """Refuse, before any work, a place where no file can be written."""
+    if not path.parent.is_dir():
+        raise InputError(f"no such folder: {path.parent}", hint="create it first")
+    _refuse_irregular(path)
+    _refuse_read_only(Path(os.path.realpath(path)).parent)
+    partial = _partial(Path(os.path.realpath(path)))
+    try:  # a name may be too long, a file system may take no files
+        partial.touch()
+        partial.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def check_folder_target(path: Path) -> None:
+    """Refuse, before any work, a place where no folder can be, or none that can be written to."""
+    there = Path(os.path.realpath(path))
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        hint = "give the path of a folder, there or not"
+        raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
+    _refuse_read_only(there)
+
+
+def _refuse_irregular(path: Path) -> None:
+    """A folder, a device or a pipe is never replaced by a file."""
+    if path.is_dir():
+        hint = "give the name of a file in it"
+        raise InputError("a folder, where a file is to be written", where=str(path), hint=hint)
+    if path.exists() and not path.is_file():
+        hint = "give the name of a file"
+        problem = "not a regular file: nothing is put in its place"
+        raise InputError(problem, where=str(path), hint=hint)
+
+
+def _refuse_read_only(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        hint = "choose another place, or change its permissions"
+        raise InputError("the folder cannot be written to", where=str(folder), hint=hint)

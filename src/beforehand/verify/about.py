@@ -1,0 +1,44 @@
+"""What an event log says of its runs besides its rows: in the metadata of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+METADATA = b"beforehand"
+"""`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"]}}}`, each part or not."""
+
+PROMISES: dict[str, tuple[str, ...]] = {
+    "causal": ("late", "twice", "unknown"),
+    "none": ("twice", "unknown"),
+}
+"""What is held against a run, by what its protocol promises."""
+PROMISE_NAMES = {"causal": "causal order", "none": "no order"}
+DEFAULT_PROMISE = "causal"
+
+
+class About(msgspec.Struct, frozen=True):
+    """Of one run."""
+
+    promise: str | None = None
+    """None: the log does not say."""
+    events: int | None = None
+    """How many there were."""
+    names: tuple[str, ...] = ()
+    """Of the nodes, by their numbers."""
+    doubts: tuple[str, ...] = ()
+
+
+class _Written(msgspec.Struct, frozen=True):
+    runs: dict[str, About]
+
+
+def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
+    """By name of the run. What cannot be read is a doubt about all, under the empty name."""
+    if not metadata or METADATA not in metadata:
+        return {}
+    try:
+        return msgspec.json.decode(metadata[METADATA], type=_Written).runs
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return {"": About(doubts=(f"what the file says of itself cannot be read: {error}",))}

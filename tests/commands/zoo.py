@@ -1,0 +1,247 @@
+"""A folder of hostile files, by name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.verify.test_verdict import CHAIN, table_of
+
+SOUND = CHAIN[:10]
+CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
+WALK = "node,t,x,y\na,0,0,0\na,600,0,0\nb,0,900,0\nb,600,0,0\n"
+SCENARIO = '[mobility]\ngenerator = "waypoint"\nrange = "50m"\n[[protocols]]\nname = "causal"\n'
+
+
+def make_zoo(root: Path) -> Path:
+    """Every animal in its cage."""
+    _make_bytes(root)
+    _make_logs(root / "logs")
+    _make_scenarios(root / "toml")
+    _make_results(root / "out")
+    _make_streams(root / "stream")
+    return root
+
+
+def _make_bytes(root: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "loop").symlink_to("loop")
+    (root / "dangling").symlink_to("nowhere")
+    (root / "to-device").symlink_to("/dev/null")
+    for name, content in {
+        "empty": b"",
+        "binary": random.Random(1).randbytes(3000),
+        "zeros": bytes(3000),
+        "latin": "caf\xe9 b 0 1\n".encode("latin-1"),
+        "utf16": "a b 0 600\n".encode("utf-16"),
+        "comments": b"# nothing\n# but this\n",
+        "blank": b"\n \n\t\n",
+        "contacts": CONTACTS.encode(),
+        "walk": WALK.encode(),
+        "backwards": b"a b 0 600\nb c 900 100\n",
+        "negative": b"a b -5 600\nb c 0 100\n",
+        "not-a-time": b"a b nan 600\nb c 0 100\nc d 0 100\n",
+        "endless": b"a b 0 inf\nb c 0 100\nc d 0 100\n",
+        "too-late": b"a b 0 99999999999999999999\nb c 0 100\n",
+        "alone": b"a a 0 600\n",
+        "long-line": b"a " * 200_000,
+        "zip": b"PK\x03\x04" + bytes(40),
+        "half-zip": b"PK\x05\x06" + bytes(18),
+    }.items():
+        (root / name).write_bytes(content)
+
+
+def _make_logs(root: Path) -> None:
+    root.mkdir()
+    sound = table_of(SOUND)
+    tables = {
+        "sound": sound,
+        "late": table_of(CHAIN),
+        "twice": table_of([*SOUND, (2, "deliver", 1, 70)]),
+        "nowhere": table_of([*SOUND, (2, "deliver", 9, 9)]),
+        "no-rows": sound.slice(0, 0),
+        "hole": sound.slice(1),
+        "silent": table_of(CHAIN[:2]),
+        "capital": table_of([*SOUND, (4, "Deliver", 1, 70)]),
+        "banana": table_of([*SOUND, (4, "banana", 1, 70)]),
+        "late-banana": table_of([*CHAIN, (4, "banana", 1, 70)]),
+        "no-kind": table_of([*SOUND, (4, "", 1, 70)]),
+        "said-twice": table_of([*CHAIN, CHAIN[1]]),
+        "same-step": pa.concat_tables([sound, sound.slice(2, 1)]),
+        "two-runs": pa.concat_tables([sound, table_of(CHAIN, run="bad")]),
+        "two-halves": pa.concat_tables([sound, table_of(CHAIN[:2], run="mute")]),
+        "below-zero": _with(sound, "step", range(-3, 7)),
+        "far-apart": _with(sound, "step", [*range(9), 2**62]),
+        "unsigned": _with(sound, "step", pa.array(range(10), pa.uint64())),
+        "beyond": _with(sound, "seq", pa.array([2**64 - 1] * 10, pa.uint64())),
+        "lists": _with(sound, "run", [["r"]] * 10),
+        "bytes": _with(sound, "kind", [b"deliver"] * 10),
+        "no-columns": pa.table({"x": [1]}),
+        "cut": _about(sound, {"runs": {"r": {"events": 12}}}),
+        "grown": _about(sound, {"runs": {"r": {"events": 3}}}),
+        "loose": _about(table_of(CHAIN), {"runs": {"r": {"promise": "none"}}}),
+        "fifo": _about(sound, {"runs": {"r": {"promise": "fifo"}}}),
+        "babble": sound.replace_schema_metadata({"beforehand": b"\xff\xfe{"}),
+        "other-about": _about(sound, [1, 2]),
+    }
+    for name in ("run", "step", "t_us", "node", "kind", "origin", "seq"):
+        tables[f"without-{name}"] = sound.drop_columns([name])
+        nulls = pa.array([None] * 10, sound[name].type)
+        tables[f"null-{name}"] = _with(sound, name, nulls)
+    for name in ("step", "t_us", "node", "origin", "seq"):
+        tables[f"text-{name}"] = _with(sound, name, ["x"] * 10)
+        tables[f"float-{name}"] = _with(sound, name, [0.5] * 10)
+    for name, table in tables.items():
+        pq.write_table(table, root / name, write_page_checksum=True)
+    whole = (root / "sound").read_bytes()
+    for name, content in {
+        "truncated": whole[: len(whole) // 2],
+        "no-end": whole[:-1],
+        "mark": b"PAR1",
+        "marks": b"PAR1PAR1",
+        "marks-and-length": b"PAR1" + b"\xff\xff\xff\x7f" + b"PAR1",
+        "scribbled": whole[:60] + b"\xff" * 40 + whole[100:],
+        "scribbled-end": whole[:-60] + b"\xff" * 40 + whole[-20:],
+    }.items():
+        (root / name).write_bytes(content)
+    for name, size in (("kept", 0), ("shrunk", 100)):
+        path = root / name / "events.parquet"
+        path.parent.mkdir()
+        path.write_bytes(whole)
+        sizes = {"files": {"events.parquet": len(whole) + size}}
+        (path.parent / "manifest.json").write_text(json.dumps(sizes))
+    (root / "broken-manifest").mkdir()
+    (root / "broken-manifest" / "events.parquet").write_bytes(whole)
+    (root / "broken-manifest" / "manifest.json").write_text("[" * 100_000)
+    (root / "half-parts").mkdir()
+    pq.write_table(sound.slice(0, 5), root / "half-parts" / "part-0.parquet")
+    (root / "half-parts" / "part-1.parquet").write_bytes(b"PAR1")
+    packed = gzip.compress(whole)
+    for name, content in {
+        "sound.gz": packed,
+        "late.gz": gzip.compress((root / "late").read_bytes()),
+        "half.gz": packed[: len(packed) // 2],
+        "text.gz": gzip.compress(b"hello"),
+        "wrong.gz": packed[:2] + b"\xff" * 40,
+    }.items():
+        (root / name).write_bytes(content)
+    (root / "mixed-parts").mkdir()
+    pq.write_table(sound.slice(0, 5), root / "mixed-parts" / "part-0.parquet")
+    numbered = _with(sound.slice(5), "run", range(5))
+    pq.write_table(numbered, root / "mixed-parts" / "part-1.parquet")
+    (root / "other-parts").mkdir()
+    pq.write_table(sound.slice(0, 5), root / "other-parts" / "part-0.parquet")
+    other = _with(sound.slice(5), "node", ["x"] * 5)
+    pq.write_table(other, root / "other-parts" / "part-1.parquet")
+
+
+def _with(table: pa.Table, name: str, values: object) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+def _about(table: pa.Table, about: object) -> pa.Table:
+    return table.replace_schema_metadata({"beforehand": json.dumps(about)})
+
+
+def _make_scenarios(root: Path) -> None:
+    root.mkdir()
+    for name, content in {
+        "sound": SCENARIO,
+        "empty": "",
+        "broken": "[mobility\n",
+        "no-value": "[mobility]\nrange =\n",
+        "twice": SCENARIO + "[mobility]\n",
+        "deep": "x = " + "[" * 5000,
+        "number": "x = " + "9" * 5000,
+        "spaces": " " * 20_000 + "x\n",
+        "no-table": "mobility = 5\nprotocols = 3\n",
+        "moon": '[scenario]\nworld = "moon"\n',
+        "drft": '[scenario]\nworld = "drft"\n',
+        "path-world": '[scenario]\nworld = "../../etc"\n',
+        "bad-name": '[scenario]\nname = "../../x"\n' + SCENARIO,
+        "protocol": SCENARIO.replace("causal", "casual"),
+        "key": SCENARIO + 'lifetime = "5m"\n',
+        "no-protocols": '[mobility]\ngenerator = "waypoint"\nrange = "50m"\n',
+        "no-mobility": '[[protocols]]\nname = "causal"\n',
+        "no-input": '[mobility]\ninput = "nowhere.txt"\n[[protocols]]\nname = "causal"\n',
+        "null-input": '[mobility]\ninput = "a\\u0000b"\n[[protocols]]\nname = "causal"\n',
+        "device": '[mobility]\ninput = "/dev/zero"\n[[protocols]]\nname = "causal"\n',
+        "nan": SCENARIO.replace("range", "hours = nan\nrange"),
+        "generator": SCENARIO.replace("waypoint", "waypoints"),
+        "no-unit": SCENARIO.replace('"50m"', "50"),
+        "no-range": SCENARIO.replace('"50m"', '"0m"'),
+        "far": SCENARIO.replace('"50m"', '"99999999999999999999km"'),
+        "seeds": SCENARIO + "[sweep]\nseeds = 0\n",
+        "many-seeds": SCENARIO + "[sweep]\nseeds = 9000000000\n",
+        "no-lifetime": SCENARIO.replace("causal", "delta"),
+        "loss": SCENARIO + "[network]\nloss = 0.5\n",
+        "nan-loss": SCENARIO + '[network]\nloss = nan\nretry = "1s"\n',
+        "size": SCENARIO + '[network]\nframe = "99999999999999999999GB"\n',
+        "digits": SCENARIO + f'[network]\nframe = "{"9" * 5000}B"\n',
+        "long-life": SCENARIO.replace("causal", "delta") + 'lifetimes = ["999999999d"]\n',
+        "latency": SCENARIO + '[network]\nlatency = "-1s"\n',
+        "five": '[mobility]\nrange = 5\nfoo = 1\n[traffic]\nperiod = "0s"\n[bar]\n',
+    }.items():
+        (root / f"{name}.toml").write_text(content)
+    (root / "binary.toml").write_bytes(random.Random(1).randbytes(300))
+    (root / "latin.toml").write_bytes('title = "caf\xe9"\n'.encode("latin-1"))
+    (root / "folder.toml").mkdir()
+
+
+def _make_results(root: Path) -> None:
+    root.mkdir()
+    plan = {"scenario": "x", "world": "contacts", "stages": {"events": ["data/events/a"]}}
+    about = {"name": "x", "world": "contacts"}
+    for name, index, scenario in (
+        ("unfinished", json.dumps(plan), json.dumps(about)),
+        ("not-json", "{", "{"),
+        ("list", "[]", "[]"),
+        ("deep", "[" * 100_000, "[" * 100_000),
+        ("moon", json.dumps(plan | {"world": "moon"}), json.dumps(about | {"world": "moon"})),
+        ("number", json.dumps(plan | {"stages": 5}), json.dumps(about | {"parameters": 5})),
+        ("nameless", json.dumps({"world": "drift"}), json.dumps({"world": "drift"})),
+        ("word", json.dumps(plan | {"world": 7}), json.dumps(about | {"world": 7})),
+        ("damaged", json.dumps(plan), json.dumps(about)),
+        ("shrunk", json.dumps(plan), json.dumps(about)),
+    ):
+        (root / name).mkdir()
+        (root / name / "plan.json").write_text(index)
+        (root / name / "scenario.json").write_text(scenario)
+        (root / name / "runs.parquet").write_bytes(b"PAR1 and no more")
+    for name in ("plan.json", "scenario.json"):
+        (root / "folders" / name).mkdir(parents=True)
+        (root / "latin").mkdir(exist_ok=True)
+        (root / "latin" / name).write_bytes('{"name": "caf\xe9"}'.encode("latin-1"))
+    for name, manifest in (("damaged", "{"), ("shrunk", '{"files": {"events.parquet": 9}}')):
+        folder = root / name / "data" / "events" / "a"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(manifest)
+        (folder / "events.parquet").write_bytes(b"PAR1")
+
+
+def _make_streams(root: Path) -> None:
+    for name, content in {
+        "empty/x.json": "",
+        "broken/x.json": '{"process": 0, "past": [1], "time"',
+        "words/x.json": "hello\n",
+        "thin/x.json": '{"process": 0}\n',
+        "texts/x.json": '{"process": "a", "past": [1], "time": 5}\n',
+        "lone/x.json": '{"process": 7, "past": [1], "time": 5}\n',
+        "uneven/x.json": '{"process": 0, "past": [1], "time": 5}\n'
+        '{"process": 0, "past": [1, 2], "time": 6}\n',
+        "stamped/x.json": '{"process": 0, "past": [1], "stamp": 5}\n',
+        "mixed/x.json": "{}",
+        "mixed/y.parquet": "",
+        "other/x.csv": "a,b\n",
+        "parquet/x.parquet": "hello",
+        "nested/x.json": "[" * 100_000,
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (root / "none").mkdir()
