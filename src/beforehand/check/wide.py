@@ -19,10 +19,11 @@ from beforehand.sim.cells.world import run
 from beforehand.sim.radio import Radio
 from beforehand.sim.streams import generator
 
-SPEAK_US = 6 * SECOND_US
-SETTLE_US = 16 * SECOND_US
+SPEAK_US = 4 * SECOND_US
+SETTLE_US = 11 * SECOND_US
 """As long as it may take after a return until everything is there."""
-WARM_UP_US = 3 * SECOND_US
+WARM_UP_US = 5 * SECOND_US
+"""Hosts come in the first half of it. Who is there may lose a dozen attempts to join."""
 
 
 def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
@@ -47,7 +48,7 @@ def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
 
 def draw_spec(rng: random.Random, system: str) -> CellsSpec:
     """From calm to hostile; small enough that thousands can be run."""
-    hosts = rng.randint(70, 200)
+    hosts = rng.choice((70, rng.randint(70, 120), rng.randint(70, 200)))
     is_mortal = SYSTEMS[system].survives_crashes
     joins = rng.sample(range(hosts), rng.choice((0, 0, 5, 20)))
     leaves = rng.sample(range(hosts), rng.choice((0, 0, 3, 10))) if is_mortal else []

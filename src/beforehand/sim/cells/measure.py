@@ -94,9 +94,9 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     duplicates: int
     missing: int
     """Deliveries that a steady host should have made and did not, of messages broadcast between
-    warm-up and `settle_us` before the end. Steady: joined during the warm-up, did not fail or
-    leave, always in some cell. What somebody has delivered counts, whoever said it; what nobody
-    has, only if its host is steady and did not give it up visibly."""
+    warm-up and `settle_us` before the end. Steady: in a cell since the warm-up, did not fail or
+    leave, always in some cell. What a host that is not steady said, or gave up visibly, counts if
+    somebody has delivered it, from then on."""
     missing_at_returned: int
     """The same of hosts that failed, or were out of all cells, and are back for good `settle_us`
     before the end."""
@@ -236,14 +236,18 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
     absent[[node for node, _ in absences]] = True
     late[[node for node, to_us in absences if to_us > until_us]] = True
     late[[spec.stations + host for host, _ in spec.leaves]] = True
-    late[[spec.stations + host for host, at_us in spec.joins if at_us > spec.warm_up_us]] = True
+    hosts = range(spec.stations, spec.nodes)
+    late[[n for n in hosts if result.entered.get(n, spec.duration_us) > spec.warm_up_us]] = True
     late[: spec.stations] = True
     steady = ~absent & ~late
-    is_somewhere = np.zeros(len(found.origin), np.bool_)
-    is_somewhere[found.message] = True
-    counts = is_somewhere | (steady[found.origin] & ~found.is_dropped)
+    first_us = np.full(len(found.origin), spec.duration_us, np.int64)
+    np.minimum.at(first_us, found.message, found.t_us)
+    is_owed = steady[found.origin] & ~found.is_dropped
+    is_somewhere = first_us < spec.duration_us
+    counts = is_somewhere | is_owed
     counts &= found.spoken_us >= spec.warm_up_us
-    is_last = found.spoken_us >= until_us
+    # Who was away when it spoke is heard when it is back: then its message is on its way.
+    is_last = np.where(is_owed, found.spoken_us, first_us) >= until_us
     pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
     message, node = np.divmod(pairs, spec.nodes)
 

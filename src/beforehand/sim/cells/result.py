@@ -51,5 +51,7 @@ class CellsRun:
     """How often a host changed its cell."""
     outages: list[Outage]
     """Node, from, to."""
+    entered: dict[int, int]
+    """When a host was in a cell for the first time."""
     away: dict[int, int]
     """Hosts that were in the range of no station after they had joined, and when they last were."""

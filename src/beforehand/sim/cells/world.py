@@ -83,6 +83,7 @@ class World:
         self._samples: list[Sample] = []
         self._handoffs = 0
         self._outages: list[Outage] = []
+        self._entered: dict[int, int] = {}
         self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
@@ -177,9 +178,9 @@ class World:
         """The last that is asked of a world."""
         self._drivers.clear()  # they know their world, and nobody looks for cycles
         self._heap.clear()
-        events, away = self._log.columns(), dict(self._away)
+        events, entered, away = self._log.columns(), dict(self._entered), dict(self._away)
         self._log = Log()
-        return CellsRun(events, self._samples, self._handoffs, self._outages, away)
+        return CellsRun(events, self._samples, self._handoffs, self._outages, entered, away)
 
     # ---- who is where ---------------------------------------------------------------------------
 
@@ -236,6 +237,7 @@ class World:
             driver.on_link(self._now_us, before, False)
             self._handoffs += station != NOWHERE
         if driver.is_up and station != NOWHERE:
+            self._entered.setdefault(node, self._now_us)
             driver.on_link(self._now_us, station, True)
 
     def _leave(self, node: int) -> None:
