@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -292,24 +292,33 @@ def _table(rows: list[Row]) -> Grid:
         groups.setdefault(key, []).append(row)
     lines = []
     for (experiment, system, stations, hosts, rate, mac), runs in groups.items():
-        found = f"{_mean(runs, 'rate_per_s'):.1f}" if rate == "search" else rate
+        is_found = rate != "search" or all(run["is_sustained"] for run in runs)
+        found = _shown(runs, "rate_per_s", "{:.1f}/s".format) if rate == "search" else f"{rate}/s"
         lines.append(
             (
-                *(experiment, system, str(stations), str(hosts), f"{found}/s", mac),
+                *(
+                    experiment,
+                    system,
+                    str(stations),
+                    str(hosts),
+                    found if is_found else "none",
+                    mac,
+                ),
                 str(len(runs)),
-                format_duration(round(_mean(runs, "delay_us_avg"))),
-                f"{_mean(runs, 'lost_percent'):.1f} %",
-                f"{_mean(runs, 'kept_avg'):.1f}",
-                f"{_mean(runs, 'sent_per_delivery'):.2f}",
+                _shown(runs, "delay_us_avg", lambda us: format_duration(round(us))),
+                _shown(runs, "lost_percent", "{:.1f} %".format),
+                _shown(runs, "kept_avg", "{:.1f}".format),
+                _shown(runs, "sent_per_delivery", "{:.2f}".format),
                 f"{sum(_broken(run) for run in runs):,}",
             )
         )
     return HEADINGS, lines
 
 
-def _mean(runs: Sequence[Row], name: str) -> float:
+def _shown(runs: Sequence[Row], name: str, show: Callable[[float], str]) -> str:
+    """The mean of those that have one; a dash if none has."""
     known = [run[name] for run in runs if run[name] is not None]
-    return fmean(known) if known else 0.0
+    return show(fmean(known)) if known else "–"
 
 
 def _page(directory: Path) -> Page:
