@@ -289,3 +289,12 @@ def test_who_suspected_us_for_long_is_asked_for_what_it_said_meanwhile():
     assert bench.hear(Ask((0, 2))) == [(1, Answer(())), (1, Ask((0, 0)))]
     assert bench.hear(Answer((0, 2)), source=1) == []
     assert bench.core.explain((1, 2)).state == "missed"
+
+
+def test_who_was_asked_while_it_was_down_is_asked_again_when_it_is_up():
+    """Its own question came late, and it crashed over it: it never heard ours."""
+    bench = Bench(1, 2)
+    bench.link(0, up=False)
+    assert (0, Ask((0, 0))) in bench.hear(Ask((1, 0)), source=0)
+    bench.link(0, up=False)
+    assert bench.link(0, up=True) == [(0, Ask((0, 0)))]

@@ -144,6 +144,10 @@ class VCube(Keeping):
         if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
             raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
         if self._live[peer] == up and peer not in self._book.unheard:
+            if not up and self._keep_us:
+                # Down once more: what it was asked since then it may never have heard.
+                self._ask_no_more(peer, out)
+                self._watch(now_us, out)
             return
         self._book.unheard.discard(peer)
         before = self._child
