@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import msgspec
+
 from beforehand.check.fuzz import Outcome
 from beforehand.core.mobile.systems import SYSTEMS, System
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
@@ -21,7 +23,9 @@ from beforehand.sim.streams import generator
 
 SPEAK_US = 4 * SECOND_US
 SETTLE_US = 11 * SECOND_US
-"""As long as it may take after a return until everything is there."""
+"""As long as it takes, as a rule, until everything is there;"""
+PATIENCE_US = 60 * SECOND_US
+"""and so much longer with three frames in ten lost and a cell left every few seconds."""
 WARM_UP_US = 5 * SECOND_US
 """Hosts come in the first half of it. Who is there may lose a dozen attempts to join."""
 
@@ -32,6 +36,13 @@ def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
     spec = draw_spec(generator(seed, f"wide {system}"), system)
     result = run(spec, seed, instead)
     measure = measure_cells(spec, seed, result)
+    is_late = bool(measure.missing or measure.missing_at_returned)
+    if is_late:  # late, or never? The same run for longer tells.
+        spec = msgspec.structs.replace(
+            spec, duration_us=spec.duration_us + PATIENCE_US, settle_us=SETTLE_US + PATIENCE_US
+        )
+        result = run(spec, seed, instead)
+        measure = measure_cells(spec, seed, result)
     problems = list(_problems(measure))
     return Outcome(
         seed,
@@ -39,7 +50,7 @@ def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
         "; ".join(problems) or None,
         deliveries=measure.deliveries,
         waited=round(measure.early_max),
-        sights=frozenset(_sights(spec, measure, result)),
+        sights=frozenset(_sights(spec, measure, result)) | ({"late"} if is_late else set()),
         moves=sum(flow.frames for flow in measure.flows),
         story="\n".join(problems),
         described=f"{spec}\n{measure.broadcasts} broadcasts, {measure.handoffs} handoffs",
