@@ -15,8 +15,9 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
+from beforehand.commands.interrupt import interruptible
 from beforehand.commands.report import write_report
-from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
 from beforehand.scenario.head import SEEDS_MAX
 
 EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
@@ -40,6 +41,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    with interruptible() as interruption:
+        try:
+            return _run(args)
+        except (Exception, KeyboardInterrupt):
+            if not interruption.asked:
+                raise
+            return EXIT_INTERRUPTED  # whatever broke, it broke because of that
+
+
+def _run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.jobs import run_scenario
 
     out = args.out if args.out is not None else Path("out") / args.scenario.stem
