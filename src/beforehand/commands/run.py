@@ -34,7 +34,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
     parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
-    parser.add_argument("--no-report", action="store_true", help="leave out the page")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--no-report", action="store_true", help="leave out the page")
+    page.add_argument("--open", action="store_true", help="show the page in a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what is there and what is not")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -85,7 +87,16 @@ def _run(args: argparse.Namespace) -> int:
         print(f"verdict: {summary.state}")
         if path is not None:
             print(f"report:  {path}")
+    if path is not None and args.open:
+        _show(path)
     return EXIT_CODES[summary.state]
+
+
+def _show(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        note(f"no browser here: open {path} yourself")
 
 
 def _look_ahead(args: argparse.Namespace, out: Path) -> int:
