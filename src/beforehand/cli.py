@@ -13,7 +13,9 @@ from contextlib import suppress
 
 from beforehand import __version__
 from beforehand.commands import (
+    completion,
     contacts,
+    diff,
     doctor,
     fuzz,
     observe,
@@ -33,7 +35,10 @@ from beforehand.errors import (
     closest,
 )
 
-COMMANDS = (run, simulate, contacts, verify, report, status, fuzz, observe, doctor)
+COMMANDS = (
+    *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
+    completion,
+)
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """Set in the environment, it does what `-v` does for a crash."""

@@ -197,6 +197,12 @@ def test_a_town_on_the_date_line_is_one_town(town):
     assert np.allclose(found.x0, expected.x0, atol=1e-3)
 
 
+def test_a_trip_that_is_repeated_from_a_time_to_the_same_is_counted(town):
+    frequencies = "trip_id,start_time,end_time,headway_secs\nback,10:00:00,10:00:00,600\n"
+    found = read_gtfs(town(frequencies=frequencies), day=DAY, blocks="trip")
+    assert found.changes["never_repeated"] == 1
+
+
 def test_repeated_trips_may_go_on_after_midnight(town):
     frequencies = "trip_id,start_time,end_time,headway_secs\nback,23:00:00,01:00:00,3600\n"
     found = read_gtfs(town(frequencies=frequencies), day=DAY, blocks="trip")

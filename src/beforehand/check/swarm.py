@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 from beforehand.check.fuzz import Outcome
 from beforehand.check.players import PLAYERS
@@ -61,9 +63,9 @@ def run_swarm(
         for at in range(0, len(seeds), BATCH_SEEDS)
         for protocol in protocols
     ]
-    # A fresh interpreter per worker: nothing of the parent's state can leak into a run.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_run_batch, *batch) for batch in batches]
+    with _open_pool(workers) as pool:
+        with _without_interrupts():
+            futures = [pool.submit(_run_batch, *batch) for batch in batches]
         for future in as_completed(futures):
             outcomes, cpu_s = future.result()
             swarm.cpu_s += cpu_s
@@ -75,6 +77,34 @@ def run_swarm(
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
     swarm.wall_s = time.perf_counter() - started
     return swarm
+
+
+@contextmanager
+def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
+    """A fresh interpreter per worker: nothing of the parent's state can leak into a run.
+
+    Where the block is left by an exception, Ctrl-C for one, the workers are ended with it: to wait
+    for all that was handed out may take hours.
+    """
+    others = set(active_children())
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here never hears Ctrl-C, which a terminal sends to all: we end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> tuple[list[Outcome], float]:

@@ -15,8 +15,9 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
+from beforehand.commands.interrupt import interruptible
 from beforehand.commands.report import write_report
-from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
 from beforehand.scenario.head import SEEDS_MAX
 
 EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
@@ -33,13 +34,25 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
     parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
-    parser.add_argument("--no-report", action="store_true", help="leave out the page")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--no-report", action="store_true", help="leave out the page")
+    page.add_argument("--open", action="store_true", help="show the page in a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what is there and what is not")
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    with interruptible() as interruption:
+        try:
+            return _run(args)
+        except (Exception, KeyboardInterrupt):
+            if not interruption.asked:
+                raise
+            return EXIT_INTERRUPTED  # whatever broke, it broke because of that
+
+
+def _run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.jobs import run_scenario
 
     out = args.out if args.out is not None else Path("out") / args.scenario.stem
@@ -74,7 +87,16 @@ def run(args: argparse.Namespace) -> int:
         print(f"verdict: {summary.state}")
         if path is not None:
             print(f"report:  {path}")
+    if path is not None and args.open:
+        _show(path)
     return EXIT_CODES[summary.state]
+
+
+def _show(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        note(f"no browser here: open {path} yourself")
 
 
 def _look_ahead(args: argparse.Namespace, out: Path) -> int:

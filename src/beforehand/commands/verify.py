@@ -15,6 +15,7 @@ from beforehand.commands.console import (
     note_rest,
     print_json,
     print_table,
+    progress,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,14 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.verify.verdict import verify_events
 
     lost = tuple(find_lost_logs(args.events))
-    verdict = replace(verify_events(args.events, promise=args.promise), lost=lost)
+    with progress() as bar:
+        task = bar.add_task("verifying logs", total=None)
+        verdict = verify_events(
+            args.events,
+            promise=args.promise,
+            on_done=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    verdict = replace(verdict, lost=lost)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.json:

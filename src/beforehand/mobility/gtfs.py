@@ -187,6 +187,11 @@ def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
             what = f"trip `{row['trip_id']}` is repeated until after midnight, on the next day"
             feed.repairs.mend("past_midnight", "frequencies.txt", line, what)
             end_s += DAY_S
+        if end_s == start_s:
+            what = (
+                f"trip `{row['trip_id']}` is repeated from a time to the same: no run comes of it"
+            )
+            feed.repairs.mend("never_repeated", "frequencies.txt", line, what)
         span = range(start_s, end_s, headway_s)
         count += len(span)
         if count > RUNS_MAX:

@@ -6,7 +6,8 @@ one is made: on the driver, as tasks of Spark, in parts of which each is a task,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,7 @@ class OnDriver:
     function: Callable[[Job], Made]
 
     def make(self, stage: str, jobs: Sequence[Job], spark: OpenSpark) -> None:
-        for job in jobs:
+        for job in _counted(stage, jobs):
             _make(self.function, job)
 
 
@@ -175,6 +176,20 @@ class InSession:
         with progress_bar(session, stage):
             for job in jobs:
                 job.dataset.commit(*self.function(session, job))
+
+
+def _counted(label: str, jobs: Sequence[Job]) -> Iterator[Job]:
+    """All of them, with a bar on stderr; nothing is drawn where that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield from jobs
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield from bar.track(jobs, description=label)
 
 
 def _make(function: Callable[[Job], Made], job: Job) -> str:

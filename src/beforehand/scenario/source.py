@@ -19,6 +19,7 @@ from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read
 from beforehand.mobility.trace import Trace
 from beforehand.scenario import values
+from beforehand.scenario.bounds import find_out_of_bounds
 from beforehand.scenario.document import Document
 
 Make = Callable[..., Positions | Trace]
@@ -81,7 +82,12 @@ class Source:
             is_format = self.format is not None and self.format not in READERS
             yield "format" if is_format else "input", error
             return
-        yield from _wrong_options(make, self.options)
+        wrong = list(_wrong_options(make, self.options))
+        yield from wrong
+        if self.generator is not None and not wrong:
+            parameters = inspect.signature(make).parameters.values()
+            defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+            yield from find_out_of_bounds(self.generator, self.options, defaults)
         if self.has_places and self.range_m is None:
             hint = 'add `range = "200m"`'
             yield "range", InputError("places need a range to make contacts", hint=hint)

@@ -12,7 +12,8 @@ from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeRemainingColumn as Remaining
 
 if TYPE_CHECKING:
     # Needs the packages of Connect.
@@ -32,7 +33,7 @@ def progress_bar(spark: SparkSession, label: str) -> Iterator[None]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    with Progress(*columns, Remaining(), console=console, transient=True) as bar:
         task = bar.add_task(label, total=None)
         with watch_tasks(spark, lambda done, total: bar.update(task, completed=done, total=total)):
             yield

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,6 +29,7 @@ MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yar
 REMOTE = re.compile(r"sc://.+")
 DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 ANSWER_SECONDS_MAX = 10
+HUSH_SECONDS_MAX, GOODBYE_SECONDS_MAX = 0.5, 2
 DRIVER_GIB_MIN, DRIVER_GIB_MAX = 2, 4
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
 
@@ -66,7 +72,63 @@ def open_session(
         try:
             yield spark
         finally:
-            spark.stop()
+            if _ended:
+                _forget_java()
+            else:
+                spark.stop()
+
+
+_ended: list[subprocess.Popen[bytes]] = []
+"""The Java process that was told to go, until it is gone."""
+
+
+def end_java(*, at_once: bool) -> None:
+    """Tell the Java process of the driver to go, if there is one; fit for a signal handler.
+
+    Whoever waits for its answer gets an error instead. Asking it to cancel would go through the
+    very connection on which the answer is awaited, and hang.
+    at_once: it has no time to remove its temporary files.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        _ended[:] = [process]
+        if at_once:
+            process.kill()
+            return
+        # Another thread has a connection of its own.
+        hush = threading.Thread(target=_hush_java, daemon=True)
+        hush.start()
+        hush.join(HUSH_SECONDS_MAX)
+        process.terminate()
+        # Until it is gone, whoever waits for its answer goes on waiting.
+        goodbye = threading.Timer(GOODBYE_SECONDS_MAX, process.kill)
+        goodbye.daemon = True
+        goodbye.start()
+
+
+def _hush_java() -> None:
+    """Else it tells of every task that it gives up."""
+    with suppress(Exception):
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.setLogLevel("OFF")
+
+
+def _end_launcher(error: KeyboardInterrupt) -> None:
+    """What starts Java would stumble over its scratch folder, which is about to be removed."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        process = frame.f_locals.get("proc")  # Spark has told nobody else of it yet
+        if isinstance(process, subprocess.Popen):
+            process.kill()
+            process.wait()
+
+
+def _forget_java() -> None:
+    """Wait until it is gone. The next session of this Python process starts another."""
+    _ended.pop().wait()
+    with SparkContext._lock:
+        SparkContext._active_spark_context = None
+        SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSession:
@@ -91,9 +153,12 @@ def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSes
         conf["spark.sql.shuffle.partitions"] = 1 if small else 2 * (os.cpu_count() or 1)
         conf["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
     builder = SparkSession.builder.master(master).appName(app).config(map=conf)
-    with _environment(environment):
+    with _environment(environment), _our_interrupts():
         try:
             return builder.getOrCreate()
+        except KeyboardInterrupt as error:
+            _end_launcher(error)
+            raise
         except (PySparkException, Py4JError) as error:
             raise InputError(
                 f"Spark does not start on `{master}`: {str(error).splitlines()[0]}",
@@ -154,6 +219,17 @@ def _driver_gib() -> int:
     """A quarter of the machine: the Python workers, which do most of the work, need the rest."""
     total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(max(total_bytes // 2**32, DRIVER_GIB_MIN), DRIVER_GIB_MAX)
+
+
+@contextmanager
+def _our_interrupts() -> Iterator[None]:
+    """Spark sets a handler of its own for Ctrl-C, which hangs (see `end_java`): put ours back."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,14 +83,22 @@ class Verdict:
             yield from run.stories()
 
 
-def verify_events(path: Path, *, promise: str | None = None) -> Verdict:
+def verify_events(
+    path: Path,
+    *,
+    promise: str | None = None,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> Verdict:
     """Judge every run of an event log, a Parquet file or a folder with those of many runs.
 
     promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
-    does not is held to causal order.
+    does not is held to causal order. on_done: hears how many logs are judged, and of how many.
     """
-    logs = (log for files in find_logs(path) for log in read_logs(files))
-    return Verdict(tuple(judge(log, promise) for log in logs))
+    found, judged = list(find_logs(path)), []
+    for done, files in enumerate(found, 1):
+        judged += [judge(log, promise) for log in read_logs(files)]
+        on_done(done, len(found))
+    return Verdict(tuple(judged))
 
 
 def worst(states: Iterable[str]) -> State:

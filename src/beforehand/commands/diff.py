@@ -1,0 +1,227 @@
+"""`beforehand diff`: two finished runs of a scenario, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from beforehand.commands.console import (
+    Commands,
+    add_command,
+    add_json,
+    note,
+    print_json,
+    print_table,
+)
+from beforehand.errors import EXIT_VALID, InputError
+from beforehand.units import format_duration
+
+EXAMPLE = "beforehand diff out/city-bus out/city-bus-5s"
+Row = dict[str, Any]
+
+
+class Compared(NamedTuple):
+    """What of a world is set side by side."""
+
+    table: str
+    keys: tuple[str, ...]
+    """Rows that agree in these differ in their seeds alone."""
+    figures: tuple[str, ...]
+
+
+WORLDS = {
+    "contacts": Compared(
+        "runs",
+        ("protocol", "lifetime_us"),
+        ("delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg", "expired", "bytes"),
+    ),
+    "drift": Compared(
+        "measures",
+        (
+            *("reading", "law", "processes", "epsilon", "delta", "rate", "messages"),
+            *("observer", "wait_percent"),
+        ),
+        ("violations_percent", "wait_share_max"),
+    ),
+    "overlay": Compared(
+        "overlay_runs",
+        ("system", "nodes", "payload_bytes"),
+        ("packets", "reception_us_avg", "delivery_us_avg", "held_us_avg"),
+    ),
+    "cells": Compared(
+        "cells_runs",
+        ("experiment", "system", "stations", "hosts", "mac", "is_search", "asked_per_s"),
+        ("rate_per_s", "delay_us_avg", "lost_percent", "kept_avg", "sent_per_delivery"),
+    ),
+}
+
+T_975 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+Z_975 = 1.959964
+"""Student's t for 1 to 20 degrees of freedom, and what it tends to."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Over the seeds of one group."""
+
+    mean: float
+    half: float | None
+    """Of the interval that holds the true mean with 95 %; one seed gives none."""
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of one group; None where a folder does not have it."""
+
+    group: Row
+    figure: str
+    first: Mean | None
+    second: Mean | None
+    difference: float | None
+    apart: bool
+    """Whether the intervals do not overlap."""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "diff", "set two finished runs side by side", EXAMPLE)
+    parser.add_argument("first", type=Path, help="a folder that `beforehand run` wrote to")
+    parser.add_argument("second", type=Path, help="another one, of the same world")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    world = _world_of(args.first, args.second)
+    found = compare(WORLDS[world], _rows(args.first, world), _rows(args.second, world))
+    if args.json:
+        folders = {"first": str(args.first), "second": str(args.second)}
+        print_json({"world": world, **folders, "rows": [asdict(row) for row in found]})
+        return EXIT_VALID
+    shown = [
+        (
+            _name(row.group),
+            row.figure.replace("_us", "").replace("_", " "),
+            *(_show(row.figure, side) for side in (row.first, row.second)),
+            f"{_signed(row.figure, row.difference)} {'*' if row.apart else ' '}",
+        )
+        for row in found
+    ]
+    title = (
+        f"means over the seeds, with 95 % intervals\nfirst:  {args.first}\nsecond: {args.second}"
+    )
+    print_table(title, ("group", "figure", "first", "second", "difference"), shown)
+    note("* the intervals do not overlap")
+    return EXIT_VALID
+
+
+def compare(what: Compared, first: list[Row], second: list[Row]) -> list[Difference]:
+    """Each figure of each group that is in one of them, in the order of the first."""
+    sides = [_grouped(what, rows) for rows in (first, second)]
+    found = []
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        for figure in what.figures:
+            one, two = (_mean(side.get(key, ()), figure) for side in sides)
+            if one is None and two is None:
+                continue
+            group = dict(zip(what.keys, key, strict=True))
+            gap = None if one is None or two is None else two.mean - one.mean
+            found.append(Difference(group, figure, one, two, gap, _are_apart(one, two)))
+    return found
+
+
+def _world_of(first: Path, second: Path) -> str:
+    from beforehand.report.datasets import read_scenario
+
+    worlds = [read_scenario(folder).world for folder in (first, second)]
+    if worlds[0] != worlds[1]:
+        problem = f"two worlds: `{worlds[0]}` in {first}, `{worlds[1]}` in {second}"
+        raise InputError(problem, where=str(second), hint="give two runs of one scenario")
+    if worlds[0] not in WORLDS:
+        known = ", ".join(f"`{world}`" for world in WORLDS)
+        raise InputError(f"`{worlds[0]}` is not compared", where=str(first), hint=f"{known} are")
+    return worlds[0]
+
+
+def _rows(folder: Path, world: str) -> list[Row]:
+    from beforehand.report.datasets import HINT, read_table
+
+    table = read_table(folder, WORLDS[world].table)
+    rows: list[Row] = [] if table is None else table.to_pylist()
+    if not rows:
+        raise InputError("no finished run here", where=str(folder), hint=HINT)
+    for row in rows if world == "cells" else ():
+        # A search finds its rate; elsewhere it was asked for, and tells groups apart.
+        row["asked_per_s"] = None if row["is_search"] else row["rate_per_s"]
+    return rows
+
+
+def _grouped(what: Compared, rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in what.keys), []).append(row)
+    return groups
+
+
+def _mean(rows: Sequence[Row], figure: str) -> Mean | None:
+    values = [float(row[figure]) for row in rows if row[figure] is not None]
+    values = [value for value in values if math.isfinite(value)]
+    if not values:
+        return None
+    count = len(values)
+    half = _t(count - 1) * stdev(values) / math.sqrt(count) if count > 1 else None
+    return Mean(fmean(values), half, count)
+
+
+def _t(freedom: int) -> float:
+    if freedom <= len(T_975):
+        return T_975[freedom - 1]
+    return Z_975 + (Z_975**3 + Z_975) / (4 * freedom)  # right to three digits from here on
+
+
+def _are_apart(one: Mean | None, two: Mean | None) -> bool:
+    if one is None or two is None or one.half is None or two.half is None:
+        return False
+    return abs(two.mean - one.mean) > one.half + two.half
+
+
+def _name(group: Row) -> str:
+    words = []
+    for key, value in group.items():
+        if value is None or value is False:
+            continue
+        if key.endswith("_us"):
+            words.append(format_duration(value))
+        elif isinstance(value, str):
+            words.append(value)
+        else:
+            words.append(key if value is True else f"{key} {value:g}")
+    return ", ".join(words)
+
+
+def _show(figure: str, side: Mean | None) -> str:
+    if side is None:
+        return "–"
+    spread = "" if side.half is None else f" ± {_number(figure, side.half)}"
+    return f"{_number(figure, side.mean)}{spread}"
+
+
+def _signed(figure: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    sign = "+" if value > 0 else "-" if value < 0 else ""
+    return f"{sign}{_number(figure, abs(value))}"
+
+
+def _number(figure: str, value: float) -> str:
+    if "_us" in figure:
+        return format_duration(round(value))
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

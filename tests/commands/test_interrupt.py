@@ -1,0 +1,173 @@
+"""Ctrl-C, as a terminal sends it: to the command and to all that it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from beforehand.commands.interrupt import STOPPING
+
+SCENARIO = """
+[mobility]
+generator = "walkers"
+range = "50m"
+hours = 0.1
+
+[sweep]
+seeds = 8
+
+[[protocols]]
+name = "causal"
+"""
+BOOT_SECONDS_MAX = 120
+TELL_SECONDS_MAX, STOP_SECONDS_MAX = 1, 5
+
+
+@contextmanager
+def started(scratch: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beforehand.cli", *arguments],
+        env=os.environ | {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # what a terminal does, and what this may signal as a whole
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(process: subprocess.Popen[str], what: Callable[[], object]) -> None:
+    until = time.monotonic() + BOOT_SECONDS_MAX
+    while not what():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def members(group: int) -> list[str]:
+    """The processes of a session, as Linux lists them, without those that only wait to be read."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session = path.read_text().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue  # it is gone
+        if int(session) == group and state != "Z":
+            found.append(path.parent.name)
+    return found
+
+
+def command_lines(group: int) -> str:
+    paths = [Path("/proc", member, "cmdline") for member in members(group)]
+    with suppress(OSError):  # one is gone since; the next look finds what is there
+        return "\n".join(path.read_text() for path in paths)
+    return ""
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, float]:
+    """What it says on stderr, and how long it takes to end."""
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return said, time.monotonic() - began
+
+
+def check_over(process: subprocess.Popen[str]) -> None:
+    """Nothing that it started lives on."""
+    until = time.monotonic() + 10
+    while members(process.pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert members(process.pid) == []
+
+
+def check_stopped(process: subprocess.Popen[str]) -> str:
+    said, seconds = interrupt(process)
+    assert process.returncode == 130
+    assert seconds < STOP_SECONDS_MAX
+    told, stopping, noise = said.partition(f"{STOPPING}\n")
+    assert stopping
+    assert noise == ""  # no py4j, no Java, no traceback
+    check_over(process)
+    return told
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes where Linux has them")
+def test_ctrl_c_in_a_run_is_quick_and_quiet_and_the_same_command_goes_on(tmp_path):
+    scenario, out = tmp_path / "small.toml", tmp_path / "out"
+    scenario.write_text(SCENARIO)
+    arguments = ("run", str(scenario), "--out", str(out), "--no-report")
+    with started(tmp_path, *arguments) as process:
+        wait_for(process, lambda: "pyspark.daemon" in command_lines(process.pid))
+        told = check_stopped(process)
+    assert told.startswith("positions: 8 of 8 to do\ncontacts: 8 of 8 to do\n")
+    assert not list(tmp_path.glob("beforehand-*"))
+
+    finished = {path: path.stat().st_mtime_ns for path in out.glob("data/*/*/manifest.json")}
+    missing = 16 - len(finished)
+    assert missing <= 8
+    with started(tmp_path, *arguments) as again:  # stopped while Java is on its way
+        wait_for(again, lambda: "SparkSubmit" in command_lines(again.pid))
+        assert check_stopped(again) == f"contacts: {missing} of 8 to do\n"
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+
+
+STUBBORN = """
+import time
+from beforehand.commands.interrupt import interruptible
+
+with interruptible():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_second_ctrl_c_forces_and_what_swallows_the_first_ends_all_the_same(times):
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "ready\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == f"{STOPPING}\n"
+    assert time.monotonic() - began < TELL_SECONDS_MAX
+    if times == 2:
+        process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == ""
+    assert time.monotonic() - began < (TELL_SECONDS_MAX if times == 2 else STOP_SECONDS_MAX)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes where Linux has them")
+def test_ctrl_c_ends_the_workers_of_fuzz_too(tmp_path):
+    with started(tmp_path, "fuzz", "--seeds", "1000000", "--workers", "2") as process:
+        # The command, what tracks its resources, and two workers.
+        wait_for(process, lambda: len(members(process.pid)) == 4)
+        said, seconds = interrupt(process)
+        assert (process.returncode, said) == (130, "interrupted\n")
+        assert seconds < STOP_SECONDS_MAX
+        check_over(process)

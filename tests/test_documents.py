@@ -1,0 +1,107 @@
+"""Every command that the documents show does what it says, or stands here with the reason."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.cli import main
+from tests.mobility.town import write_feed
+from tests.verify.test_verdict import CHAIN, table_of
+
+REPO = Path(__file__).parent.parent
+DOCUMENTS = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^(?:\$ )?(?:PYTHONPATH=src )?(?:\.venv/bin/)?((?:beforehand|python) .*)$")
+
+NOT_RUN = {
+    "python benchmarks/": "measures for minutes",
+    "python examples/observer_live/watch.py": "goes on until it is stopped; its own test runs it",
+    "beforehand observe events": "starts Spark; tests/observe runs it",
+    "beforehand observe sample": "starts Spark; tests/observe runs it",
+}
+"""By how they begin: why they are only looked at."""
+EXIT_CODES = {
+    "beforehand verify events.parquet": 1,  # the log of the fixture is one with a story
+    "beforehand status out/": 3,  # nothing of it is there yet
+    "beforehand doctor": None,  # it depends on the machine
+}
+"""By how they begin, where it is not 0."""
+
+
+def commands(text: str) -> Iterator[str]:
+    for block in FENCED.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            if found := SHOWN.match(line):
+                yield " ".join(shlex.split(found[1], comments=True, posix=False))
+
+
+ALL = sorted({(command, path.name) for path in DOCUMENTS for command in commands(path.read_text())})
+RUN = [pair for pair in ALL if not pair[0].startswith(tuple(NOT_RUN))]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with all the files that the documents name, as far as they do not come with us."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").symlink_to(REPO / "scenarios")
+    feed = write_feed(tmp_path / "feed")
+    with zipfile.ZipFile(tmp_path / "feed.zip", "w") as packed:
+        for file in feed.iterdir():
+            packed.write(file, file.name)
+    (tmp_path / "contacts.txt").write_text("a b 0 600\nb c 100 900\nc d 500 1200\n")
+    rows = "1,0,18.06,59.33,3\n1,60,18.07,59.33,3\n2,0,18.07,59.33,4\n2,60,18.06,59.33,4\n"
+    (tmp_path / "taxis.csv").write_text(f"taxi_id,timestamp,lng,lat,speed\n{rows}")
+    pq.write_table(table_of(CHAIN), tmp_path / "events.parquet")
+    (tmp_path / "parts").mkdir()
+    sound = table_of(CHAIN[:10])
+    pq.write_table(sound.slice(0, 5), tmp_path / "parts" / "part-0.parquet")
+    pq.write_table(sound.slice(5), tmp_path / "parts" / "part-1.parquet")
+    for name in ("city-bus", "observer-figures"):
+        folder = tmp_path / "out" / name
+        folder.mkdir(parents=True)
+        plan = {"scenario": name, "world": "contacts", "stages": {"events": ["data/events/a"]}}
+        (folder / "plan.json").write_text(json.dumps(plan))
+    return tmp_path
+
+
+def arguments(command: str) -> list[str]:
+    """Of the command, made short: no Spark, few seeds."""
+    words = shlex.split(command)[1:]
+    if words[0] == "run" and "--dry-run" not in words:
+        words.append("--dry-run")
+    if words[0] == "fuzz":
+        words[words.index("--seeds") + 1] = "1"
+        words += ["--workers", "1"]
+    return words
+
+
+@pytest.mark.parametrize(("command", "document"), RUN)
+def test_a_command_of_the_documents_does_what_it_shows(place, capsys, command, document):
+    if command == "beforehand verify out/city-bus":
+        pq.write_table(table_of(CHAIN[:10]), place / "out" / "city-bus" / "events.parquet")
+        (place / "out" / "city-bus" / "plan.json").unlink()
+    code = main(arguments(command))
+    codes = [code for start, code in EXIT_CODES.items() if command.startswith(start)] or [0]
+    shown = capsys.readouterr()
+    assert codes[0] in (code, None), shown.err
+    assert "error:" not in shown.err
+
+
+def test_the_commands_of_the_documents_are_found():
+    assert len(RUN) > 15
+    assert all(any(command.startswith(start) for command, _ in ALL) for start in NOT_RUN)
+    text = "```console\n$ beforehand run a.toml \\\n   --seeds 3   # what\n$ ls\n```\n"
+    assert list(commands(text)) == ["beforehand run a.toml --seeds 3"]
+
+
+@pytest.mark.parametrize("command", [c for c, _ in ALL if c.startswith("python ")])
+def test_a_script_of_the_documents_is_there(command):
+    assert (REPO / command.split()[1]).is_file()
