@@ -119,7 +119,8 @@ def brightness(browser, colour):
 
 
 @pytest.mark.parametrize(
-    ("slug", "kind"), [("processing", "csv"), ("cdf-delay", "csv"), ("presence", "png")]
+    ("slug", "kind"),
+    [("processing", "csv"), ("cdf-delay", "csv"), ("presence", "svg"), ("presence", "png")],
 )
 def test_downloads_work_without_the_files_beside_the_page(browser, report, tmp_path, slug, kind):
     alone = tmp_path / "alone.html"

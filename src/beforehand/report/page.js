@@ -2,18 +2,20 @@
 "use strict";
 
 const held = (id) => JSON.parse(document.getElementById(id).textContent);
-const views = {};
+const address = (slug, kind) =>
+  document.querySelector(`a[data-slug="${slug}"][data-kind="${kind}"]`).getAttribute("href");
+const table = (slug) => decodeURIComponent(address(slug, "csv").replace(/^[^,]*,/, ""));
+const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 const LEGEND_ENTRY_WIDTH = 115;
 
 async function draw(place) {
   const slug = place.dataset.chart;
   const spec = held(`spec-${slug}`);
-  spec.data.values = held(`data-${slug}`);
+  spec.data.values = table(slug);
   // A legend does not wrap by itself.
   spec.config.legend.columns = Math.max(2, Math.floor(place.clientWidth / LEGEND_ENTRY_WIDTH));
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);
-  views[slug] = view;
   for (const { name, bind } of spec.params ?? []) {
     if (bind?.input) share(name, view);
   }
@@ -39,19 +41,16 @@ function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-async function download(slug, kind) {
+// The links hold what they save, but a browser follows no address of more than two megabytes.
+function download(slug, kind) {
   if (kind === "csv") {
-    save(`${slug}.csv`, "text/csv", held(`data-${slug}`));
+    save(`${slug}.csv`, "text/csv", table(slug));
   } else if (kind === "svg") {
-    // The chart takes its colour from the text around it, which a file does not have.
-    const svg = await views[slug].toSVG();
-    save(`${slug}.svg`, "image/svg+xml", svg.replaceAll("currentColor", "#1d2330"));
+    save(`${slug}.svg`, "image/svg+xml", bytes(address(slug, "svg").replace(/^[^,]*,/, "")));
   } else {
     // The picture for browsers without scripts is the same as the file.
     const still = document.querySelector(`#${slug} noscript`).textContent;
-    const letters = atob(still.match(/base64,([^"]+)/)[1]);
-    const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-    save(`${slug}.png`, "image/png", bytes);
+    save(`${slug}.png`, "image/png", bytes(still.match(/base64,([^"]+)/)[1]));
   }
 }
 
