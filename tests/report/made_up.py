@@ -109,6 +109,7 @@ def make_run(protocol: str, minutes: int | None, seed: int) -> dict[str, Any]:
         "expired": 0 if minutes is None or minutes > 20 else 3,
         "dropped": 0,
         "delivery_ratio": 1 - 4 / (broadcasts + receptions),
+        "reach": min(1.0, receptions / (11 * broadcasts)),
     }
     for name, average_us in (("delay", delay_us), ("latency", latency_us), ("age", delay_us)):
         run[f"{name}_us_min"] = 2_000.0

@@ -10,7 +10,7 @@ import pytest
 
 from beforehand.commands.report import write_report
 from beforehand.report.charts import scatter_chart
-from beforehand.report.content import Cell, Figure, Page, Section, Table
+from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
 from beforehand.report.export import csv_text
 from beforehand.report.opportunistic.page import build_opportunistic_page
 from beforehand.report.page import write_page
@@ -90,7 +90,9 @@ def test_the_verdict_comes_first(tmp_path):
     page = build(tmp_path)
     assert page.verdict == "valid"
     assert page.headline == "All 460,365 deliveries of 6 runs kept causal order."
-    assert [(tile.value, tile.label) for tile in page.tiles[2:]] == [
+    assert [(tile.value, tile.label) for tile in page.tiles] == [
+        ("6", "runs"),
+        ("460,365", "deliveries checked"),
         ("0", "violations"),
         ("12 of 12", "figures within tolerance"),
         ("10 of 12", "orders as published"),
@@ -116,6 +118,13 @@ def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
     page = build_opportunistic_page(folder)
     assert page.verdict == "valid"
     assert "up to 31 would have come out of order" in page.summary
+    assert page.headline == "All 460,365 deliveries of 6 runs kept causal order."
+    assert [(tile.value, tile.label) for tile in page.tiles[:4]] == [
+        ("6", "runs that promise order"),
+        ("460,365", "deliveries checked"),
+        ("0", "violations"),
+        ("6", "without order, to compare"),
+    ]
 
 
 def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
@@ -128,6 +137,7 @@ def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
     assert page.verdict == "valid"
     assert page.headline.startswith("No run promised an order: ")
     assert "kept causal order" not in page.headline
+    assert page.tiles[2] == Tile("186", "out of order, none promised")
 
 
 def test_the_page_says_what_was_run(tmp_path):
@@ -166,7 +176,7 @@ def test_the_pedestrians_have_their_own_tables_and_window(tmp_path):
     page = build(tmp_path, paper="opp-ostermalm")
     words = texts(page)
     assert "Table V: What became of the messages" in words
-    assert "Figure 11b: Registries, lifetime 20'" in words
+    assert "Figure 11b: Registries, delta, 20'" in words
     assert "The first 2 of 12 are shown." in words  # 13 minutes apart, of 20 shown
 
 

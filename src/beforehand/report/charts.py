@@ -84,12 +84,12 @@ def cdf_chart(table: pd.DataFrame, *, title: str, cut_us: int) -> Chart:
             y=alt.Y("share:Q", title="Share of the messages", scale=alt.Scale(domain=[0, 1])).axis(
                 format="%"
             ),
-            color=alt.Color("lifetime:N", title="Lifetime", sort=order).scale(
+            color=alt.Color("lifetime:N", title=None, sort=order).scale(
                 domain=order, range=PALETTE
             ),
             opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
             tooltip=[
-                alt.Tooltip("lifetime:N", title="Lifetime"),
+                alt.Tooltip("lifetime:N", title="Protocol, lifetime"),
                 alt.Tooltip("share:Q", title="Share", format=".1%"),
                 alt.Tooltip("below:N", title="Below"),
                 alt.Tooltip("origin:N", title="From"),

@@ -20,6 +20,8 @@ class Cell:
     published: str = ""
     difference: str = ""
     mark: Mark = ""
+    spread: str = ""
+    """How far the mean of other seeds may be from this one."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (
         *("run", "protocol", "lifetime_us", "seed", "nodes", "contacts"),
         *("broadcasts", "receptions", "deliveries", "expired", "dropped", "delivery_ratio"),
+        "reach",
         *(f"{name}_us_{kind}" for name in ("delay", "latency", "age") for kind in STATISTICS),
         *("past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
         "transfer_model",

@@ -6,7 +6,7 @@ const address = (slug, kind) =>
   document.querySelector(`a[data-slug="${slug}"][data-kind="${kind}"]`).getAttribute("href");
 const table = (slug) => decodeURIComponent(address(slug, "csv").replace(/^[^,]*,/, ""));
 const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-const LEGEND_ENTRY_WIDTH = 115;
+const LEGEND_ENTRY_WIDTH = 150;
 
 async function draw(place) {
   const slug = place.dataset.chart;

@@ -117,7 +117,8 @@ def _cell(cell: Cell) -> str:
     parts = [escape(part) for part in (cell.published, cell.difference) if part]
     theirs = "<i> · </i>".join(f"<span>{part}</span>" for part in parts)
     below = f'<span class="theirs">{theirs}</span>' if parts else ""
-    return f"<span>{escape(cell.text)}{mark}</span>{below}"
+    spread = f' <span class="spread">{escape(cell.spread)}</span>' if cell.spread else ""
+    return f"<span>{escape(cell.text)}{spread}{mark}</span>{below}"
 
 
 def _words(table: Table, column: int) -> str:

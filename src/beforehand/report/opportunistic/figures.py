@@ -15,7 +15,7 @@ from beforehand.report.charts import (
 )
 from beforehand.report.content import Figure
 from beforehand.report.datasets import read_frame
-from beforehand.report.notation import SECOND_US, show_count, show_lifetime, show_ratio, show_time
+from beforehand.report.notation import SECOND_US, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import share_below
 from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
@@ -68,7 +68,7 @@ def scatter_figures(material: Material) -> tuple[Figure, ...]:
         swift = share_below(material.quantiles, group.first_run, "latency", SECOND_US)
         if swift is not None:
             caption += f" {show_ratio(swift)} of all waited less than a second for their causes."
-        title = _title(material, "scatter", letter, f"Delay and latency, {_lifetime_of(group)}")
+        title = _title(material, "scatter", letter, f"Delay and latency, {name_group(group)}")
         slug = f"scatter-{_slug(group)}"
         figures.append(Figure(slug, title, caption, scatter_chart(table), table))
     return tuple(figures)
@@ -86,7 +86,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
         if cut_us < longest_us:
             longest = f"the longest {metric} is {show_time(longest_us)}"
             caption += f"The axis ends at {show_time(cut_us)}; {longest}. "
-        caption += "Choose lifetimes in the legend."
+        caption += "Choose lines in the legend."
         chart = cdf_chart(table, title=METRICS[metric], cut_us=cut_us)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
         figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
@@ -111,7 +111,8 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
     for said in material.paper.quantiles if material.paper else ():
         if said.metric == metric and said.lifetime_us in material.by_lifetime:
             row = {"value_us": said.limit_us, "share": said.share, "origin": "published"}
-            parts.append(pd.DataFrame([{**row, "lifetime": show_lifetime(said.lifetime_us)}]))
+            name = name_group(material.by_lifetime[said.lifetime_us])
+            parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
 
 
@@ -153,7 +154,7 @@ def registry_figures(material: Material) -> tuple[Figure, ...]:
         ]
         table = pd.concat(parts)[["registry", "t_us", "value"]]
         caption = f"Node {names.get(node, node)}. {_describe_delivered(rows)}"
-        title = _title(material, "registries", letter, f"Registries, {_lifetime_of(group)}")
+        title = _title(material, "registries", letter, f"Registries, {name_group(group)}")
         slug = f"registries-{_slug(group)}"
         figures.append(Figure(slug, title, caption, registry_chart(table), table))
     return tuple(figures)
@@ -190,12 +191,6 @@ def _describe_delivered(rows: pd.DataFrame) -> str:
 
 def _title(material: Material, kind: str, letter: str, words: str) -> str:
     return f"Figure {material.paper.figures[kind]}{letter}: {words}" if material.paper else words
-
-
-def _lifetime_of(group: Group) -> str:
-    if group.lifetime_us is None:
-        return "no lifetime" if group.protocol in ("causal", "delta") else name_group(group)
-    return f"lifetime {name_group(group)}"
 
 
 def _slug(group: Group) -> str:

@@ -26,11 +26,13 @@ from beforehand.report.opportunistic.tables import (
     delay_tables,
     ordering_table,
     processing_table,
+    run_table,
     share_table,
     trace_table,
 )
 
 Verdict = Literal["valid", "invalid", "unknown"]
+TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
 
 
 def build_opportunistic_page(directory: Path) -> Page:
@@ -104,13 +106,20 @@ def _describe(group: Group) -> str:
 
 
 def _tiles(material: Material) -> tuple[Tile, ...]:
+    """The figures of the headline, of the same runs."""
     rows = _ordered_rows(material)
+    verdict, _ = _judge(material)
     violations = sum(row["violations"] for row in rows)
+    loose = len(material.rows) - len(rows)
     tiles = [
-        Tile(show_count(len(material.rows)), "runs"),
+        Tile(show_count(len(rows)), "runs that promise order" if loose else "runs"),
         Tile(show_count(sum(row["deliveries"] for row in rows)), "deliveries checked"),
-        Tile(show_count(violations), "violations", "missed" if violations else "met"),
+        Tile(show_count(violations), "violations", TILE_MARKS[verdict]),
     ]
+    if all(row["protocol"] == UNORDERED for row in rows):
+        tiles[-1] = Tile(show_count(violations), "out of order, none promised")
+    if loose:
+        tiles.append(Tile(show_count(loose), "without order, to compare"))
     judged = [claim.is_met for claim in material.claims if claim.is_met is not None]
     orders = [found.is_met for found in material.orderings]
     for met, label in ((judged, "figures within tolerance"), (orders, "orders as published")):
@@ -126,10 +135,10 @@ def _scenario_section(material: Material) -> Section:
     models = sorted({str(row["transfer_model"]) for row in material.rows})
     prose = [f"Transfer model: {model.rstrip('.')}." for model in models]
     prose.append(
-        "One seed for each lifetime."
+        "One seed for each protocol and lifetime, so no confidence intervals."
         if seeds == 1
-        else f"{seeds} seeds. Each figure is the mean over the seeds of a lifetime; the figures "
-        "below show the lowest seed."
+        else f"{seeds} seeds. Each number is the mean over the seeds of a protocol and lifetime, "
+        "with its 95 % confidence interval; the figures below show the lowest seed."
     )
     if mended := {kind: count for kind, count in scenario.changes.items() if count}:
         listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
@@ -154,7 +163,7 @@ def _parameter_tables(
     if pairs:
         rows = tuple((Cell(name), Cell(_show_parameter(name, value))) for name, value in pairs)
         data = pd.DataFrame(pairs, columns=["parameter", "value"])
-        yield Table("parameters", "Parameters", ("", ""), rows, data, is_folded=True)
+        yield Table("parameters", "Parameters", ("Parameter", "Value"), rows, data, is_folded=True)
 
 
 def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -185,9 +194,14 @@ def _comparison_sections(material: Material) -> Iterator[Section]:
         "Below each figure of ours: the published one, and the difference. ✓ is within the "
         "tolerance and ✗ is not; a figure without a mark is shown, not judged."
     )
+    reach = (
+        "Reach is what other nodes received out of what they could have: each message counts for "
+        "every node that was there while it was alive. The delivery ratio is what was delivered "
+        "out of what nodes broadcast or received."
+    )
     yield Section(
         "Messages",
-        (beside,) if paper else (),
+        (reach, beside) if paper else (reach,),
         (processing_table(material.groups, claims, numbers["processing"]),),
     )
     tables = list(delay_tables(material.groups, claims, numbers["delays"]))
@@ -218,26 +232,9 @@ def _figure_sections(material: Material) -> Iterator[Section]:
             yield Section(title, figures=figures)
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
-    return str(row["verdict"]) + (", no order promised" if row["protocol"] == UNORDERED else "")
-
-
 def _cost_section(material: Material) -> Section:
-    columns = ["run", "protocol", "lifetime_us", "seed", "deliveries", "violations", "verdict"]
-    rows = tuple(
-        (
-            Cell(str(row["run"])),
-            Cell(show_count(row["deliveries"])),
-            Cell(show_count(row["violations"])),
-            Cell(_verdict(row)),
-        )
-        for row in material.rows
-    )
-    data = pd.DataFrame(list(material.rows), columns=columns)
-    head = ("Run", "Deliveries", "Violations", "Verdict")
-    runs = Table("runs", "Every run", head, rows, data, words=(0, 3), is_folded=True)
     prose = (
         "What the nodes sent, and how many predecessors a message names on average: that is what "
-        "order costs on the air.",
+        "order costs on the air. A transmission is a frame; deliveries are those of all nodes.",
     )
-    return Section("Cost", prose, (cost_table(material.groups), runs))
+    return Section("Cost", prose, (cost_table(material.groups), run_table(material.groups)))
