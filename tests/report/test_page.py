@@ -17,7 +17,7 @@ from beforehand.report.page import write_page
 from beforehand.report.shell import Still, render_page
 from tests.report.made_up import TRANSFER, write_datasets
 
-DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace")
+DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace", "meetings")
 
 
 def build(folder, **options):
@@ -36,6 +36,15 @@ def texts(page):
     return "\n".join(found)
 
 
+def figures_of(page, prefix):
+    return [f for section in page.sections for f in section.figures if f.slug.startswith(prefix)]
+
+
+def table_of(page, slug):
+    (table,) = (t for section in page.sections for t in section.tables if t.slug == slug)
+    return table
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     return write_report(write_datasets(tmp_path_factory.mktemp("run")))
@@ -44,9 +53,10 @@ def report(tmp_path_factory):
 @pytest.mark.slow
 def test_every_table_and_figure_has_its_files(report):
     figures = {"presence", "scatter-causal-none", "scatter-delta-20m", "cdf-delay", "cdf-latency"}
-    figures |= {"registries-causal-none", "registries-delta-20m"}
+    figures |= {"registries-causal-none", "registries-delta-20m", "buffer"}
+    figures |= {"meetings-duration", "meetings-between"}
     tables = {"trace", "parameters", "processing", "delay", "latency", "age", "shares"}
-    tables |= {"orderings", "cost", "runs"}
+    tables |= {"orderings", "cost", "runs", "nodes", "messages"}
     files = {path.name for path in (report.parent / "figures").iterdir()}
     wanted = {f"{name}.csv" for name in figures | tables}
     assert files == wanted | {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}
@@ -191,11 +201,12 @@ def test_what_was_not_recorded_is_left_out(missing, tmp_path):
         "quantiles": {"cdf-delay", "cdf-latency"},
         "scatter": {"scatter-causal-none", "scatter-delta-20m"},
         "presence": {"presence"},
-        "gauges": {"registries-causal-none", "registries-delta-20m"},
+        "gauges": {"registries-causal-none", "registries-delta-20m", "buffer"},
+        "meetings": {"meetings-duration", "meetings-between"},
         "trace": set(),
     }[missing]
     assert not figures & gone
-    assert len(figures) == 7 - len(gone)
+    assert len(figures) == 10 - len(gone)
 
 
 def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):
@@ -206,10 +217,54 @@ def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):
     many = many.sort_values("t_us").reset_index(drop=True)
     many.loc[many[many["gauge"] == "pending"].index[777], "value"] = 99
     many.to_parquet(folder / "gauges.parquet")
-    (figure,) = build_opportunistic_page(folder).sections[-2].figures
+    (figure,) = figures_of(build_opportunistic_page(folder), "registries-")
     pending = figure.data[figure.data["registry"] == "pending"]
     assert len(pending) <= 1002
     assert pending["value"].max() == 99
+
+
+def test_distributions_are_whole_where_no_paper_cuts_them(tmp_path):
+    for figure in figures_of(build(tmp_path, paper=None), "cdf-"):
+        end_us = figure.chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["domain"][1]
+        assert end_us == figure.data["value_us"].max()
+        assert "The axis ends" not in figure.caption
+
+
+def test_where_the_paper_cuts_the_page_says_so(tmp_path):
+    folder = write_datasets(tmp_path)
+    quantiles = pq.read_table(folder / "quantiles.parquet").to_pandas()
+    longest = (quantiles["metric"] == "latency") & (quantiles["share"] == 1)
+    quantiles.loc[longest, "value_us"] = 3600 * 1_000_000
+    quantiles.to_parquet(folder / "quantiles.parquet")
+    (latency,) = figures_of(build_opportunistic_page(folder), "cdf-latency")
+    assert "The axis ends at" in latency.caption
+    assert "; the longest latency is 1h. " in latency.caption
+
+
+def test_contacts_and_what_is_between_them_are_shown_whole(tmp_path):
+    duration, between = figures_of(build(tmp_path), "meetings-")
+    assert duration.title == "Contact duration, cumulated"
+    assert 'Half of them take at most 50".' in duration.caption
+    assert between.title == "Inter-contact time, cumulated"
+    assert between.caption.endswith('The axis is logarithmic from 0.1" on.')
+    scale = between.chart.to_dict()["encoding"]["x"]["scale"]
+    assert (scale["type"], scale["domain"][1]) == ("symlog", 24 * 3600 * 1_000_000)
+
+
+def test_the_buffer_of_a_node_has_a_line_for_each_protocol_and_lifetime(tmp_path):
+    (figure,) = figures_of(build(tmp_path), "buffer")
+    assert list(figure.data["registry"].unique())[:2] == ["causal, no lifetime", "delta, 120'"]
+    assert figure.caption == "Messages that node L01-3 keeps to pass them on: at most 1,770."
+
+
+def test_every_node_and_message_of_one_run_is_in_a_table(tmp_path):
+    page = build(tmp_path)
+    nodes, messages = table_of(page, "nodes"), table_of(page, "messages")
+    assert [cell.text for cell in nodes.rows[1]] == ["L01-1", "9.00", "11", "0", "899", "–", "–"]
+    assert nodes.head[-2:] == ("Delay, average (s)", "Age, average (s)")
+    assert messages.rows[13][0].text == "L01-1"
+    assert (len(messages.rows), len(messages.data)) == (200, 300)
+    assert messages.notes == ("The first 200 of 300; the CSV has all.",)
 
 
 NASTY = "</script><script>alert(1)</script>"

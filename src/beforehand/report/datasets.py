@@ -36,6 +36,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "quantiles": ("run", "metric", "share", "value_us"),
     "scatter": ("run", "delay_us", "latency_us"),
     "presence": ("node", "name", "up_us", "down_us"),
+    "nodes": (
+        *("run", "node", "broadcasts", "receptions", "deliveries", "delay_us_avg", "age_us_avg"),
+    ),
+    "messages": (
+        *("run", "origin", "seq", "sent_us", "past_entries", "receptions", "deliveries"),
+        *("delay_us_max", "age_us_max"),
+    ),
+    "meetings": ("metric", "share", "value_us"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
     "measures": (
         *("reading", "law", "processes", "epsilon", "delta", "rate", "messages", "seed"),

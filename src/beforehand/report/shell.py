@@ -86,7 +86,8 @@ def _table(table: Table) -> str:
         for column, head in enumerate(table.head)
     )
     rows = "\n".join(_row(table, row) for row in table.rows)
-    kind = ' class="wide"' if table.is_wide else ""
+    kinds = [k for k, is_so in (("wide", table.is_wide), ("long", table.is_long)) if is_so]
+    kind = f' class="{" ".join(kinds)}"' if kinds else ""
     # Assistive technology drops the roles of a table whose parts are laid out as blocks.
     grid = (
         f'<div class="scroll"><table role="table"{kind}><thead><tr>{heads}</tr></thead>'

@@ -12,8 +12,11 @@ from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
 from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
+from beforehand.report.opportunistic.each import each_section
 from beforehand.report.opportunistic.figures import (
+    buffer_figures,
     cdf_figures,
+    meeting_figures,
     presence_figure,
     registry_figures,
     scatter_figures,
@@ -43,6 +46,7 @@ def build_opportunistic_page(directory: Path) -> Page:
         *_comparison_sections(material),
         *_figure_sections(material),
         _cost_section(material),
+        *((each,) if (each := each_section(material)) else ()),
     )
     verdict, headline = _judge(material)
     source = f" Published figures: {material.paper.source}." if material.paper else ""
@@ -223,10 +227,13 @@ def _figure_sections(material: Material) -> Iterator[Section]:
         first, last = material.presence["up_us"].min(), material.presence["down_us"].max()
         prose = f"The scenario lasts from {show_clock(first)} to {show_clock(last)}."
         yield Section("Presence", (prose,), figures=(presence,))
+    if meetings := meeting_figures(material):
+        yield Section("Contacts", figures=meetings)
     for title, figures in (
         ("Delay and latency", scatter_figures(material)),
         ("Distributions", cdf_figures(material)),
         ("Registries of one node", registry_figures(material)),
+        ("Buffer of one node", buffer_figures(material)),
     ):
         if figures:
             yield Section(title, figures=figures)
