@@ -184,7 +184,10 @@ def make_nodes(run: str) -> list[dict[str, Any]]:
     """The second node received nothing."""
     return [
         {
-            "run": run, "node": node, "broadcasts": 10 + node, "deliveries": 900 - node,
+            "run": run,
+            "node": node,
+            "broadcasts": 10 + node,
+            "deliveries": 900 - node,
             "receptions": 0 if node == 1 else 1000 * (node + 1),
             "delay_us_avg": None if node == 1 else 1e6 * (12 - node),
             "age_us_avg": None if node == 1 else 9e7,
@@ -196,14 +199,15 @@ def make_nodes(run: str) -> list[dict[str, Any]]:
 def make_messages(run: str, count: int = 300) -> list[dict[str, Any]]:
     return [
         {
-
-                "run": run,
-                "origin": i % 12,
-                "seq": i // 12,
-                "sent_us": 6 * HOUR_US + i * MINUTE_US
-            ,
-            "past_entries": i % 5, "receptions": i % 12, "deliveries": 1 + i % 12,
-            "delay_us_max": i * SECOND_US, "age_us_max": i * SECOND_US,
+            "run": run,
+            "origin": i % 12,
+            "seq": i // 12,
+            "sent_us": 6 * HOUR_US + i * MINUTE_US,
+            "past_entries": i % 5,
+            "receptions": i % 12,
+            "deliveries": 1 + i % 12,
+            "delay_us_max": i * SECOND_US,
+            "age_us_max": i * SECOND_US,
         }
         for i in range(count)
     ]

@@ -168,6 +168,16 @@ def test_the_page_says_what_was_run(tmp_path):
     assert "self contact" not in words  # it did not occur
 
 
+def test_what_differs_between_the_runs_is_a_range(tmp_path):
+    folder = write_datasets(tmp_path, seeds=2)
+    runs = pq.read_table(folder / "runs.parquet").to_pandas()
+    runs.loc[runs["seed"] == 1, "contacts"] = 8000
+    runs["lifetime_us"] = runs["lifetime_us"].astype("Int64")
+    runs.to_parquet(folder / "runs.parquet")
+    words = build_opportunistic_page(folder).summary
+    assert words.startswith("12 nodes met 8,000 to 8,731 times and broadcast 2,004 messages")
+
+
 def test_who_never_waits_is_not_said_to_wait(tmp_path):
     words = build(tmp_path, latency_us_avg=0.0).summary
     assert "never waited for its causes" in words

@@ -83,11 +83,10 @@ def _judge(material: Material) -> tuple[Verdict, str]:
 
 
 def _summary(material: Material) -> str:
-    first = material.rows[0]
-    text = (
-        f"{show_count(first['nodes'])} nodes met {show_count(first['contacts'])} times and "
-        f"broadcast {show_count(first['broadcasts'])} messages in each run. "
+    nodes, contacts, broadcasts = (
+        _range(material, name) for name in ("nodes", "contacts", "broadcasts")
     )
+    text = f"{nodes} nodes met {contacts} times and broadcast {broadcasts} messages in each run. "
     ordered = [group for group in material.groups if group.protocol != UNORDERED]
     text += " ".join(_describe(group) for group in ordered[:1] + ordered[1:][-1:])
     loose = [group for group in material.groups if group.protocol == UNORDERED]
@@ -95,6 +94,13 @@ def _summary(material: Material) -> str:
         most = max(group.mean("violations") for group in loose)
         text += f" Delivered as they arrive, up to {show_count(most)} would have come out of order."
     return text
+
+
+def _range(material: Material, column: str) -> str:
+    """One number, or the smallest and the largest where the runs differ."""
+    values = [row[column] for row in material.rows]
+    least, most = show_count(min(values)), show_count(max(values))
+    return least if least == most else f"{least} to {most}"
 
 
 def _describe(group: Group) -> str:

@@ -172,9 +172,9 @@ def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
 
 
 def show_margin(group: Group, quantity: str, show: Show) -> str:
-    """`± 3`, or nothing where there is one seed."""
+    """`± 3`, or nothing where there is one seed or all agree."""
     margin = group.margin(quantity)
-    return "" if margin is None else f"± {show(margin)}"
+    return f"± {show(margin)}" if margin else ""
 
 
 def _difference(claim: Claim) -> str:
