@@ -73,7 +73,7 @@ def _long_table(slug: str, title: str, columns: Mapping[str, str], frame: pd.Dat
         tuple(Cell(_show(row[name], show)) for name, show in shows)
         for row in frame.head(ROWS_MAX).to_dict("records")
     )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if len(frame) > ROWS_MAX:
         notes = (f"The first {ROWS_MAX} of {show_count(len(frame))}; the CSV has all.",)
     table = frame[[*columns, *(name for name in frame if name not in columns)]]
