@@ -16,7 +16,7 @@ pytestmark = [
 ]
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 PHONE, DESK = 390, 1200
-FIGURES = 7
+FIGURES = 10
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,8 @@ def brightness(browser, colour):
 
 
 @pytest.mark.parametrize(
-    ("slug", "kind"), [("processing", "csv"), ("cdf-delay", "csv"), ("presence", "png")]
+    ("slug", "kind"),
+    [("processing", "csv"), ("cdf-delay", "csv"), ("presence", "svg"), ("presence", "png")],
 )
 def test_downloads_work_without_the_files_beside_the_page(browser, report, tmp_path, slug, kind):
     alone = tmp_path / "alone.html"
@@ -175,7 +176,7 @@ def test_a_touch_on_a_line_says_what_it_is(browser, report):
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     browser.wait("document.querySelector('#vg-tooltip-element.visible')")
     words = browser.evaluate("document.querySelector('#vg-tooltip-element').innerText")
-    assert "Lifetime" in words
+    assert "Protocol, lifetime" in words
     assert "Below" in words
 
 
@@ -196,3 +197,45 @@ def test_a_choice_in_the_legend_dims_the_rest(browser, report):
         browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
     browser.wait(f"({lines}).filter(opacity => opacity < 0.5).length")
     assert browser.evaluate(f"({lines}).filter(opacity => opacity === 1).length") == 1
+
+
+COLUMN = "[...document.querySelectorAll('#nodes tbody tr')].filter(row => !row.hidden).map(" + (
+    "row => row.cells[{}].innerText)"
+)
+
+
+def test_a_click_on_a_head_sorts_and_what_is_missing_stays_last(browser, report):
+    browser.resize(DESK)
+    browser.open(report, until=DRAWN)
+    browser.evaluate("document.querySelector('#nodes').open = true")
+    click = "document.querySelectorAll('#nodes th')[{}].click()"
+    browser.evaluate(click.format(5))
+    rising = browser.evaluate(COLUMN.format(5))
+    assert rising[-1] == "–"
+    delays = [float(text) for text in rising[:-1]]
+    assert delays == sorted(delays)
+    assert delays[-1] >= 10 > delays[0]  # as numbers: 2 before 10
+    browser.evaluate(click.format(5))
+    assert browser.evaluate(COLUMN.format(5)) == [*rising[-2::-1], "–"]
+    browser.evaluate(click.format(0))
+    assert browser.evaluate(COLUMN.format(0)) == [f"L01-{node}" for node in range(12)]
+    sorts = "[...document.querySelectorAll('#nodes th')].map(head => head.ariaSort)"
+    assert browser.evaluate(sorts) == ["ascending", *[None] * 6]
+
+
+def test_a_long_table_can_be_searched_and_sorted_on_a_phone_too(page, width):
+    page.evaluate("document.querySelector('#nodes').open = true")
+    page.evaluate(
+        "(() => { const field = document.querySelector('#nodes input'); field.value = 'l01-1';"
+        " field.dispatchEvent(new Event('input')); })()"
+    )
+    assert page.evaluate(COLUMN.format(0)) == ["L01-1", "L01-10", "L01-11"]
+    assert page.evaluate("document.querySelector('#nodes output').innerText") == "3 of 12 rows"
+    shape = page.evaluate("getComputedStyle(document.querySelector('#nodes select')).display")
+    assert (shape == "none") == (width == DESK)
+    page.evaluate(
+        "(() => { const order = document.querySelector('#nodes select'); order.value = '0';"
+        " order.dispatchEvent(new Event('change')); })()"
+    )
+    assert page.evaluate(COLUMN.format(0)) == ["L01-11", "L01-10", "L01-1"]
+    assert page.evaluate("document.documentElement.scrollWidth") == width

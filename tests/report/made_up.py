@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 MINUTE_US = 60_000_000
 HOUR_US = 60 * MINUTE_US
+SECOND_US = 1_000_000
 LIFETIMES_MIN = {"opp-buses": (None, 120, 60, 40, 20, 10), "opp-ostermalm": (20, 15, 10, 5)}
 TRANSFER = "announcements every 5 s, 2 ms latency, 1 MB/s, one frame at a time, random order"
 
@@ -59,6 +60,9 @@ def write_datasets(
         "presence": make_presence(),
         "gauges": [row for run in names for row in make_gauges(run, limits[run])],
         "trace": [make_trace()],
+        "nodes": [row for run in names for row in make_nodes(run)],
+        "messages": [row for run in names for row in make_messages(run)],
+        "meetings": make_meetings(),
     }
     for name, rows in datasets.items():
         write_rows(folder, name, rows, as_folder=as_folders)
@@ -109,6 +113,7 @@ def make_run(protocol: str, minutes: int | None, seed: int) -> dict[str, Any]:
         "expired": 0 if minutes is None or minutes > 20 else 3,
         "dropped": 0,
         "delivery_ratio": 1 - 4 / (broadcasts + receptions),
+        "reach": min(1.0, receptions / (11 * broadcasts)),
     }
     for name, average_us in (("delay", delay_us), ("latency", latency_us), ("age", delay_us)):
         run[f"{name}_us_min"] = 2_000.0
@@ -173,6 +178,51 @@ def make_gauges(run: str, limit_us: int) -> list[dict[str, Any]]:
                 for gauge, value in sizes.items()
             ]
     return rows
+
+
+def make_nodes(run: str) -> list[dict[str, Any]]:
+    """The second node received nothing."""
+    return [
+        {
+            "run": run,
+            "node": node,
+            "broadcasts": 10 + node,
+            "deliveries": 900 - node,
+            "receptions": 0 if node == 1 else 1000 * (node + 1),
+            "delay_us_avg": None if node == 1 else 1e6 * (12 - node),
+            "age_us_avg": None if node == 1 else 9e7,
+        }
+        for node in range(12)
+    ]
+
+
+def make_messages(run: str, count: int = 300) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run,
+            "origin": i % 12,
+            "seq": i // 12,
+            "sent_us": 6 * HOUR_US + i * MINUTE_US,
+            "past_entries": i % 5,
+            "receptions": i % 12,
+            "deliveries": 1 + i % 12,
+            "delay_us_max": i * SECOND_US,
+            "age_us_max": i * SECOND_US,
+        }
+        for i in range(count)
+    ]
+
+
+def make_meetings() -> list[dict[str, Any]]:
+    """Contacts of up to 100 s; most pauses are short, and one is of a day."""
+    shares = [i / 100 for i in range(101)]
+    spans = {"duration": [int(s * 100 * SECOND_US) for s in shares]}
+    spans["between"] = [24 * HOUR_US if s == 1 else int(s * MINUTE_US) for s in shares]
+    return [
+        {"metric": metric, "share": share, "value_us": value}
+        for metric, values in spans.items()
+        for share, value in zip(shares, values, strict=True)
+    ]
 
 
 def make_trace() -> dict[str, Any]:

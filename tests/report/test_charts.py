@@ -49,7 +49,7 @@ REGISTRIES = pd.DataFrame(
 CHARTS = {
     "presence": (presence_chart, PRESENCE),
     "scatter": (scatter_chart, SCATTER),
-    "cdf": (lambda table: cdf_chart(table, title="Latency", cut_us=60 * SECOND_US), CDF),
+    "cdf": (lambda table: cdf_chart(table, title="Latency", end_us=60 * SECOND_US), CDF),
     "registries": (registry_chart, REGISTRIES),
 }
 
@@ -128,6 +128,26 @@ def test_ticks_fall_on_what_a_reader_expects():
 def test_nothing_but_zeros_has_an_axis_of_a_second():
     chart = scatter_chart(SCATTER.assign(latency_us=0)).to_dict()
     assert chart["encoding"]["y"]["scale"]["domain"] == [0, SECOND_US]
+
+
+def test_ticks_less_than_a_minute_apart_have_names_of_their_own():
+    stays = pd.DataFrame({"node": [1], "name": ["a"], "row": [0], "up_us": [0]})
+    for seconds, title in ((150, "Time (hh:mm:ss)"), (3600, "Time (hh:mm)")):
+        chart = presence_chart(stays.assign(down_us=seconds * SECOND_US)).to_dict()
+        assert chart["encoding"]["x"]["title"] == title
+
+
+def test_an_axis_is_as_long_as_what_it_shows_and_in_a_unit_that_fits():
+    for high_us, unit in ((900, "ms"), (200_000, "ms"), (5 * SECOND_US, "s"), (9 * HOUR_US, "h")):
+        axis = scatter_chart(SCATTER.assign(delay_us=high_us)).to_dict()["encoding"]["x"]
+        assert axis["title"] == f"Transmission delay ({unit})"
+        assert axis["scale"]["domain"] == [0, high_us]
+
+
+@pytest.mark.slow
+def test_a_logarithmic_axis_starts_at_zero():
+    chart = cdf_chart(CDF, title="Latency", end_us=HOUR_US, log_from_us=100_000)
+    assert [t for t in ("0 ms", '0.1"', '1"', '10"', "10'00\"") if t not in texts_of(chart)] == []
 
 
 @pytest.mark.slow

@@ -6,14 +6,16 @@ from hypothesis import strategies as st
 
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.notation import (
-    show_bytes,
+    TIMES_US,
     show_clock,
     show_count,
     show_difference,
     show_lifetime,
+    show_plain,
     show_points,
     show_ratio,
     show_time,
+    unit_of,
 )
 
 S, M, H = 1_000_000, 60_000_000, 3_600_000_000
@@ -65,19 +67,26 @@ def test_lifetimes_stay_minutes_above_the_hour():
     ]
 
 
-def test_counts_ratios_clocks_and_bytes():
+def test_counts_ratios_and_clocks():
     assert show_count(1_475_328.4) == "1,475,328"
     assert show_ratio(0.99994) == "99.99 %"
     assert show_clock(5 * H + 30 * M) == "05:30"
     assert show_clock(5 * H + 59.6 * M) == "06:00"
-    assert [show_bytes(n) for n in (0, 999, 1000, 42_900_000, 999_600, 7e12)] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "42.9 MB",
-        "1.0 MB",
-        "7,000.0 GB",
+
+
+def test_plain_numbers_have_three_digits_that_count_and_no_powers():
+    values = (0, 0.00123, 0.5, 9.876, 44.94, 312, 12_345.6, float("nan"))
+    assert [show_plain(value) for value in values] == [
+        *("0", "0.00123", "0.500", "9.88", "44.9", "312", "12,346", "–")
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [([], "ms"), ([0], "ms"), ([900], "ms"), ([2_000, 3e6], "s"), ([119e6], "s"), ([9e9], "h")],
+)
+def test_the_largest_value_decides_the_unit_of_a_column(values, unit):
+    assert unit_of(values, TIMES_US)[0] == unit
 
 
 @pytest.mark.parametrize(

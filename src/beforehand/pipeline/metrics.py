@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from functools import reduce
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from beforehand.mobility.trace import Ints
 from beforehand.pipeline.datasets import write_table
+from beforehand.pipeline.positions import read_trace
 from beforehand.pipeline.schemas import (
     EVENTS,
     FACTS,
     MEASURES,
+    MEETINGS,
+    MEETINGS_FILE,
+    MESSAGES,
+    MESSAGES_FILE,
+    NODES,
+    NODES_FILE,
     QUANTILES,
     QUANTILES_FILE,
     RUNS,
@@ -59,9 +69,14 @@ def make_metrics(spark: SparkSession, job: Job) -> Made:
         RUNS_FILE: runs_table.orderBy("seed", F.desc_nulls_first("lifetime_us"), "run"),
         QUANTILES_FILE: find_quantiles(delays, latencies).orderBy("run", "metric", "share"),
         SCATTER_FILE: sample_scatter(latencies).orderBy("run", "delay_us", "latency_us"),
+        NODES_FILE: summarise_nodes(events).orderBy("run", "node"),
+        MESSAGES_FILE: summarise_messages(events).orderBy("run", "sent_us", "origin", "seq"),
     }
     for name, table in tables.items():
         write_table(job.dataset.file(name), table.toArrow())
+    # One trace stands for all seeds, as everywhere: that of the first run.
+    contacts = read_trace(runs[0].inputs[0]).contacts
+    write_table(job.dataset.file(MEETINGS_FILE), find_meetings(contacts))
     delays.unpersist()
     latencies.unpersist()
     return Made(len(runs))
@@ -158,6 +173,63 @@ def sample_scatter(latencies: DataFrame) -> DataFrame:
     place = F.row_number().over(Window.partitionBy("run").orderBy(F.desc("rank")))
     kept = chosen.withColumn("place", place).where(F.col("place") <= SCATTER_MAX)
     return kept.select(*names_of(SCATTER))
+
+
+def summarise_nodes(events: DataFrame) -> DataFrame:
+    """One row for each node of a run that broadcast, received or delivered."""
+    grouped = _handled(events).groupBy("run", "node")
+    taken = _where("deliver", F.when(F.col("node") != F.col("origin"), F.col("since_us")))
+    made = grouped.agg(
+        *_counts("broadcasts", "receptions", "deliveries"),
+        _exact_mean(_where("receive", F.col("since_us"))).alias("delay_us_avg"),
+        _exact_mean(taken).alias("age_us_avg"),
+    )
+    return made.select(*names_of(NODES))
+
+
+def summarise_messages(events: DataFrame) -> DataFrame:
+    """One row for each message of a run: how many had it, and when the last of them."""
+    grouped = _handled(events).groupBy(*MESSAGE)
+    made = grouped.agg(
+        F.max("sent_us").alias("sent_us"),
+        F.max(_where("broadcast", F.col("value"))).alias("past_entries"),
+        *_counts("receptions", "deliveries"),
+        F.max(_where("receive", F.col("since_us"))).alias("delay_us_max"),
+        F.max(_where("deliver", F.col("since_us"))).alias("age_us_max"),
+    )
+    return made.select(*names_of(MESSAGES))
+
+
+def find_meetings(contacts: Ints) -> pa.Table:
+    """Quantiles of how long contacts last, and of how long two nodes then do not meet.
+
+    contacts: rows of a, b, up_us, down_us; those of one pair do not overlap.
+    """
+    a, b, up_us, down_us = contacts[np.lexsort(contacts.T[2::-1])].T
+    is_again = (a[1:] == a[:-1]) & (b[1:] == b[:-1])
+    measured = {"duration": down_us - up_us, "between": (up_us[1:] - down_us[:-1])[is_again]}
+    rows = [
+        (metric, permille / 1000, int(values[max(1, -(-permille * len(values) // 1000)) - 1]))
+        for metric, values in ((name, np.sort(found)) for name, found in measured.items())
+        for permille in (PERMILLE if len(values) else ())
+    ]
+    return table_of_rows(MEETINGS, rows)
+
+
+def _handled(events: DataFrame) -> DataFrame:
+    """What became of messages; since_us: from the broadcast on."""
+    handled = events.where("kind in ('broadcast', 'receive', 'deliver')")
+    joined = handled.join(_broadcasts(events), MESSAGE, how="inner")
+    return joined.withColumn("since_us", F.col("t_us") - F.col("sent_us"))
+
+
+def _counts(*names: str) -> list[Column]:
+    return [F.count(_where(COUNTED[name], F.lit(1))).alias(name) for name in names]
+
+
+def _exact_mean(values: Column) -> Column:
+    """Of whole numbers, whose sum is the same in any order; null where there are none."""
+    return F.when(F.count(values) > 0, F.sum(values) / F.count(values))
 
 
 def _broadcasts(events: DataFrame) -> DataFrame:

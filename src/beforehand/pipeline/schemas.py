@@ -53,9 +53,25 @@ FACTS = (
 """What is known of a run without its events."""
 QUANTILES = "run string, metric string, share double, value_us bigint"
 SCATTER = "run string, delay_us bigint, latency_us bigint"
+NODES = (
+    "run string, node int, broadcasts bigint, receptions bigint, deliveries bigint,"
+    " delay_us_avg double, age_us_avg double"
+)
+"""delay: of what the node received. age: at its delivery there, of what others broadcast."""
+MESSAGES = (
+    "run string, origin int, seq bigint, sent_us bigint, past_entries bigint, receptions bigint,"
+    " deliveries bigint, delay_us_max bigint, age_us_max bigint"
+)
+MEETINGS = "metric string, share double, value_us bigint"
+"""duration: of a contact. between: from the end of a contact to the next one of the same two."""
 
 RUNS_FILE, QUANTILES_FILE, SCATTER_FILE = "runs.parquet", "quantiles.parquet", "scatter.parquet"
-METRIC_FILES = (RUNS_FILE, QUANTILES_FILE, SCATTER_FILE)
+NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
+MEETINGS_FILE = "meetings.parquet"
+METRIC_FILES = (
+    *(RUNS_FILE, QUANTILES_FILE, SCATTER_FILE),
+    *(NODES_FILE, MESSAGES_FILE, MEETINGS_FILE),
+)
 GAUGES_FILE = "gauges.parquet"
 
 

@@ -22,7 +22,11 @@ STEPS_US = [
     *(step * MINUTE_US for step in (1, 2, 5, 10, 20, 30)),
     *(step * HOUR_US for step in (1, 2, 4, 6, 12, 24)),
 ]
-UNITS = {"h": HOUR_US, "min": MINUTE_US, "s": SECOND_US}
+UNITS = {"h": HOUR_US, "min": MINUTE_US, "s": SECOND_US, "ms": 1_000}
+LOG_TICKS_US = (
+    *(0, 1_000, 10_000, 100_000, SECOND_US, 10 * SECOND_US, MINUTE_US, 10 * MINUTE_US),
+    *(HOUR_US, 10 * HOUR_US, 100 * HOUR_US),
+)
 
 
 def presence_chart(table: pd.DataFrame) -> Chart:
@@ -69,10 +73,17 @@ def scatter_chart(table: pd.DataFrame) -> Chart:
     return chart
 
 
-def cdf_chart(table: pd.DataFrame, *, title: str, cut_us: int) -> Chart:
+def cdf_chart(
+    table: pd.DataFrame,
+    *,
+    title: str,
+    end_us: int,
+    log_from_us: int | None = None,
+) -> Chart:
     """Share of the messages below each value, a line per lifetime, published points on top.
 
-    table: lifetime, origin (ours or published), value_us, share; cut_us: where the axis ends.
+    table: lifetime, origin (ours or published), value_us, share; end_us: where the axis ends;
+    log_from_us: from here on the axis is logarithmic; None: it is not at all.
     """
     order = list(dict.fromkeys(table["lifetime"]))
     chosen = alt.selection_point(fields=["lifetime"], bind="legend")
@@ -80,16 +91,14 @@ def cdf_chart(table: pd.DataFrame, *, title: str, cut_us: int) -> Chart:
         alt.Chart(table)
         .transform_calculate(below=duration_text("datum.value_us"))
         .encode(
-            x=_duration_x("value_us", title, cut_us),
-            y=alt.Y("share:Q", title="Share of the messages", scale=alt.Scale(domain=[0, 1])).axis(
-                format="%"
-            ),
-            color=alt.Color("lifetime:N", title="Lifetime", sort=order).scale(
+            x=_value_x("value_us", title, end_us, log_from_us),
+            y=_share_y("messages"),
+            color=alt.Color("lifetime:N", title=None, sort=order).scale(
                 domain=order, range=PALETTE
             ),
             opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
             tooltip=[
-                alt.Tooltip("lifetime:N", title="Lifetime"),
+                alt.Tooltip("lifetime:N", title="Protocol, lifetime"),
                 alt.Tooltip("share:Q", title="Share", format=".1%"),
                 alt.Tooltip("below:N", title="Below"),
                 alt.Tooltip("origin:N", title="From"),
@@ -105,24 +114,45 @@ def cdf_chart(table: pd.DataFrame, *, title: str, cut_us: int) -> Chart:
     return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
 
 
-def registry_chart(table: pd.DataFrame) -> Chart:
+def share_chart(
+    table: pd.DataFrame, *, title: str, of: str, end_us: int, log_from_us: int | None
+) -> Chart:
+    """Share of something below each value, one line (share, value_us)."""
+    chart: alt.Chart = (
+        alt.Chart(table)
+        .mark_line(interpolate="step-after", strokeWidth=2, color=PALETTE[0])
+        .transform_calculate(below=duration_text("datum.value_us"))
+        .encode(
+            x=_value_x("value_us", title, end_us, log_from_us),
+            y=_share_y(of),
+            tooltip=[
+                alt.Tooltip("share:Q", title="Share", format=".1%"),
+                alt.Tooltip("below:N", title="Up to"),
+            ],
+        )
+    )
+    return chart
+
+
+def registry_chart(table: pd.DataFrame, *, of: str = "Entries") -> Chart:
     """Sizes of one node's registries over time (t_us, registry, value)."""
     order = list(dict.fromkeys(table["registry"]))
+    colours = [PALETTE[4], PALETTE[0], PALETTE[2]] if len(order) <= 3 else PALETTE
     chosen = alt.selection_point(fields=["registry"], bind="legend")
     chart: alt.Chart = (
         alt.Chart(table)
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
             x=_clock_x("t_us", table["t_us"].min(), table["t_us"].max()),
-            y=alt.Y("value:Q", title="Entries", scale=alt.Scale(zero=True)),
+            y=alt.Y("value:Q", title=of, scale=alt.Scale(zero=True)),
             color=alt.Color("registry:N", title=None, sort=order).scale(
-                domain=order, range=[PALETTE[4], PALETTE[0], PALETTE[2]]
+                domain=order, range=colours
             ),
             opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
             tooltip=[
-                alt.Tooltip("registry:N", title="Registry"),
+                alt.Tooltip("registry:N", title="Line"),
                 alt.Tooltip("at:N", title="At"),
-                alt.Tooltip("value:Q", title="Entries"),
+                alt.Tooltip("value:Q", title=of),
             ],
         )
         .add_params(chosen)
@@ -141,9 +171,13 @@ def ticks(low_us: float, high_us: float, count: int = 8) -> list[int]:
 
 
 def _clock_x(field: str, low_us: float, high_us: float) -> alt.X:
-    axis = _axis(low_us, high_us, clock_text("datum.value"))
+    values = ticks(low_us, high_us)
+    # Ticks less than a minute apart would have the same name.
+    has_seconds = any(us % MINUTE_US for us in values)
+    axis = _axis(low_us, high_us, clock_text("datum.value", has_seconds=has_seconds))
     scale = alt.Scale(domain=[low_us, high_us], nice=False)
-    return alt.X(f"{field}:Q", title="Time (hh:mm)", scale=scale, axis=axis)
+    title = f"Time (hh:mm{':ss' if has_seconds else ''})"
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
 def _duration_x(field: str, name: str, high_us: float) -> alt.X:
@@ -151,6 +185,25 @@ def _duration_x(field: str, name: str, high_us: float) -> alt.X:
     unit, axis = _duration_axis(high_us)
     scale = alt.Scale(domain=[0, high_us], nice=False)
     return alt.X(f"{field}:Q", title=f"{name} ({unit})", scale=scale, axis=axis)
+
+
+def _value_x(field: str, name: str, high_us: float, log_from_us: int | None) -> alt.X:
+    if log_from_us is None:
+        return _duration_x(field, name, high_us)
+    return _log_x(field, name, high_us, log_from_us)
+
+
+def _share_y(of: str) -> alt.Y:
+    scale = alt.Scale(domain=[0, 1])
+    return alt.Y("share:Q", title=f"Share of the {of}", scale=scale).axis(format="%")
+
+
+def _log_x(field: str, name: str, high_us: float, from_us: int) -> alt.X:
+    """Zero has its place, too: below `from_us` the axis is linear."""
+    values = [us for us in LOG_TICKS_US if (us >= from_us or not us) and us <= high_us]
+    axis = alt.Axis(labelExpr=duration_text("datum.value"), values=values)
+    scale = alt.Scale(type="symlog", constant=from_us, domain=[0, high_us], nice=False)
+    return alt.X(f"{field}:Q", title=name, scale=scale, axis=axis)
 
 
 def _duration_y(field: str, name: str, high_us: float) -> alt.Y:
@@ -162,7 +215,7 @@ def _duration_y(field: str, name: str, high_us: float) -> alt.Y:
 
 def _duration_axis(high_us: float) -> tuple[str, alt.Axis]:
     """The unit, and an axis labelled in it."""
-    unit = next((unit for unit, us in UNITS.items() if high_us >= 3 * us), "s")
+    unit = next((unit for unit, us in UNITS.items() if high_us >= 3 * us), "ms")
     return unit, _axis(0, high_us, f"format(datum.value / {UNITS[unit]}, '~g')")
 
 
@@ -171,10 +224,12 @@ def _axis(low_us: float, high_us: float, label: str) -> alt.Axis:
     return alt.Axis(labelExpr=label, values=values) if values else alt.Axis(labelExpr=label)
 
 
-def clock_text(us: str) -> str:
-    """A Vega expression for hh:mm."""
+def clock_text(us: str, *, has_seconds: bool = False) -> str:
+    """A Vega expression for hh:mm, or hh:mm:ss."""
     minutes = f"floor({us} / {MINUTE_US})"
-    return f"format(floor({minutes} / 60), '02d') + ':' + format({minutes} % 60, '02d')"
+    text = f"format(floor({minutes} / 60), '02d') + ':' + format({minutes} % 60, '02d')"
+    seconds = f" + ':' + format(floor({us} / {SECOND_US}) % 60, '02d')"
+    return text + seconds if has_seconds else text
 
 
 def duration_text(us: str) -> str:

@@ -20,6 +20,8 @@ class Cell:
     published: str = ""
     difference: str = ""
     mark: Mark = ""
+    spread: str = ""
+    """How far the mean of other seeds may be from this one."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Table:
     """Too wide for a phone, where each row becomes a card."""
     is_folded: bool = False
     """Long and for reference: closed until it is asked for."""
+    is_long: bool = False
+    """Too long to be read: it can be searched."""
 
 
 @dataclass(frozen=True)

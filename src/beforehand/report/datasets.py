@@ -24,6 +24,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (
         *("run", "protocol", "lifetime_us", "seed", "nodes", "contacts"),
         *("broadcasts", "receptions", "deliveries", "expired", "dropped", "delivery_ratio"),
+        "reach",
         *(f"{name}_us_{kind}" for name in ("delay", "latency", "age") for kind in STATISTICS),
         *("past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
         "transfer_model",
@@ -35,6 +36,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "quantiles": ("run", "metric", "share", "value_us"),
     "scatter": ("run", "delay_us", "latency_us"),
     "presence": ("node", "name", "up_us", "down_us"),
+    "nodes": (
+        *("run", "node", "broadcasts", "receptions", "deliveries", "delay_us_avg", "age_us_avg"),
+    ),
+    "messages": (
+        *("run", "origin", "seq", "sent_us", "past_entries", "receptions", "deliveries"),
+        *("delay_us_max", "age_us_max"),
+    ),
+    "meetings": ("metric", "share", "value_us"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
     "measures": (
         *("reading", "law", "processes", "epsilon", "delta", "rate", "messages", "seed"),

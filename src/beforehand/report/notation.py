@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
+TIMES_US = {"ms": 1_000, "s": SECOND_US, "min": MINUTE_US, "h": HOUR_US}
+SIZES_B = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
 def show_time(us: float) -> str:
@@ -45,12 +48,25 @@ def show_ratio(value: float) -> str:
     return f"{100 * value:.2f} %"
 
 
-def show_bytes(value: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if round(value) < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} GB"
+def show_plain(value: float) -> str:
+    """Three digits that count, or all before the point; never as a power of ten."""
+    if math.isnan(value):
+        return "–"
+    size = abs(value)
+    if not size:
+        return "0"
+    before = math.floor(math.log10(size)) + 1
+    return f"{value:,.{min(6, max(0, 3 - before))}f}"
+
+
+def unit_of(values: Iterable[float], units: Mapping[str, float]) -> tuple[str, float]:
+    """The unit in which a whole column is printed, and its size.
+
+    That is the largest of which the largest value has two; units: the smallest first.
+    """
+    most = max((value for value in values if not math.isnan(value)), default=0.0)
+    fitting = [(unit, size) for unit, size in units.items() if most >= 2 * size]
+    return fitting[-1] if fitting else next(iter(units.items()))
 
 
 def show_clock(us: float) -> str:

@@ -2,18 +2,20 @@
 "use strict";
 
 const held = (id) => JSON.parse(document.getElementById(id).textContent);
-const views = {};
-const LEGEND_ENTRY_WIDTH = 115;
+const address = (slug, kind) =>
+  document.querySelector(`a[data-slug="${slug}"][data-kind="${kind}"]`).getAttribute("href");
+const table = (slug) => decodeURIComponent(address(slug, "csv").replace(/^[^,]*,/, ""));
+const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+const LEGEND_ENTRY_WIDTH = 150;
 
 async function draw(place) {
   const slug = place.dataset.chart;
   const spec = held(`spec-${slug}`);
-  spec.data.values = held(`data-${slug}`);
+  spec.data.values = table(slug);
   // A legend does not wrap by itself.
   spec.config.legend.columns = Math.max(2, Math.floor(place.clientWidth / LEGEND_ENTRY_WIDTH));
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);
-  views[slug] = view;
   for (const { name, bind } of spec.params ?? []) {
     if (bind?.input) share(name, view);
   }
@@ -39,19 +41,16 @@ function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-async function download(slug, kind) {
+// The links hold what they save, but a browser follows no address of more than two megabytes.
+function download(slug, kind) {
   if (kind === "csv") {
-    save(`${slug}.csv`, "text/csv", held(`data-${slug}`));
+    save(`${slug}.csv`, "text/csv", table(slug));
   } else if (kind === "svg") {
-    // The chart takes its colour from the text around it, which a file does not have.
-    const svg = await views[slug].toSVG();
-    save(`${slug}.svg`, "image/svg+xml", svg.replaceAll("currentColor", "#1d2330"));
+    save(`${slug}.svg`, "image/svg+xml", bytes(address(slug, "svg").replace(/^[^,]*,/, "")));
   } else {
     // The picture for browsers without scripts is the same as the file.
     const still = document.querySelector(`#${slug} noscript`).textContent;
-    const letters = atob(still.match(/base64,([^"]+)/)[1]);
-    const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-    save(`${slug}.png`, "image/png", bytes);
+    save(`${slug}.png`, "image/png", bytes(still.match(/base64,([^"]+)/)[1]));
   }
 }
 
@@ -62,6 +61,78 @@ document.addEventListener("click", (event) => {
     download(link.dataset.slug, link.dataset.kind);
   }
 });
+
+// A click on a head sorts by its column, a second one the other way round.
+const shown = (row, column) => row.cells[column].firstChild.textContent.trim();
+const number = (text) => (/^[\d.,]+/.test(text) ? parseFloat(text.replaceAll(",", "")) : NaN);
+
+function sort(grid, column, isFalling) {
+  const body = grid.tBodies[0];
+  const keyed = [...body.rows].map((row) => [row, shown(row, column)]);
+  const isCounted = keyed.every(([, text]) => text === "–" || !isNaN(Number(text.replace(/[,%\s]|±.*$/g, ""))));
+  const compare = isCounted
+    ? (a, b) => number(a) - number(b)
+    : (a, b) => a.localeCompare(b, "en", { numeric: true });
+  // What is missing comes last, whichever way.
+  keyed.sort(([, a], [, b]) => (a === "–") - (b === "–") || (isFalling ? compare(b, a) : compare(a, b)));
+  body.append(...keyed.map(([row]) => row));
+  [...grid.tHead.rows[0].cells].forEach((head, place) => {
+    if (place === column) head.ariaSort = isFalling ? "descending" : "ascending";
+    else head.removeAttribute("aria-sort");
+  });
+}
+
+function filter(grid, text, told) {
+  const words = text.toLowerCase().split(/\s+/);
+  const rows = [...grid.tBodies[0].rows];
+  for (const row of rows) {
+    const line = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => line.includes(word));
+  }
+  told.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+}
+
+function addTools(grid) {
+  const tools = document.createElement("p");
+  const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "Filter rows" });
+  field.ariaLabel = "Filter rows";
+  const told = document.createElement("output");
+  // On a phone the rows are cards, and there is no head to click on.
+  const order = document.createElement("select");
+  order.ariaLabel = "Sort by";
+  order.append(new Option("Sort by", ""));
+  [...grid.tHead.rows[0].cells].forEach((head, column) => {
+    order.append(new Option(`${head.textContent} ↑`, `${column} up`), new Option(`${head.textContent} ↓`, `${column}`));
+  });
+  order.addEventListener("change", () => {
+    const [column, way] = order.value.split(" ");
+    if (column) sort(grid, Number(column), !way);
+  });
+  field.addEventListener("input", () => filter(grid, field.value.trim(), told));
+  tools.className = "tools";
+  tools.append(field, order, told);
+  grid.parentElement.before(tools);
+  filter(grid, "", told);
+}
+
+for (const grid of document.querySelectorAll("table")) {
+  if (grid.tBodies[0].rows.length < 2) continue;
+  [...grid.tHead.rows[0].cells].forEach((head, column) => {
+    if (!head.textContent) return;
+    const ask = () => sort(grid, column, head.ariaSort === "ascending");
+    head.classList.add("sorts");
+    head.tabIndex = 0;
+    head.title = "Sort by this column";
+    head.addEventListener("click", ask);
+    head.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        ask();
+      }
+    });
+  });
+  if (grid.classList.contains("long")) addTools(grid);
+}
 
 // What is folded is for the screen: paper shows it all.
 addEventListener("beforeprint", () => {

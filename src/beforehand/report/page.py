@@ -7,22 +7,22 @@ from pathlib import Path
 from beforehand.files import write_bytes, write_text
 from beforehand.report.content import Page
 from beforehand.report.export import csv_text, png_bytes, svg_text
-from beforehand.report.shell import render_page
+from beforehand.report.shell import Still, render_page
 
 
 def write_page(page: Page, directory: Path) -> Path:
     """Write any page: it needs no network and no other file, and figures/ has its parts."""
     folder = directory / "figures"
-    stills: dict[str, bytes] = {}
+    stills: dict[str, Still] = {}
     for section in page.sections:
         for table in section.tables:
             write_text(folder / f"{table.slug}.csv", csv_text(table.data))
         for figure in section.figures:
             svg = svg_text(figure.chart)
-            stills[figure.slug] = png_bytes(svg)
+            still = stills[figure.slug] = Still(svg, png_bytes(svg))
             write_text(folder / f"{figure.slug}.csv", csv_text(figure.data))
             write_text(folder / f"{figure.slug}.svg", svg)
-            write_bytes(folder / f"{figure.slug}.png", stills[figure.slug])
+            write_bytes(folder / f"{figure.slug}.png", still.png)
     target = directory / "report.html"
     write_text(target, render_page(page, stills))
     return target

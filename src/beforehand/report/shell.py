@@ -6,9 +6,11 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape as escape_markup
 from importlib.resources import files
 from string import Template
+from urllib.parse import quote
 
 from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
 from beforehand.report.export import csv_text, page_spec, script
@@ -18,13 +20,20 @@ MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the 
 VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
 
 
-def render_page(page: Page, stills: Mapping[str, bytes]) -> str:
-    """One HTML document with all that it needs inside.
+@dataclass(frozen=True)
+class Still:
+    """A figure as it looks without scripts, and as a file."""
 
-    stills: a PNG for each figure, by slug, for readers whose browser runs no scripts.
+    svg: str
+    png: bytes
+
+
+def render_page(page: Page, stills: Mapping[str, Still]) -> str:
+    """One HTML document with all that it needs inside: what can be saved is in its links.
+
+    stills: the pictures of each figure, by slug.
     """
     template = Template((PARTS / "page.html").read_text())
-    tables = [table for section in page.sections for table in section.tables]
     figures = [figure for section in page.sections for figure in section.figures]
     return template.substitute(
         style=(PARTS / "page.css").read_text().strip(),
@@ -38,7 +47,7 @@ def render_page(page: Page, stills: Mapping[str, bytes]) -> str:
         contents=_contents(page.sections),
         sections="\n".join(_section(section, stills) for section in page.sections),
         footer=escape(page.footer),
-        embedded=_embedded(tables, figures),
+        embedded=_embedded(figures),
         library=script() if figures else "",
         script=(PARTS / "page.js").read_text().strip(),
     )
@@ -62,7 +71,7 @@ def _contents(sections: Sequence[Section]) -> str:
     return f'<nav aria-label="Contents">{"".join(links)}</nav>'
 
 
-def _section(section: Section, stills: Mapping[str, bytes]) -> str:
+def _section(section: Section, stills: Mapping[str, Still]) -> str:
     prose = "".join(f"<p>{escape(text)}</p>" for text in section.prose)
     tables = "\n".join(_table(table) for table in section.tables)
     figures = "\n".join(_figure(figure, stills[figure.slug]) for figure in section.figures)
@@ -77,7 +86,8 @@ def _table(table: Table) -> str:
         for column, head in enumerate(table.head)
     )
     rows = "\n".join(_row(table, row) for row in table.rows)
-    kind = ' class="wide"' if table.is_wide else ""
+    kinds = [k for k, is_so in (("wide", table.is_wide), ("long", table.is_long)) if is_so]
+    kind = f' class="{" ".join(kinds)}"' if kinds else ""
     # Assistive technology drops the roles of a table whose parts are laid out as blocks.
     grid = (
         f'<div class="scroll"><table role="table"{kind}><thead><tr>{heads}</tr></thead>'
@@ -85,7 +95,7 @@ def _table(table: Table) -> str:
     )
     notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
     body = grid + (f'<ul class="notes">{notes}</ul>' if notes else "")
-    files_of = _files(table.slug, ("csv",))
+    files_of = _files(table.slug, {"csv": _csv_link(table)})
     if table.is_folded:
         summary = f"<summary>{escape(table.title)}</summary>"
         return f'<details class="block" id="{table.slug}">{summary}{files_of}{body}</details>'
@@ -108,42 +118,56 @@ def _cell(cell: Cell) -> str:
     parts = [escape(part) for part in (cell.published, cell.difference) if part]
     theirs = "<i> · </i>".join(f"<span>{part}</span>" for part in parts)
     below = f'<span class="theirs">{theirs}</span>' if parts else ""
-    return f"<span>{escape(cell.text)}{mark}</span>{below}"
+    spread = f' <span class="spread">{escape(cell.spread)}</span>' if cell.spread else ""
+    return f"<span>{escape(cell.text)}{spread}{mark}</span>{below}"
 
 
 def _words(table: Table, column: int) -> str:
     return ' class="words"' if column in table.words else ""
 
 
-def _figure(figure: Figure, still: bytes) -> str:
-    picture = base64.b64encode(still).decode()
+def _figure(figure: Figure, still: Still) -> str:
+    picture = _base64(still.png)
     title, caption = escape(figure.title), escape(figure.caption)
+    links = {
+        "csv": _csv_link(figure),
+        "svg": f"data:image/svg+xml;base64,{_base64(still.svg.encode())}",
+        # The picture for browsers without scripts is the same file, and need not be there twice.
+        "png": f"#{figure.slug}",
+    }
     return (
         f'<figure id="{figure.slug}" class="block">'
         f"<header><h3>{title}</h3></header>"
         f'<div class="chart" data-chart="{figure.slug}" role="img" aria-label="{title}"></div>'
         f'<noscript><img alt="{title}" src="data:image/png;base64,{picture}"></noscript>'
-        f"<figcaption>{caption} {_files(figure.slug, ('csv', 'svg', 'png'))}</figcaption></figure>"
+        f"<figcaption>{caption} {_files(figure.slug, links)}</figcaption></figure>"
     )
 
 
-def _files(slug: str, kinds: Sequence[str]) -> str:
-    links = "".join(
-        f'<a href="figures/{slug}.{kind}" download data-slug="{slug}" data-kind="{kind}">'
+def _files(slug: str, links: Mapping[str, str]) -> str:
+    found = "".join(
+        f'<a href="{address}" download="{slug}.{kind}" data-slug="{slug}" data-kind="{kind}">'
         f"{kind.upper()}</a>"
-        for kind in kinds
+        for kind, address in links.items()
     )
-    return f'<span class="files">{links}</span>'
+    return f'<span class="files">{found}</span>'
 
 
-def _embedded(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
-    """What the script of the page reads: every table as CSV, every chart as a specification."""
-    parts: list[Table | Figure] = [*tables, *figures]
-    held = {f"data-{part.slug}": csv_text(part.data) for part in parts}
-    specs = {f"spec-{figure.slug}": page_spec(figure) for figure in figures}
+def _csv_link(part: Table | Figure) -> str:
+    """The whole table as an address: saved by a click, and read by the script of the page."""
+    return f"data:text/csv;charset=utf-8,{quote(csv_text(part.data), safe=',:;()')}"
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _embedded(figures: Sequence[Figure]) -> str:
+    """What the script of the page reads besides the links: every chart as a specification."""
     return "\n".join(
-        f'<script type="application/json" id="{name}">{_json(value)}</script>'
-        for name, value in {**held, **specs}.items()
+        f'<script type="application/json" id="spec-{figure.slug}">'
+        f"{_json(page_spec(figure))}</script>"
+        for figure in figures
     )
 
 

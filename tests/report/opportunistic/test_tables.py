@@ -6,7 +6,7 @@ from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.content import Cell
 from beforehand.report.opportunistic.compare import ShareClaim, compare, rank
-from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs
+from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs, margin_of
 from beforehand.report.opportunistic.tables import (
     UNEXPLAINED,
     by_place,
@@ -14,6 +14,7 @@ from beforehand.report.opportunistic.tables import (
     delay_tables,
     ordering_table,
     processing_table,
+    run_table,
     share_table,
     trace_table,
 )
@@ -39,11 +40,11 @@ def test_a_cell_has_both_figures_the_difference_and_a_mark():
     table = processing(make_groups())
     assert table.title == "Table II: What became of the messages"
     assert table.rows[0][:3] == (
-        Cell("none"),
+        Cell("causal, no lifetime"),
         Cell("2,004", "2,004", "±0"),
         Cell("104,120", "106,580", "−2.3 %", "met"),
     )
-    assert table.rows[1][4] == Cell("99.99 %", "99.99 %", "±0", "met")
+    assert table.rows[1][5] == Cell("99.99 %", "99.99 %", "±0", "met")
     assert table.notes == ()
 
 
@@ -66,13 +67,15 @@ def test_what_nobody_explained_says_so():
 
 
 def test_nothing_expires_without_a_lifetime():
-    assert [cell.text for cell in processing(make_groups()).rows[0][5:]] == ["–", "–"]
+    assert [cell.text for cell in processing(make_groups()).rows[0][6:]] == ["–", "–"]
 
 
 def test_other_protocols_stand_in_the_table_but_are_not_compared():
     groups = make_groups(extra=[make_run("vector", None, 0), make_run("none", None, 0)])
     labels = [row[0].text for row in processing(groups).rows]
-    assert labels == ["none", "none (no order)", "none (vector)", "20'"]
+    assert labels == [
+        *("causal, no lifetime", "no order, no lifetime", "vector, no lifetime", "delta, 20'")
+    ]
     assert processing(groups).rows[1][2] == Cell("104,120")
 
 
@@ -95,8 +98,10 @@ def test_delays_are_three_tables_of_four_columns():
     groups = make_groups()
     claims = by_place(compare(PAPER, causal_by_lifetime(groups)))
     delay, latency, age = delay_tables(groups, claims, "III")
-    assert delay.head == ("Lifetime", "Min", "Max", "Avg", "Stdev")
-    assert delay.rows[0][3] == Cell("44'54\"", "43'50\"", "+2.4 %")
+    assert delay.head == (
+        *("Protocol, lifetime", "Min (ms)", "Max (h)", "Avg (min)", "Stdev (min)"),
+    )
+    assert delay.rows[0][3] == Cell("44.9", "43.8", "+2.4 %")
     assert latency.title == "Table III: Delivery latency"
     assert age.slug == "age"
 
@@ -107,10 +112,11 @@ def test_a_trace_stands_beside_the_published_one(paper):
     assert len(table.rows) == 12
     assert [cell.text for cell in table.rows[7][:2]] == ["Contacts", "8,731"]
     if paper:
+        assert table.head == ("", "Ours", "Published", "Difference")
         assert [cell.text for cell in table.rows[7][2:]] == ["8,892", "−1.8 %"]
     else:
-        assert table.head == ("", "Ours")
-        assert "published" not in table.data
+        assert table.head == ("", "Value")
+        assert list(table.data) == ["quantity", "value"]
 
 
 def test_an_order_that_was_not_kept_is_shown_with_its_reason():
@@ -128,4 +134,37 @@ def test_shares_and_costs():
     assert [cell.text for cell in shares.rows[0]] == texts
     assert shares.rows[0][2].difference == "−0.79 pt"
     cost = cost_table(make_groups())
-    assert [cell.text for cell in cost.rows[0][:5]] == ["none", "causal", "1", "312,360", "42.9 MB"]
+    assert [cell.text for cell in cost.rows[0][:5]] == [
+        *("causal, no lifetime", "1", "312,360", "2.94", "42.9")
+    ]
+    assert cost.head[2:6] == (
+        *("Transmissions", "Transmissions per delivery", "Sent (MB)", "Sent per delivery (B)"),
+    )
+
+
+def test_a_mean_over_seeds_has_its_confidence_interval():
+    groups = make_groups(extra=[make_run("delta", 20, 1)])
+    table = processing(groups)
+    assert [row[2].spread for row in table.rows] == ["", "± 635"]  # 12.706 × 50, by Student's t
+    assert table.notes[-1].startswith("Means over 2 seeds, ± half of their 95 % confidence")
+    data = table.data.set_index(["protocol", "quantity"])["ours_ci95"]
+    assert data["delta", "receptions"] == pytest.approx(12.706 * 50)
+    assert data.isna()["causal", "receptions"]
+
+
+@pytest.mark.parametrize(
+    ("values", "margin"),
+    [([5.0], None), ([1.0, 2.0, 3.0], 4.303 / 3**0.5), ([1.0, float("nan")], None)],
+)
+def test_one_seed_has_no_interval_and_neither_has_a_share_of_nothing(values, margin):
+    assert margin_of(values) == (margin and pytest.approx(margin))
+
+
+def test_every_run_says_how_far_it_reached_and_what_a_delivery_cost():
+    table = run_table(make_groups((1, "deliveries", 0)))
+    first, second = (dict(zip(table.head, row, strict=True)) for row in table.rows)
+    assert first["Protocol, lifetime"].text == "causal, no lifetime"
+    assert first["Reach"].text == "100.00 %"
+    assert first["Transmissions per delivery"].text == "2.94"
+    assert first["Sent per delivery (B)"].text == "404"
+    assert second["Sent per delivery (B)"].text == "–"  # for nothing there is no price

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import numpy as np
 import pandas as pd
 
 from beforehand.report.charts import (
     PALETTE,
-    STEPS_US,
     cdf_chart,
     presence_chart,
     registry_chart,
     scatter_chart,
+    share_chart,
 )
 from beforehand.report.content import Figure
 from beforehand.report.datasets import read_frame
-from beforehand.report.notation import SECOND_US, show_count, show_lifetime, show_ratio, show_time
+from beforehand.report.notation import SECOND_US, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import share_below
 from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
@@ -27,6 +29,19 @@ SCATTER_ROWS_MAX = 3000
 LINE_ROWS_MAX = 1000
 CDF_ROWS_MAX = 250
 
+LONG_TAIL = 20
+"""So many times as long as most: on a linear axis these would be in one corner."""
+LOG_FROM_US = 100_000
+
+MEETINGS = {
+    "duration": ("Contact duration", "contacts", "How long two nodes hear each other."),
+    "between": (
+        "Inter-contact time",
+        "pauses",
+        "From the end of a contact to the next one of the same two; who never meets again is "
+        "not in it.",
+    ),
+}
 REGISTRIES = {"barrier": "causal barrier", "delivered": "delivered", "pending": "pending"}
 
 
@@ -68,7 +83,7 @@ def scatter_figures(material: Material) -> tuple[Figure, ...]:
         swift = share_below(material.quantiles, group.first_run, "latency", SECOND_US)
         if swift is not None:
             caption += f" {show_ratio(swift)} of all waited less than a second for their causes."
-        title = _title(material, "scatter", letter, f"Delay and latency, {_lifetime_of(group)}")
+        title = _title(material, "scatter", letter, f"Delay and latency, {name_group(group)}")
         slug = f"scatter-{_slug(group)}"
         figures.append(Figure(slug, title, caption, scatter_chart(table), table))
     return tuple(figures)
@@ -81,13 +96,10 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
         table = _cdf_table(material, metric)
         if table.empty:
             continue
-        longest_us, cut_us = int(table["value_us"].max()), _axis_end(material, metric, table)
+        axis, told = _value_axis(table, _cut(material, metric), f"the longest {metric}")
         caption = "Diamonds are what the paper says in words. " if material.paper else ""
-        if cut_us < longest_us:
-            longest = f"the longest {metric} is {show_time(longest_us)}"
-            caption += f"The axis ends at {show_time(cut_us)}; {longest}. "
-        caption += "Choose lifetimes in the legend."
-        chart = cdf_chart(table, title=METRICS[metric], cut_us=cut_us)
+        caption += f"{told}Choose lines in the legend."
+        chart = cdf_chart(table, title=METRICS[metric], **axis)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
         figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
     return tuple(figures)
@@ -111,7 +123,8 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
     for said in material.paper.quantiles if material.paper else ():
         if said.metric == metric and said.lifetime_us in material.by_lifetime:
             row = {"value_us": said.limit_us, "share": said.share, "origin": "published"}
-            parts.append(pd.DataFrame([{**row, "lifetime": show_lifetime(said.lifetime_us)}]))
+            name = name_group(material.by_lifetime[said.lifetime_us])
+            parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
 
 
@@ -120,16 +133,72 @@ def _spread_out(count: int, wanted: int) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
-def _axis_end(material: Material, metric: str, table: pd.DataFrame) -> int:
-    """Where most of the messages are: the last few per cent would push them into a corner."""
-    if metric == "latency" and material.paper:
-        return material.paper.latency_cut_us
-    if metric == "delay" and (
-        lifetimes := [g.lifetime_us for g in material.groups if g.lifetime_us]
-    ):
-        return max(lifetimes)
-    most = int(table.loc[table["share"] <= 0.95, "value_us"].max())
-    return next((step for step in STEPS_US if step >= most), most)
+class ValueAxis(TypedDict):
+    """How far the axis of a distribution goes, and from where it is logarithmic."""
+
+    end_us: int
+    log_from_us: int | None
+
+
+def _cut(material: Material, metric: str) -> int | None:
+    """Where the paper ends its axis."""
+    return material.paper.latency_cut_us if material.paper and metric == "latency" else None
+
+
+def _value_axis(table: pd.DataFrame, cut_us: int | None, longest: str) -> tuple[ValueAxis, str]:
+    """The whole distribution, unless the paper cuts it; and what is to be said about it."""
+    longest_us = int(table["value_us"].max())
+    if cut_us is not None and cut_us < longest_us:
+        told = f"The axis ends at {show_time(cut_us)}; {longest} is {show_time(longest_us)}. "
+        return {"end_us": cut_us, "log_from_us": None}, told
+    most_us = int(table.loc[table["share"] <= 0.95, "value_us"].max())
+    if longest_us < LONG_TAIL * most_us or longest_us < LONG_TAIL * LOG_FROM_US:
+        return {"end_us": longest_us, "log_from_us": None}, ""
+    told = f"The axis is logarithmic from {show_time(LOG_FROM_US)} on. "
+    return {"end_us": longest_us, "log_from_us": LOG_FROM_US}, told
+
+
+def meeting_figures(material: Material) -> tuple[Figure, ...]:
+    """How long nodes meet, and how long it takes until they meet again."""
+    meetings = read_frame(material.directory, "meetings")
+    figures = []
+    for metric, (words, of, said) in MEETINGS.items():
+        table = meetings.loc[meetings["metric"] == metric, ["share", "value_us"]]
+        if table.empty:
+            continue
+        axis, told = _value_axis(table, None, "")
+        middle_us = table.loc[table["share"] >= 0.5, "value_us"].min()
+        caption = f"{said} Half of them take at most {show_time(middle_us)}. {told}".rstrip()
+        chart = share_chart(table, title=words, of=of, **axis)
+        figures.append(Figure(f"meetings-{metric}", f"{words}, cumulated", caption, chart, table))
+    return tuple(figures)
+
+
+def buffer_figures(material: Material) -> tuple[Figure, ...]:
+    """How many messages one node keeps to pass them on, for every protocol and lifetime."""
+    groups = {group.first_run: group for group in material.groups[: len(PALETTE)]}
+    node = _watched_node(material, list(groups))
+    if node is None:
+        return ()
+    gauges = read_frame(
+        material.directory, "gauges", run=list(groups), node=[node], gauge=["cache"]
+    ).sort_values("t_us", kind="stable")
+    parts = [
+        _thin(gauges[gauges["run"] == run]).assign(registry=name_group(group))
+        for run, group in groups.items()
+    ]
+    table = pd.concat(parts)[["registry", "t_us", "value"]]
+    if table.empty:
+        return ()
+    most = show_count(table["value"].max())
+    caption = f"Messages that node {_name(material, node)} keeps to pass them on: at most {most}."
+    chart = registry_chart(table, of="Messages")
+    return (Figure("buffer", "Buffer occupancy over time", caption, chart, table),)
+
+
+def _name(material: Material, node: int) -> str:
+    names = dict(zip(material.presence["node"], material.presence["name"], strict=True))
+    return str(names.get(node, node))
 
 
 def registry_figures(material: Material) -> tuple[Figure, ...]:
@@ -141,7 +210,6 @@ def registry_figures(material: Material) -> tuple[Figure, ...]:
     gauges = read_frame(
         material.directory, "gauges", run=list(runs), node=[node], gauge=list(REGISTRIES)
     ).sort_values("t_us", kind="stable")
-    names = dict(zip(material.presence["node"], material.presence["name"], strict=True))
     figures = []
     for letter, (run, group) in zip("ab", runs.items(), strict=False):
         rows = gauges[gauges["run"] == run]
@@ -152,8 +220,8 @@ def registry_figures(material: Material) -> tuple[Figure, ...]:
             for gauge, registry in REGISTRIES.items()
         ]
         table = pd.concat(parts)[["registry", "t_us", "value"]]
-        caption = f"Node {names.get(node, node)}. {_describe_delivered(rows)}"
-        title = _title(material, "registries", letter, f"Registries, {_lifetime_of(group)}")
+        caption = f"Node {_name(material, node)}. {_describe_delivered(rows)}"
+        title = _title(material, "registries", letter, f"Registries, {name_group(group)}")
         slug = f"registries-{_slug(group)}"
         figures.append(Figure(slug, title, caption, registry_chart(table), table))
     return tuple(figures)
@@ -190,12 +258,6 @@ def _describe_delivered(rows: pd.DataFrame) -> str:
 
 def _title(material: Material, kind: str, letter: str, words: str) -> str:
     return f"Figure {material.paper.figures[kind]}{letter}: {words}" if material.paper else words
-
-
-def _lifetime_of(group: Group) -> str:
-    if group.lifetime_us is None:
-        return "no lifetime" if group.protocol in ("causal", "delta") else name_group(group)
-    return f"lifetime {name_group(group)}"
 
 
 def _slug(group: Group) -> str:

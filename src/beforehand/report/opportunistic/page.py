@@ -12,8 +12,11 @@ from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
 from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
+from beforehand.report.opportunistic.each import each_section
 from beforehand.report.opportunistic.figures import (
+    buffer_figures,
     cdf_figures,
+    meeting_figures,
     presence_figure,
     registry_figures,
     scatter_figures,
@@ -26,11 +29,13 @@ from beforehand.report.opportunistic.tables import (
     delay_tables,
     ordering_table,
     processing_table,
+    run_table,
     share_table,
     trace_table,
 )
 
 Verdict = Literal["valid", "invalid", "unknown"]
+TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
 
 
 def build_opportunistic_page(directory: Path) -> Page:
@@ -41,6 +46,7 @@ def build_opportunistic_page(directory: Path) -> Page:
         *_comparison_sections(material),
         *_figure_sections(material),
         _cost_section(material),
+        *((each,) if (each := each_section(material)) else ()),
     )
     verdict, headline = _judge(material)
     source = f" Published figures: {material.paper.source}." if material.paper else ""
@@ -77,11 +83,10 @@ def _judge(material: Material) -> tuple[Verdict, str]:
 
 
 def _summary(material: Material) -> str:
-    first = material.rows[0]
-    text = (
-        f"{show_count(first['nodes'])} nodes met {show_count(first['contacts'])} times and "
-        f"broadcast {show_count(first['broadcasts'])} messages in each run. "
+    nodes, contacts, broadcasts = (
+        _range(material, name) for name in ("nodes", "contacts", "broadcasts")
     )
+    text = f"{nodes} nodes met {contacts} times and broadcast {broadcasts} messages in each run. "
     ordered = [group for group in material.groups if group.protocol != UNORDERED]
     text += " ".join(_describe(group) for group in ordered[:1] + ordered[1:][-1:])
     loose = [group for group in material.groups if group.protocol == UNORDERED]
@@ -89,6 +94,13 @@ def _summary(material: Material) -> str:
         most = max(group.mean("violations") for group in loose)
         text += f" Delivered as they arrive, up to {show_count(most)} would have come out of order."
     return text
+
+
+def _range(material: Material, column: str) -> str:
+    """One number, or the smallest and the largest where the runs differ."""
+    values = [row[column] for row in material.rows]
+    least, most = show_count(min(values)), show_count(max(values))
+    return least if least == most else f"{least} to {most}"
 
 
 def _describe(group: Group) -> str:
@@ -104,13 +116,20 @@ def _describe(group: Group) -> str:
 
 
 def _tiles(material: Material) -> tuple[Tile, ...]:
+    """The figures of the headline, of the same runs."""
     rows = _ordered_rows(material)
+    verdict, _ = _judge(material)
     violations = sum(row["violations"] for row in rows)
+    loose = len(material.rows) - len(rows)
     tiles = [
-        Tile(show_count(len(material.rows)), "runs"),
+        Tile(show_count(len(rows)), "runs that promise order" if loose else "runs"),
         Tile(show_count(sum(row["deliveries"] for row in rows)), "deliveries checked"),
-        Tile(show_count(violations), "violations", "missed" if violations else "met"),
+        Tile(show_count(violations), "violations", TILE_MARKS[verdict]),
     ]
+    if all(row["protocol"] == UNORDERED for row in rows):
+        tiles[-1] = Tile(show_count(violations), "out of order, none promised")
+    if loose:
+        tiles.append(Tile(show_count(loose), "without order, to compare"))
     judged = [claim.is_met for claim in material.claims if claim.is_met is not None]
     orders = [found.is_met for found in material.orderings]
     for met, label in ((judged, "figures within tolerance"), (orders, "orders as published")):
@@ -126,10 +145,10 @@ def _scenario_section(material: Material) -> Section:
     models = sorted({str(row["transfer_model"]) for row in material.rows})
     prose = [f"Transfer model: {model.rstrip('.')}." for model in models]
     prose.append(
-        "One seed for each lifetime."
+        "One seed for each protocol and lifetime, so no confidence intervals."
         if seeds == 1
-        else f"{seeds} seeds. Each figure is the mean over the seeds of a lifetime; the figures "
-        "below show the lowest seed."
+        else f"{seeds} seeds. Each number is the mean over the seeds of a protocol and lifetime, "
+        "with its 95 % confidence interval; the figures below show the lowest seed."
     )
     if mended := {kind: count for kind, count in scenario.changes.items() if count}:
         listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
@@ -154,7 +173,7 @@ def _parameter_tables(
     if pairs:
         rows = tuple((Cell(name), Cell(_show_parameter(name, value))) for name, value in pairs)
         data = pd.DataFrame(pairs, columns=["parameter", "value"])
-        yield Table("parameters", "Parameters", ("", ""), rows, data, is_folded=True)
+        yield Table("parameters", "Parameters", ("Parameter", "Value"), rows, data, is_folded=True)
 
 
 def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -185,9 +204,14 @@ def _comparison_sections(material: Material) -> Iterator[Section]:
         "Below each figure of ours: the published one, and the difference. ✓ is within the "
         "tolerance and ✗ is not; a figure without a mark is shown, not judged."
     )
+    reach = (
+        "Reach is what other nodes received out of what they could have: each message counts for "
+        "every node that was there while it was alive. The delivery ratio is what was delivered "
+        "out of what nodes broadcast or received."
+    )
     yield Section(
         "Messages",
-        (beside,) if paper else (),
+        (reach, beside) if paper else (reach,),
         (processing_table(material.groups, claims, numbers["processing"]),),
     )
     tables = list(delay_tables(material.groups, claims, numbers["delays"]))
@@ -209,35 +233,21 @@ def _figure_sections(material: Material) -> Iterator[Section]:
         first, last = material.presence["up_us"].min(), material.presence["down_us"].max()
         prose = f"The scenario lasts from {show_clock(first)} to {show_clock(last)}."
         yield Section("Presence", (prose,), figures=(presence,))
+    if meetings := meeting_figures(material):
+        yield Section("Contacts", figures=meetings)
     for title, figures in (
         ("Delay and latency", scatter_figures(material)),
         ("Distributions", cdf_figures(material)),
         ("Registries of one node", registry_figures(material)),
+        ("Buffer of one node", buffer_figures(material)),
     ):
         if figures:
             yield Section(title, figures=figures)
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
-    return str(row["verdict"]) + (", no order promised" if row["protocol"] == UNORDERED else "")
-
-
 def _cost_section(material: Material) -> Section:
-    columns = ["run", "protocol", "lifetime_us", "seed", "deliveries", "violations", "verdict"]
-    rows = tuple(
-        (
-            Cell(str(row["run"])),
-            Cell(show_count(row["deliveries"])),
-            Cell(show_count(row["violations"])),
-            Cell(_verdict(row)),
-        )
-        for row in material.rows
-    )
-    data = pd.DataFrame(list(material.rows), columns=columns)
-    head = ("Run", "Deliveries", "Violations", "Verdict")
-    runs = Table("runs", "Every run", head, rows, data, words=(0, 3), is_folded=True)
     prose = (
         "What the nodes sent, and how many predecessors a message names on average: that is what "
-        "order costs on the air.",
+        "order costs on the air. A transmission is a frame; deliveries are those of all nodes.",
     )
-    return Section("Cost", prose, (cost_table(material.groups), runs))
+    return Section("Cost", prose, (cost_table(material.groups), run_table(material.groups)))

@@ -10,13 +10,16 @@ from beforehand.papers.opportunistic import COUNTS_OF_A_TRACE, PROCESSING, Paper
 from beforehand.report.content import Cell, Mark, Table
 from beforehand.report.datasets import STATISTICS
 from beforehand.report.notation import (
-    show_bytes,
+    SIZES_B,
+    TIMES_US,
     show_count,
     show_difference,
     show_lifetime,
+    show_plain,
     show_points,
     show_ratio,
     show_time,
+    unit_of,
 )
 from beforehand.report.opportunistic.compare import RATIOS, Claim, Ordering, ShareClaim
 from beforehand.report.opportunistic.measured import UNORDERED, Group
@@ -28,6 +31,7 @@ QUANTITIES = {
     "receptions": "Received",
     "deliveries": "Delivered",
     "delivery_ratio": "Delivery ratio",
+    "reach": "Reach",
     "expired": "Expired",
     "expiry_ratio": "Expiry ratio",
     **{
@@ -46,9 +50,13 @@ TRACE_QUANTITIES = {
         f"duration_{kind}": f"Duration of a contact, {STATISTIC_NAMES[kind]}" for kind in STATISTICS
     },
 }
+MESSAGES = (*PROCESSING[:2], "reach", *PROCESSING[2:])
 UNEXPLAINED = "Not explained yet."
 MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 
+WHO = "Protocol, lifetime"
+
+Show = Callable[[float], str]
 Claims = Mapping[tuple[int | None, str], Claim]
 
 
@@ -62,8 +70,8 @@ def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Ta
         "processing",
         _titled("What became of the messages", number),
         groups,
-        PROCESSING,
-        [QUANTITIES[quantity] for quantity in PROCESSING],
+        MESSAGES,
+        [QUANTITIES[quantity] for quantity in MESSAGES],
         claims,
         is_wide=True,
     )
@@ -94,31 +102,58 @@ def _grouped_table(
     *,
     is_wide: bool = False,
 ) -> Table:
-    places = [
-        [(group, name, _claim(claims, group, name)) for name in quantities] for group in groups
-    ]
+    shows = [_column(groups, name, claims) for name in quantities]
     rows = tuple(
-        (Cell(name_group(row[0][0])), *(_cell(group, name, claim) for group, name, claim in row))
-        for row in places
+        (
+            Cell(name_group(group)),
+            *(
+                _cell(group, name, _claim(claims, group, name), show)
+                for name, (_, show) in zip(quantities, shows, strict=True)
+            ),
+        )
+        for group in groups
     )
-    flat = [place for row in places for place in row]
+    flat = [(g, name, _claim(claims, g, name)) for g in groups for name in quantities]
     return Table(
         slug=slug,
         title=title,
-        head=("Lifetime", *heads),
+        head=(WHO, *(f"{head}{unit}" for head, (unit, _) in zip(heads, shows, strict=True))),
         rows=rows,
         data=pd.DataFrame([_machine_row(*place) for place in flat]),
-        notes=_excuses(claim for *_, claim in flat),
+        notes=(*_excuses(claim for *_, claim in flat), *interval_note(groups)),
         is_wide=is_wide,
     )
 
 
 def name_group(group: Group) -> str:
-    """The lifetime; other protocols than the paper's two say which they are."""
-    if group.protocol in ("causal", "delta"):
-        return group.label
+    """The protocol and the lifetime, which together tell a row from all others."""
     protocol = "no order" if group.protocol == UNORDERED else group.protocol
-    return f"{group.label} ({protocol})"
+    return f"{protocol}, {'no lifetime' if group.lifetime_us is None else group.label}"
+
+
+def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
+    """What the ± of a table is."""
+    most = max((len(group.runs) for group in groups), default=0)
+    if most < 2:
+        return ()
+    return (f"Means over {most} seeds, ± half of their 95 % confidence interval (Student's t).",)
+
+
+def _column(groups: Sequence[Group], quantity: str, claims: Claims) -> tuple[str, Show]:
+    """What stands behind the head of a column, and how its figures are printed: in one unit."""
+    if quantity in (*RATIOS, "reach"):
+        return "", show_ratio
+    if "_us_" not in quantity:
+        return "", show_count
+    published = [claim.published for (_, name), claim in claims.items() if name == quantity]
+    values = [group.mean(quantity) for group in groups]
+    return column_unit([*values, *published], TIMES_US)
+
+
+def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[str, Show]:
+    """The unit for the head of a column, and how its figures are printed in it."""
+    unit, size = unit_of(values, units)
+    return f" ({unit})", lambda value: show_plain(value / size)
 
 
 def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
@@ -126,20 +161,20 @@ def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
     return claims.get((group.lifetime_us, quantity)) if is_paper else None
 
 
-def _cell(group: Group, quantity: str, claim: Claim | None) -> Cell:
+def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
     if group.lifetime_us is None and quantity.startswith("exp"):
         return Cell("–")  # without a lifetime nothing can expire
-    show = shower(quantity)
+    spread = show_margin(group, quantity, show)
     if claim is None:
-        return Cell(show(group.mean(quantity)))
-    return Cell(show(claim.ours), show(claim.published), _difference(claim), MARKS[claim.is_met])
+        return Cell(show(group.mean(quantity)), spread=spread)
+    ours, theirs = show(claim.ours), show(claim.published)
+    return Cell(ours, theirs, _difference(claim), MARKS[claim.is_met], spread)
 
 
-def shower(quantity: str) -> Callable[[float], str]:
-    """How figures of this quantity are printed."""
-    if quantity in RATIOS:
-        return show_ratio
-    return show_time if "_us_" in quantity else show_count
+def show_margin(group: Group, quantity: str, show: Show) -> str:
+    """`± 3`, or nothing where there is one seed or all agree."""
+    margin = group.margin(quantity)
+    return f"± {show(margin)}" if margin else ""
 
 
 def _difference(claim: Claim) -> str:
@@ -172,6 +207,7 @@ def _machine_row(group: Group, quantity: str, claim: Claim | None) -> dict[str, 
         "ours": group.mean(quantity),
         "ours_min": min(values),
         "ours_max": max(values),
+        "ours_ci95": group.margin(quantity),
         "published": claim.published if claim else None,
         "difference": claim.ours - claim.published if claim else None,
         "tolerance": str(claim.tolerance) if claim and claim.tolerance else None,
@@ -191,12 +227,12 @@ def trace_table(ours: Mapping[str, float], paper: Paper | None) -> Table:
             row += [Cell(show(theirs)), Cell(show_difference(ours[quantity], theirs))]
         rows.append(tuple(row))
         data.append({"quantity": quantity, "ours": ours[quantity], "published": theirs})
-    beside = ("Published", "Difference") if paper else ()
+    beside = ("Ours", "Published", "Difference") if paper else ("Value",)
     number = paper.tables["trace"] if paper else ""
     frame = pd.DataFrame(data).dropna(axis="columns", how="all")
-    return Table(
-        "trace", _titled("The mobility trace", number), ("", "Ours", *beside), tuple(rows), frame
-    )
+    if not paper:
+        frame = frame.rename(columns={"ours": "value"})
+    return Table("trace", _titled("The mobility trace", number), ("", *beside), tuple(rows), frame)
 
 
 def ordering_table(orderings: Sequence[Ordering]) -> Table:
@@ -244,19 +280,31 @@ def share_table(claims: Sequence[ShareClaim]) -> Table:
 
 def cost_table(groups: Sequence[Group]) -> Table:
     """What was sent for it, by whom it was checked and what it took."""
-    columns = {
-        "frames": ("Frames sent", show_count),
-        "bytes": ("Bytes sent", show_bytes),
-        "past_entries_avg": ("Entries in a message", lambda value: f"{value:.1f}"),
-        "violations": ("Violations", show_count),
-        "cpu_s": ("Computing time", lambda value: show_time(value * 1e6)),
+
+    def mean_of(name: str) -> list[float]:
+        return [group.mean(name) for group in groups]
+
+    seconds = {"s": 1.0, "min": 60.0, "h": 3600.0}
+    columns: dict[str, tuple[str, tuple[str, Show]]] = {
+        "frames": ("Transmissions", ("", show_count)),
+        "frames_per_delivery": ("Transmissions per delivery", ("", show_plain)),
+        "bytes": ("Sent", column_unit(mean_of("bytes"), SIZES_B)),
+        "bytes_per_delivery": (
+            "Sent per delivery",
+            column_unit(mean_of("bytes_per_delivery"), SIZES_B),
+        ),
+        "past_entries_avg": ("Entries in a message", ("", show_plain)),
+        "violations": ("Violations", ("", show_count)),
+        "cpu_s": ("Computing", column_unit(mean_of("cpu_s"), seconds)),
     }
     rows = tuple(
         (
-            Cell(group.label),
-            Cell(group.protocol),
+            Cell(name_group(group)),
             Cell(str(len(group.runs))),
-            *(Cell(show(group.mean(name))) for name, (_, show) in columns.items()),
+            *(
+                Cell(show(group.mean(name)), spread=show_margin(group, name, show))
+                for name, (_, (_, show)) in columns.items()
+            ),
         )
         for group in groups
     )
@@ -266,11 +314,52 @@ def cost_table(groups: Sequence[Group]) -> Table:
             "lifetime_us": group.lifetime_us,
             "seeds": len(group.runs),
             **{name: group.mean(name) for name in columns},
+            **{f"{name}_ci95": group.margin(name) for name in columns},
         }
         for group in groups
     )
-    head = ("Lifetime", "Protocol", "Seeds", *(name for name, _ in columns.values()))
-    return Table("cost", "By lifetime and protocol", head, rows, data, words=(0, 1), is_wide=True)
+    head = (WHO, "Seeds", *(f"{name}{unit}" for name, (unit, _) in columns.values()))
+    notes = interval_note(groups)
+    return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
+
+
+def run_table(groups: Sequence[Group]) -> Table:
+    """Every run for itself, as it was measured and judged."""
+    singles = [
+        (group, Group(group.protocol, group.lifetime_us, (run,)), run)
+        for group in groups
+        for run in group.runs
+    ]
+    sent = [single.mean("bytes_per_delivery") for _, single, _ in singles]
+    unit, show_sent = column_unit(sent, SIZES_B)
+    columns: dict[str, tuple[str, Show]] = {
+        "receptions": ("Received", show_count),
+        "reach": ("Reach", show_ratio),
+        "deliveries": ("Delivered", show_count),
+        "delivery_ratio": ("Delivery ratio", show_ratio),
+        "frames_per_delivery": ("Transmissions per delivery", show_plain),
+        "bytes_per_delivery": (f"Sent per delivery{unit}", show_sent),
+        "violations": ("Violations", show_count),
+    }
+    rows, data = [], []
+    for group, single, run in singles:
+        verdict = f"{run['verdict']}{', no order promised' if group.protocol == UNORDERED else ''}"
+        cells = (Cell(show(single.mean(name))) for name, (_, show) in columns.items())
+        rows.append((Cell(name_group(group)), Cell(str(run["seed"])), *cells, Cell(verdict)))
+        named = {name: run[name] for name in ("run", "protocol", "lifetime_us", "seed")}
+        figures = {name: single.mean(name) for name in columns}
+        data.append({**named, **figures, "verdict": run["verdict"]})
+    head = (WHO, "Seed", *(name for name, _ in columns.values()), "Verdict")
+    return Table(
+        "runs",
+        "Every run",
+        head,
+        tuple(rows),
+        pd.DataFrame(data),
+        words=(0, len(head) - 1),
+        is_wide=True,
+        is_folded=True,
+    )
 
 
 def _titled(name: str, number: str) -> str:
