@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import active_children, get_context
 
 from beforehand.check.fuzz import Outcome
 from beforehand.check.players import PLAYERS
 
 BATCH_SEEDS = 25
+
+Batch = tuple[str, Sequence[int]]
+Done = tuple[list[Outcome], float]
+"""What became of the seeds of a batch, and the CPU seconds that it took."""
 
 
 @dataclass
@@ -58,25 +64,33 @@ def run_swarm(
     """Every seed with every protocol. `on_done` hears how many runs were finished since."""
     started = time.perf_counter()
     swarm = Swarm({protocol: Tally() for protocol in protocols})
-    batches = [
+    batches = (
         (protocol, seeds[at : at + BATCH_SEEDS])
         for at in range(0, len(seeds), BATCH_SEEDS)
         for protocol in protocols
-    ]
+    )
+    # A few at a time: to hand out a million seeds takes minutes in which nobody hears Ctrl-C.
+    at_once = 4 * (workers or os.cpu_count() or 1)
     with _open_pool(workers) as pool:
-        with _without_interrupts():
-            futures = [pool.submit(_run_batch, *batch) for batch in batches]
-        for future in as_completed(futures):
-            outcomes, cpu_s = future.result()
-            swarm.cpu_s += cpu_s
-            for outcome in outcomes:
-                swarm.tallies[outcome.protocol].count(outcome)
-            swarm.failures += [outcome for outcome in outcomes if outcome.problem]
-            if on_done is not None:
-                on_done(len(outcomes))
+        pending = _hand_out(pool, islice(batches, at_once))
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            pending |= _hand_out(pool, islice(batches, len(done)))
+            for outcomes, cpu_s in (future.result() for future in done):
+                swarm.cpu_s += cpu_s
+                for outcome in outcomes:
+                    swarm.tallies[outcome.protocol].count(outcome)
+                swarm.failures += [outcome for outcome in outcomes if outcome.problem]
+                if on_done is not None:
+                    on_done(len(outcomes))
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
     swarm.wall_s = time.perf_counter() - started
     return swarm
+
+
+def _hand_out(pool: ProcessPoolExecutor, batches: Iterable[Batch]) -> set[Future[Done]]:
+    with _without_interrupts():
+        return {pool.submit(_run_batch, *batch) for batch in batches}
 
 
 @contextmanager
@@ -107,7 +121,7 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_batch(protocol: str, seeds: Sequence[int]) -> tuple[list[Outcome], float]:
+def _run_batch(protocol: str, seeds: Sequence[int]) -> Done:
     started = time.process_time()
     outcomes = [PLAYERS[protocol](seed) for seed in seeds]
     return outcomes, time.process_time() - started
