@@ -50,6 +50,12 @@ def list_files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.rglob("*") if f.is_file() and f.name[0] not in "._")
 
 
+def default_tick_us(*, has_stamp: bool) -> int:
+    """Stamps count milliseconds where nothing else is said; the column `time` has no other unit
+    than the microsecond."""
+    return 1000 if has_stamp else 1
+
+
 def read_sample(folder: Path, tick_us: int) -> Sample:
     """The messages in order of `arrived`; without that column, of the files and their lines."""
     format: Any = find_format(folder)  # the stubs do not know JSON yet
