@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -127,6 +129,8 @@ def order_stream(
     _tell_texts(settings, tell)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
+    if until == "stopped":
+        _wind_up(ends)
     run = _Run(stream, settings, on_batch, tell)
     run.follow(_start(spark, stream, settings, is_live=until == "stopped"), stop)
     if stop.is_set():
@@ -138,6 +142,14 @@ def order_stream(
     held = _held(spark, stream)
     waiting = held.agg(F.sum("waiting")).first() if held is not None else None
     return run.totals | {"held": waiting[0] if waiting is not None else 0}
+
+
+def _wind_up(ends: Path) -> None:
+    """Spark looks after timers once a run had a first batch. A file without rows makes it have
+    one; else what is held from an earlier run would stay until new files come."""
+    name = f"{time.time_ns()}.parquet"
+    pq.write_table(pa.table({"nothing": pa.array([], pa.int8())}), ends / f".{name}")
+    (ends / f".{name}").rename(ends / name)
 
 
 def _check_idle(stream: Stream, settings: Settings) -> None:
@@ -186,7 +198,7 @@ class _Run:
 
     def follow(self, query: StreamingQuery, stop: threading.Event) -> None:
         """To its end."""
-        seen = -1
+        seen = ""
         is_over = False
         try:
             while not is_over:
@@ -194,8 +206,9 @@ class _Run:
                     _stop(query)
                 is_over = not query.isActive
                 for progress in query.recentProgress:
-                    if progress.batchId > seen:
-                        seen = progress.batchId
+                    # Not by the number of the batch: a look for files that finds none has it too.
+                    if progress.timestamp > seen:
+                        seen = progress.timestamp
                         self._add(progress)
             query.awaitTermination()  # raises what went wrong
         except StreamingQueryException as error:

@@ -56,8 +56,11 @@ def default_tick_us(*, has_stamp: bool) -> int:
     return 1000 if has_stamp else 1
 
 
-def read_sample(folder: Path, tick_us: int) -> Sample:
-    """The messages in order of `arrived`; without that column, of the files and their lines."""
+def read_sample(folder: Path, tick_us: int | None) -> tuple[Sample, int]:
+    """The messages in order of `arrived`; without that column, of the files and their lines.
+
+    With them the tick, which by default is that of a run.
+    """
     format: Any = find_format(folder)  # the stubs do not know JSON yet
     table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     where = str(folder)
@@ -69,6 +72,7 @@ def read_sample(folder: Path, tick_us: int) -> Sample:
         raise InputError(f"a sample needs the column {listed}", where=where, hint=PAST_HINT)
     if "observer" in names and len(pc.unique(table["observer"])) > 1:
         raise InputError("more than one observer", where=where, hint="give a sample of one")
+    tick_us = tick_us or default_tick_us(has_stamp="stamp" in names)
     process = _whole(table["process"], "process", where)
     past = _past(table["past"], process, where)
     r, c, kn = _stamp(table, tick_us, where)
@@ -80,7 +84,7 @@ def read_sample(folder: Path, tick_us: int) -> Sample:
         at = np.arange(len(table))
         arrival = np.maximum.accumulate(r + c)
     stamps = Stamps(process[at], r[at], c[at], kn[at])
-    return Sample(arrival, stamps, past[at, process[at]], past[at])
+    return Sample(arrival, stamps, past[at, process[at]], past[at]), tick_us
 
 
 def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:
