@@ -169,13 +169,47 @@ def test_a_sample_that_cannot_be_used_is_refused(tmp_path, capsys, change, messa
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.spark
-def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys, monkeypatch):
-    @contextlib.contextmanager
-    def session(*_, **__):
-        yield spark
+@pytest.fixture
+def session(spark, monkeypatch):
+    """The session of all tests is the one that the command opens."""
+    opened = contextlib.nullcontext(spark)
+    monkeypatch.setattr("beforehand.spark.session.open_session", lambda *_, **__: opened)
 
-    monkeypatch.setattr("beforehand.spark.session.open_session", session)
+
+def write_times(folder, *times: str | None) -> None:
+    rows = [{"process": number % 3, "time": at} for number, at in enumerate(times)]
+    (folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_microseconds_as_text_gave_30_of_30_reset(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    write_times(tmp_path / "in", *(str(10**15 + 100 * number) for number in range(30)))
+    assert observe(tmp_path / "in", "--out", str(tmp_path / "out"), "--json") == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert (found["delivered"], found["reset"], found["rejected"]) == (30, 0, 0)
+    assert "`time` is text of whole numbers: taken as microseconds" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_with_all_rows_reset_or_rejected_the_exit_code_was_0(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    write_times(tmp_path / "in", "noon", None, "midnight", None)
+    assert observe(tmp_path / "in", "--out", str(tmp_path / "out"), "--json") == 3
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert (found["delivered"], found["reset"], found["rejected"]) == (2, 2, 2)
+    assert found["rejects"] == str(tmp_path / "out-rejects")
+    assert "all were reset or rejected" in shown.err
+    assert "1.jsonl:3: `time` is no time" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys):
     dial = ("--order", "cbd", "--wait", "60%", "--elements", "2")
     assert observe(sample, *dial, "--out", str(tmp_path / "table"), "--json") == 0
     whole = json.loads(capsys.readouterr().out)
