@@ -209,12 +209,12 @@ def _show(totals: Counts, args: argparse.Namespace) -> int:
 def _note_rejects(count: int, folder: Path) -> None:
     from beforehand.observe.rejects import read_rejects
 
-    note(f"{count} rows cannot be read; they are in {folder}, as they were found:")
-    rows = read_rejects(folder)
-    for row in rows[:REJECTS_SHOWN]:
+    rows = "1 row" if count == 1 else f"{count} rows"
+    note(f"not to be read: {rows}; what is in {folder} begins with")
+    for row in read_rejects(folder, files_max=REJECTS_SHOWN)[:REJECTS_SHOWN]:
         note(f"  {row['file']}:{row['line'] or '?'}: {row['why']}")
-    if len(rows) > REJECTS_SHOWN:
-        note(f"  and {len(rows) - REJECTS_SHOWN} more")
+    if count > REJECTS_SHOWN:
+        note("  ...")
 
 
 def _note_counts(totals: Counts) -> None:

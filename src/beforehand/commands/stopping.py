@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from types import FrameType
 
 from beforehand.commands.console import note
 
-SECONDS_MAX = 4.5
+SECONDS_MAX = 4.0
 """So long after the first signal the process ends, whatever it still does: what is not committed
 by then is done again."""
 POLL_SECONDS = 0.1
@@ -32,7 +33,7 @@ class Stopping:
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
         if self.asked.is_set():
-            self._force()
+            self.force()
         note(f"stopping; {self._promise}")
         self._ends = time.monotonic() + SECONDS_MAX
         self.exit_code = 128 + number
@@ -41,9 +42,10 @@ class Stopping:
 
     def check_time(self) -> None:
         if time.monotonic() > self._ends:
-            self._force()
+            self.force()
 
-    def _force(self) -> None:
+    def force(self) -> None:
+        """No more is waited for, not for what the libraries do at the end either."""
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(self.exit_code)  # Java ends when its standard input does
@@ -78,6 +80,7 @@ def run_until_stopped(promise: str, work: Callable[[Stopping], int]) -> int:
         for number, handler in zip(SIGNALS, before, strict=True):
             signal.signal(number, handler)
     if state.asked.is_set():
+        atexit.register(state.force)
         return state.exit_code  # what was raised then is of no interest
     if raised:
         raise raised[0]

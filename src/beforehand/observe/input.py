@@ -62,8 +62,12 @@ def read_sample(folder: Path, tick_us: int | None) -> tuple[Sample, int]:
     With them the tick, which by default is that of a run.
     """
     format: Any = find_format(folder)  # the stubs do not know JSON yet
-    table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     where = str(folder)
+    try:
+        table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
+    except pa.ArrowInvalid as error:
+        problem = f"the sample cannot be read: {str(error).splitlines()[0]}"
+        raise InputError(problem, where=where, hint="every row of a sample counts") from error
     names = set(table.column_names)
     missing = [n for n in ("process", "past") if n not in names]
     missing += ["stamp` or `time"] if not names & {"stamp", "time"} else []

@@ -34,7 +34,7 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
             )
     if checkpoint is None or not (checkpoint / "settings.json").exists():
         for place in (out, folder_of_rejects(out)):
-            if place.exists() and any(place.iterdir()):
+            if place.is_file() or (place.is_dir() and any(place.iterdir())):
                 raise InputError(f"there is something already: {place}", hint="give another folder")
         return
     kept = msgspec.json.decode((checkpoint / "settings.json").read_bytes())["out"]

@@ -54,9 +54,12 @@ def write_rejects(rows: list[dict[str, Any]], folder: Path) -> None:
     unfinished.replace(folder / f"{name}.jsonl")
 
 
-def read_rejects(folder: Path) -> list[dict[str, Any]]:
-    """In order of files and lines."""
-    files = sorted(folder.glob("*.jsonl"))
+def read_rejects(folder: Path, files_max: int | None = None) -> list[dict[str, Any]]:
+    """In order of files and lines.
+
+    files_max: of the folder, where some rows are enough.
+    """
+    files = sorted(folder.glob("*.jsonl"))[:files_max]
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return sorted(rows, key=lambda row: (row["file"], row["line"] or 0))
 
