@@ -20,6 +20,7 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.stopping import Stopping, run_until_stopped
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.files import check_folder_target
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -138,10 +139,11 @@ def run_ordering(args: argparse.Namespace) -> int:
 
         # All this before Spark is started.
         find_format(args.input)
-        check_places(args.input, args.out, args.checkpoint)
         check_folder_target(args.out)
         if args.checkpoint is not None:
             check_folder_target(args.checkpoint)
+        check_places(args.input, args.out, args.checkpoint)
+        if args.checkpoint is not None:
             check_begun(args.checkpoint)
         with open_session(args.master, app="beforehand observe") as spark:
             state.break_off = partial(_break_off, spark)
@@ -230,7 +232,7 @@ def run_tuning(args: argparse.Namespace) -> int:
 
     budget = parse_percent(args.budget, "--budget")
     if budget > 100:
-        raise InputError(f"more than all: `--budget {args.budget}`", hint="write `0%` to `100%`")
+        raise InputError(f"not a share of the messages: `{args.budget}`", hint="write `1%`")
     plan = read_plan(args)
     sample, tick_us = read_sample(args.input, plan.tick_us)
     epsilon, delta = (math.ceil(us / tick_us) for us in (plan.epsilon_us, plan.delta_us))
