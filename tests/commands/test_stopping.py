@@ -46,6 +46,8 @@ class Job:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # What runs in the background of a shell ignores Ctrl-C, and so would its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.said: list[str] = []
         self._lines: queue.Queue[str] = queue.Queue()
