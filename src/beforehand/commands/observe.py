@@ -7,6 +7,7 @@ import math
 import re
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from beforehand.commands.console import (
@@ -18,7 +19,7 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
-from beforehand.commands.stopping import Stopping, run_until_stopped
+from beforehand.commands.interrupt import GOES_ON, Interruption, interruptible
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.files import check_folder_target
 from beforehand.units import format_duration, parse_duration
@@ -35,7 +36,6 @@ EXAMPLE = (
     "      --checkpoint state --out ordered\n"
     "  beforehand observe sample --epsilon 5ms --delta 10ms --tune --budget 1%"
 )
-GOES_ON = "the same command goes on from here"
 NOT_KEPT = "nothing is kept of this run"
 REJECTS_SHOWN = 5
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
@@ -131,26 +131,42 @@ def run_ordering(args: argparse.Namespace) -> int:
     idle_us = None if args.idle is None else _duration(args.idle, "--idle")
     pace = (_duration(args.every or "1s", "--every"), idle_us)
 
-    def work(state: Stopping) -> int:
-        plan = read_plan(args)
-        from beforehand.observe.input import find_format
-        from beforehand.observe.places import check_begun, check_places
-        from beforehand.spark.session import open_session
+    plan = read_plan(args)
+    with interruptible(NOT_KEPT if args.checkpoint is None else GOES_ON) as interruption:
+        try:
+            return _run_on_spark(args, plan, pace, interruption)
+        except (Exception, KeyboardInterrupt):
+            if not interruption.asked.is_set():
+                raise
+            return interruption.exit_code  # whatever broke, it broke because of that
 
-        # All this before Spark is started.
-        find_format(args.input)
-        check_folder_target(args.out)
-        if args.checkpoint is not None:
-            check_folder_target(args.checkpoint)
-        check_places(args.input, args.out, args.checkpoint)
-        if args.checkpoint is not None:
-            check_begun(args.checkpoint)
-        with open_session(args.master, app="beforehand observe") as spark:
-            state.break_off = partial(_break_off, spark)
-            totals = {} if state.asked.is_set() else _order(spark, args, plan, pace, state)
-            return _show(totals, args) if totals else EXIT_UNKNOWN
 
-    return run_until_stopped(NOT_KEPT if args.checkpoint is None else GOES_ON, work)
+def _run_on_spark(
+    args: argparse.Namespace,
+    plan: Plan,
+    pace: tuple[int, int | None],
+    interruption: Interruption,
+) -> int:
+    from beforehand.observe.input import find_format
+    from beforehand.observe.places import check_begun, check_places
+    from beforehand.spark.session import open_session
+
+    # All this before Spark is started.
+    find_format(args.input)
+    check_folder_target(args.out)
+    if args.checkpoint is not None:
+        check_folder_target(args.checkpoint)
+    check_places(args.input, args.out, args.checkpoint)
+    if args.checkpoint is not None:
+        check_begun(args.checkpoint)
+    with open_session(args.master, app="beforehand observe") as spark:
+        if args.checkpoint is not None:
+            # A batch that has begun may end: in the handler only the flag is set.
+            interruption.break_off = partial(_hush, spark)
+        totals = _order(spark, args, plan, pace, interruption.asked)
+    if interruption.asked.is_set():
+        return interruption.exit_code
+    return _show(totals, args)
 
 
 def _order(
@@ -158,7 +174,7 @@ def _order(
     args: argparse.Namespace,
     plan: Plan,
     pace: tuple[int, int | None],
-    state: Stopping,
+    stop: Event,
 ) -> Counts:
     from beforehand.observe.files import Stream, order_stream, order_table
 
@@ -177,16 +193,14 @@ def _order(
     if until == "stopped":
         note("waiting for files; Ctrl-C stops, and the same command goes on from there")
     return order_stream(
-        spark, stream, plan, until=until, on_batch=_note_counts, stop=state.asked, tell=note
+        spark, stream, plan, until=until, on_batch=_note_counts, stop=stop, tell=note
     )
 
 
-def _break_off(spark: SparkSession) -> None:
-    """What runs now will fail, which is nobody's concern. A stream stops by itself."""
-    context = spark.sparkContext
-    context.setLogLevel("OFF")
-    if not spark.streams.active:
-        context.cancelAllJobs()
+def _hush(spark: SparkSession) -> None:
+    """What fails because of the end is nobody's concern. The stream looks at the flag by itself."""
+    # A call to Java from the handler would meet the one that it interrupted.
+    Thread(target=spark.sparkContext.setLogLevel, args=("OFF",), daemon=True).start()
 
 
 def _show(totals: Counts, args: argparse.Namespace) -> int:
