@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             return _run(args)
         except (Exception, KeyboardInterrupt):
-            if not interruption.asked:
+            if not interruption.asked.is_set():
                 raise
-            return EXIT_INTERRUPTED  # whatever broke, it broke because of that
+            return interruption.exit_code  # whatever broke, it broke because of that
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -209,7 +209,7 @@ def _driver_conf(small: bool) -> Conf:
     return {
         "spark.driver.memory": "1g" if small else f"{_driver_gib()}g",
         "spark.driver.extraJavaOptions": " ".join(options),
-        "spark.python.unix.domain.socket.enabled": True,
+        "spark.python.unix.domain.socket.enabled": False,
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
     }
