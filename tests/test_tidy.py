@@ -21,11 +21,12 @@ LINE_COLUMNS_MAX = 100
 
 # What each part of the package may import of ours: whole parts, or single modules of one.
 PURE = ("errors", "units")
-EVERYWHERE = (*PURE, "files")
+EVERYWHERE = (*PURE, "files", "temporary")
 MAY_IMPORT = {
     "errors": (),
     "units": ("errors",),
-    "files": ("errors",),
+    "temporary": (),
+    "files": ("errors", "temporary"),
     # A core has no files.
     "core": ("core", *PURE),
     # Kernels know arrays, not our types.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from beforehand.errors import LocalError
 from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
@@ -44,13 +45,20 @@ def run_scenario(
     overrides: Sequence[str] = (),
     master: str | None = None,
     remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
     tell: Tell = lambda _: None,
 ) -> Summary:
     """Compute what is missing of a scenario, and put its results into `out`.
 
     master, remote: where Spark runs; on a cluster, `out` must be a folder that all machines share.
-    Without anything to compute, Spark is not started. tell: is told what is being done.
+    conf: settings of Spark. spark: a session to work in instead of one of our own; it is left as it
+    was. Without anything to compute, Spark is not started. tell: is told what is being done.
     """
+    if spark is not None and (master or remote or conf):
+        raise LocalError(
+            "a session is where it is: pass `spark` without `master`, `remote`, `conf`"
+        )
     check_folder_target(out)
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(scenario.world, where=str(path))
@@ -62,18 +70,34 @@ def run_scenario(
     with ExitStack() as stack:
 
         @functools.cache
-        def spark() -> SparkSession:
+        def opened() -> SparkSession:
+            from beforehand.spark.executors import check_executors, has_executors
             from beforehand.spark.session import open_session
 
-            small = experiment.is_small(work)
-            app = f"beforehand {scenario.name}"
-            return stack.enter_context(open_session(master, remote, app=app, small=small))
+            small, app = experiment.is_small(work), f"beforehand {scenario.name}"
+            session = spark or stack.enter_context(
+                open_session(master, remote, app=app, small=small, conf=conf)
+            )
+            if has_executors(session):
+                check_executors(session, out)
+            return session
 
-        _compute(experiment, work, spark, tell)
+        if any(computed.values()) and _is_elsewhere(master, remote, spark):
+            opened()  # what is wrong with a cluster is told before anything is computed
+        _compute(experiment, work, opened, tell)
     conclusion = experiment.conclude(scenario, work)
     publish(out, scenario, conclusion)
     state, rows = conclusion.state, conclusion.rows
     return Summary(experiment, scenario.name, scenario.title, out, state, rows, computed)
+
+
+def _is_elsewhere(master: str | None, remote: str | None, spark: SparkSession | None) -> bool:
+    """Whether tasks run on other machines, or might."""
+    if spark is None and not master:
+        return bool(remote)
+    from beforehand.spark.executors import has_executors, is_local
+
+    return has_executors(spark) if spark else not is_local(master or "")
 
 
 def look_ahead(

@@ -45,12 +45,6 @@ RUNS = (
     + ", past_entries_avg double, frames bigint, bytes bigint, promise string, verdict string,"
     " violations bigint, cpu_s double, transfer_model string"
 )
-FACTS = (
-    "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
-    " frames bigint, bytes bigint, reached bigint, reachable bigint, promise string,"
-    " verdict string, violations bigint, cpu_s double, transfer_model string"
-)
-"""What is known of a run without its events."""
 QUANTILES = "run string, metric string, share double, value_us bigint"
 SCATTER = "run string, delay_us bigint, latency_us bigint"
 NODES = (
@@ -65,13 +59,10 @@ MESSAGES = (
 MEETINGS = "metric string, share double, value_us bigint"
 """duration: of a contact. between: from the end of a contact to the next one of the same two."""
 
-RUNS_FILE, QUANTILES_FILE, SCATTER_FILE = "runs.parquet", "quantiles.parquet", "scatter.parquet"
+QUANTILES_FILE, SCATTER_FILE = "quantiles.parquet", "scatter.parquet"
 NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
-MEETINGS_FILE = "meetings.parquet"
-METRIC_FILES = (
-    *(RUNS_FILE, QUANTILES_FILE, SCATTER_FILE),
-    *(NODES_FILE, MESSAGES_FILE, MEETINGS_FILE),
-)
+METRIC_FILES = (QUANTILES_FILE, SCATTER_FILE, NODES_FILE, MESSAGES_FILE)
+"""Of each run."""
 GAUGES_FILE = "gauges.parquet"
 
 
