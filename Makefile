@@ -15,8 +15,8 @@ help: ## this list
 run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
 	$(BIN)/beforehand run scenarios/city-bus.toml
 
-# loadgroup: all tests that start Spark run in one worker and share one session. That worker often
-# waits for Java: with three of them, two cores have something to do meanwhile.
+# loadgroup: all tests that share the Spark session run in one worker. It often waits for Java: with
+# three of them, two cores have something to do meanwhile.
 test: check ## set up, then every check and every test
 	$(BIN)/pytest -q -n 3 --dist loadgroup
 

@@ -31,9 +31,11 @@ COSTLY = {"browser", "report", "said", "simulated", "table"}
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("spark"):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
-        elif COSTLY & set(getattr(item, "fixturenames", ())):
+        elif item.get_closest_marker("spark") or COSTLY & fixtures:
+            # Those who start a Spark of their own share nothing with the others.
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 STATE = "src/beforehand/observe/state.py"
 PACKETS = "src/beforehand/observe/packets.py"
+STREAM = "src/beforehand/observe/stream.py"
+REJECTS = "src/beforehand/observe/rejects.py"
 TUNE = "src/beforehand/observe/tune.py"
 EYE = "tests/observe/test_state.py"
+WAKING = "tests/observe/test_waking.py"
 TUNING = "tests/observe/test_tune.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
@@ -79,9 +82,37 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "the largest wait that keeps the budget is chosen",
         TUNE,
-        "wait = kept[0].wait_percent",
-        "wait = kept[-1].wait_percent",
+        "for point in points:",
+        "for point in reversed(list(points)):",
         f"{TUNING}::"
         "test_the_smallest_wait_that_keeps_the_budget_is_chosen_then_the_smallest_timestamp",
+    ),
+    (
+        "a dial is recommended that is over budget on the other half",
+        TUNE,
+        "if other.violations_percent <= budget_percent:",
+        "if other.violations_percent >= 0:",
+        f"{TUNING}::test_tune_chose_a_dial_that_its_own_check_found_over_budget",
+    ),
+    (
+        "an observer that has ended is remembered",
+        STREAM,
+        "if is_over:",
+        "if False:",
+        f"{WAKING}::test_an_observer_that_has_ended_is_forgotten_and_one_that_is_flushed_is_not",
+    ),
+    (
+        "a bounded run lets out what is idle",
+        STREAM,
+        "elif acts and (due_us",
+        "elif (due_us",
+        f"{WAKING}::test_the_last_rows_of_a_bounded_run_stayed_in_a_live_one",
+    ),
+    (
+        "rejects of a batch that is done again are written again",
+        REJECTS,
+        "name = hashlib.sha256(data).hexdigest()[:NAME_DIGITS]",
+        'name = f"{os.urandom(8).hex()}"',
+        "tests/observe/test_rejects.py::test_rejects_of_a_batch_that_is_done_again_are_there_once",
     ),
 )

@@ -306,7 +306,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         (f"{{zoo}}/stream/mixed {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
         (f"{{zoo}}/stream/other {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
         (f"{{zoo}}/stream/thin {OBSERVE} --out {{zoo}}/contacts", 2, "not a folder"),
-        (f"{{zoo}}/stream/thin {OBSERVE} --out {{zoo}}/folder", 2, "something already"),
+        (f"{{zoo}}/stream/thin {OBSERVE} --out {{zoo}}", 2, "lies in"),
         (f"{{zoo}}/stream/thin {OBSERVE} --out {{new}}/o --checkpoint {{zoo}}/walk", 2, "a folder"),
         *(
             (f"{{zoo}}/stream/thin {OBSERVE} --out {{new}}/o {more}", 2, fragment)
@@ -332,15 +332,15 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ),
         (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "no budget"),
         (f"{{zoo}}/stream/thin {TUNE} --out {{new}}/o", 2, "writes nothing"),
-        (f"{{zoo}}/stream/thin {OBSERVE} --tune --budget 500%", 2, "more than all"),
+        (f"{{zoo}}/stream/thin {OBSERVE} --tune --budget 500%", 2, "not a share of the messages"),
         *(
             (f"{{zoo}}/stream/{name} {TUNE}", 2, fragment)
             for name, fragment in {
                 "empty": "stream/empty",
-                "broken": "cannot read the sample",
-                "words": "cannot read the sample",
-                "nested": "cannot read the sample",
-                "parquet": "cannot read the sample",
+                "broken": "the sample cannot be read",
+                "words": "the sample cannot be read",
+                "nested": "the sample cannot be read",
+                "parquet": "the sample cannot be read",
                 "thin": "needs the column",
                 "texts": "not an integer",
                 "lone": "not one integer for each process",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from beforehand.commands.interrupt import STOPPING
+from beforehand.commands.interrupt import GOES_ON
 
 SCENARIO = """
 [mobility]
@@ -27,6 +27,7 @@ seeds = 8
 [[protocols]]
 name = "causal"
 """
+STOPPING = f"stopping; {GOES_ON}"
 BOOT_SECONDS_MAX = 120
 TELL_SECONDS_MAX, STOP_SECONDS_MAX = 1, 5
 

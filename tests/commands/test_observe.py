@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.cli import main
+from beforehand.observe.input import default_tick_us
 from tests.observe.drifting import drifting_rows
 
 GUARANTEES = ("--epsilon", "10ms", "--delta", "10ms")
@@ -36,7 +37,8 @@ def test_tune_prints_the_curve_and_the_flags_that_keep_the_budget(sample, capsys
     assert observe(sample, "--tune", "--budget", "1%") == 0
     shown = capsys.readouterr()
     flags = f"--order cbd --wait {chosen['wait_percent']}% --elements {chosen['elements']}"
-    assert shown.out.splitlines()[-1] == flags
+    assert shown.out.splitlines()[-1] == f"{flags} --tick 1ms"
+    assert found["confirmed"]["violations_percent"] <= 1
     assert "100 %" in shown.out
     assert "on the other half" in shown.err
 
@@ -67,6 +69,8 @@ def test_a_budget_that_cannot_be_kept_exits_1(tmp_path, capsys):
         (["--tune"], "pass `--budget 1%`"),
         (["--tune", "--budget", "1%", "--out", "x"], "writes nothing"),
         (["--tune", "--budget", "1"], "not a share: `1`"),
+        (["--tune", "--budget", "200%"], "not a share of the messages: `200%`"),
+        (["--tune", "--budget", "100.1%"], "not a share of the messages: `100.1%`"),
         (["--out", "x", "--budget", "1%"], "a budget is for `--tune`"),
         (["--out", "x", "--flush"], "are for streams"),
         (["--out", "x", "--clock", "wall"], "no wall clock"),
@@ -85,6 +89,44 @@ def test_flags_that_make_no_sense_are_refused(sample, capsys, arguments, message
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
+
+
+def test_tune_took_a_tick_of_1_ms_where_the_run_took_one_of_1_us(tmp_path, capsys):
+    rows = [
+        {"process": 0, "time": 90_000, "past": [1, 0]},
+        {"process": 1, "time": 100_000, "past": [1, 1]},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "1.parquet")
+    assert observe(tmp_path, "--tune", "--budget", "0%", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tick_us"] == default_tick_us(has_stamp=False) == 1
+    assert observe(tmp_path, "--tune", "--budget", "0%") == 0
+    assert "--tick 1us" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("out", "checkpoint", "message"),
+    [
+        ("in/out", None, "the output lies in the input"),
+        ("in", None, "the input lies in the output"),
+        ("in/out", "state", "the output lies in the input"),
+        ("out", "in/state", "the checkpoint lies in the input"),
+        ("out", "out/state", "the checkpoint lies in the output"),
+        (".", None, "the input lies in the output"),
+        ("full", "state", "there is something already"),
+        ("full", None, "there is something already"),
+    ],
+)
+def test_an_output_inside_the_input_was_read_as_input(
+    tmp_path, capsys, monkeypatch, out, checkpoint, message
+):
+    for name in ("in", "full"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.jsonl").write_text("{}\n")
+    # No session is opened: this is refused before anything runs.
+    monkeypatch.setattr("beforehand.spark.session.open_session", None)
+    stream = () if checkpoint is None else ("--checkpoint", str(tmp_path / checkpoint))
+    assert observe(tmp_path / "in", "--out", str(tmp_path / out), *stream) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -127,13 +169,47 @@ def test_a_sample_that_cannot_be_used_is_refused(tmp_path, capsys, change, messa
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.spark
-def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys, monkeypatch):
-    @contextlib.contextmanager
-    def session(*_, **__):
-        yield spark
+@pytest.fixture
+def session(spark, monkeypatch):
+    """The session of all tests is the one that the command opens."""
+    opened = contextlib.nullcontext(spark)
+    monkeypatch.setattr("beforehand.spark.session.open_session", lambda *_, **__: opened)
 
-    monkeypatch.setattr("beforehand.spark.session.open_session", session)
+
+def write_times(folder, *times: str | None) -> None:
+    rows = [{"process": number % 3, "time": at} for number, at in enumerate(times)]
+    (folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_microseconds_as_text_gave_30_of_30_reset(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    write_times(tmp_path / "in", *(str(10**15 + 100 * number) for number in range(30)))
+    assert observe(tmp_path / "in", "--out", str(tmp_path / "out"), "--json") == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert (found["delivered"], found["reset"], found["rejected"]) == (30, 0, 0)
+    assert "`time` is text of whole numbers: taken as microseconds" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_with_all_rows_reset_or_rejected_the_exit_code_was_0(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    write_times(tmp_path / "in", "noon", None, "midnight", None)
+    assert observe(tmp_path / "in", "--out", str(tmp_path / "out"), "--json") == 3
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert (found["delivered"], found["reset"], found["rejected"]) == (2, 2, 2)
+    assert found["rejects"] == str(tmp_path / "out-rejects")
+    assert "all were reset or rejected" in shown.err
+    assert "1.jsonl:3: `time` is no time" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_a_folder_is_ordered_once_or_as_it_grows(spark, sample, tmp_path, capsys):
     dial = ("--order", "cbd", "--wait", "60%", "--elements", "2")
     assert observe(sample, *dial, "--out", str(tmp_path / "table"), "--json") == 0
     whole = json.loads(capsys.readouterr().out)

@@ -52,6 +52,26 @@ def test_it_is_confirmed_on_messages_that_were_not_used_to_choose(sample):
     assert found.confirmed.violations_percent != chosen.violations_percent
 
 
+def test_tune_chose_a_dial_that_its_own_check_found_over_budget(sample):
+    # The second half is the hard one: its clocks are off, so what does in the first does not there.
+    half = len(sample.arrival) // 2
+    r = sample.stamps.r.copy()
+    r[half:] -= sample.stamps.process[half:] % 3
+    c = np.where(np.arange(len(r)) < half, sample.stamps.c, 0)
+    shifted = sample._replace(stamps=sample.stamps._replace(r=r, c=c))
+    budgets = np.arange(0, 30, 0.5)
+    found = [tune(shifted, SPEC.guarantees, budget_percent=budget) for budget in budgets]
+    chosen = [
+        (budget, tuning) for budget, tuning in zip(budgets, found, strict=True) if tuning.chosen
+    ]
+    assert chosen
+    assert all(tuning.chosen.violations_percent <= budget for budget, tuning in chosen)
+    assert all(tuning.confirmed.violations_percent <= budget for budget, tuning in chosen)
+    # A budget that only the first half keeps: nothing is recommended.
+    assert found[0].waits[-1].violations_percent == 0
+    assert found[0].chosen is None
+
+
 def test_a_budget_of_nothing_takes_the_full_wait_or_what_happens_to_do(sample):
     found = tune(sample, SPEC.guarantees, budget_percent=0)
     assert found.chosen.wait_percent > 60

@@ -18,7 +18,7 @@ REPO = Path(__file__).parents[2]
 WORLD = """
 import pyarrow as pa
 
-from beforehand.pipeline.experiment import Conclusion, Experiment
+from beforehand.pipeline.experiment import Compared, Conclusion, Experiment
 from beforehand.pipeline.stages import Task
 from beforehand.pipeline.sweep import read_rows, sweep_stage
 from beforehand.scenario import values
@@ -68,6 +68,7 @@ EXPERIMENT = Experiment(
     noun="throws",
     table=table,
     page=page,
+    compared=Compared(table="dice_throws", keys=("sides", "throws"), figures=("sum",)),
 )
 """
 PAGE = """
@@ -158,6 +159,9 @@ def test_a_new_world_is_a_file_and_a_page(beforehand, tmp_path):
     assert json.loads(status.stdout) == [
         {"stage": "throws", "there": 4, "wanted": 4, "damaged": []}
     ]
+
+    beside = json.loads(beforehand("diff", out, out, "--json").stdout)
+    assert [(row["figure"], row["difference"]) for row in beside["rows"]] == [("sum", 0)]
 
     page = out / "report.html"
     page.unlink()

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import (
     Commands,
@@ -19,53 +19,14 @@ from beforehand.commands.console import (
     print_table,
 )
 from beforehand.errors import EXIT_VALID, InputError
+from beforehand.interval import margin_of
 from beforehand.units import format_duration
+
+if TYPE_CHECKING:
+    from beforehand.pipeline.experiment import Compared
 
 EXAMPLE = "beforehand diff out/city-bus out/city-bus-5s"
 Row = dict[str, Any]
-
-
-class Compared(NamedTuple):
-    """What of a world is set side by side."""
-
-    table: str
-    keys: tuple[str, ...]
-    """Rows that agree in these differ in their seeds alone."""
-    figures: tuple[str, ...]
-
-
-WORLDS = {
-    "contacts": Compared(
-        "runs",
-        ("protocol", "lifetime_us"),
-        ("delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg", "expired", "bytes"),
-    ),
-    "drift": Compared(
-        "measures",
-        (
-            *("reading", "law", "processes", "epsilon", "delta", "rate", "messages"),
-            *("observer", "wait_percent"),
-        ),
-        ("violations_percent", "wait_share_max"),
-    ),
-    "overlay": Compared(
-        "overlay_runs",
-        ("system", "nodes", "payload_bytes"),
-        ("packets", "reception_us_avg", "delivery_us_avg", "held_us_avg"),
-    ),
-    "cells": Compared(
-        "cells_runs",
-        ("experiment", "system", "stations", "hosts", "mac", "is_search", "asked_per_s"),
-        ("rate_per_s", "delay_us_avg", "lost_percent", "kept_avg", "sent_per_delivery"),
-    ),
-}
-
-T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
-Z_975 = 1.959964
-"""Student's t for 1 to 20 degrees of freedom, and what it tends to."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +61,11 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.pipeline.experiment import load_experiment
+
     world = _world_of(args.first, args.second)
-    found = compare(WORLDS[world], _rows(args.first, world), _rows(args.second, world))
+    what = load_experiment(world, where=str(args.first)).compared
+    found = compare(what, _rows(args.first, what), _rows(args.second, what))
     if args.json:
         folders = {"first": str(args.first), "second": str(args.second)}
         print_json({"world": world, **folders, "rows": [asdict(row) for row in found]})
@@ -145,23 +109,17 @@ def _world_of(first: Path, second: Path) -> str:
     if worlds[0] != worlds[1]:
         problem = f"two worlds: `{worlds[0]}` in {first}, `{worlds[1]}` in {second}"
         raise InputError(problem, where=str(second), hint="give two runs of one scenario")
-    if worlds[0] not in WORLDS:
-        known = ", ".join(f"`{world}`" for world in WORLDS)
-        raise InputError(f"`{worlds[0]}` is not compared", where=str(first), hint=f"{known} are")
     return worlds[0]
 
 
-def _rows(folder: Path, world: str) -> list[Row]:
+def _rows(folder: Path, what: Compared) -> list[Row]:
     from beforehand.report.datasets import HINT, read_table
 
-    table = read_table(folder, WORLDS[world].table)
+    table = read_table(folder, what.table)
     rows: list[Row] = [] if table is None else table.to_pylist()
     if not rows:
         raise InputError("no finished run here", where=str(folder), hint=HINT)
-    for row in rows if world == "cells" else ():
-        # A search finds its rate; elsewhere it was asked for, and tells groups apart.
-        row["asked_per_s"] = None if row["is_search"] else row["rate_per_s"]
-    return rows
+    return [row | what.add_keys(row) for row in rows]
 
 
 def _grouped(what: Compared, rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -176,15 +134,7 @@ def _mean(rows: Sequence[Row], figure: str) -> Mean | None:
     values = [value for value in values if math.isfinite(value)]
     if not values:
         return None
-    count = len(values)
-    half = _t(count - 1) * stdev(values) / math.sqrt(count) if count > 1 else None
-    return Mean(fmean(values), half, count)
-
-
-def _t(freedom: int) -> float:
-    if freedom <= len(T_975):
-        return T_975[freedom - 1]
-    return Z_975 + (Z_975**3 + Z_975) / (4 * freedom)  # right to three digits from here on
+    return Mean(fmean(values), margin_of(values), len(values))
 
 
 def _are_apart(one: Mean | None, two: Mean | None) -> bool:

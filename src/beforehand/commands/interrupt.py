@@ -1,4 +1,4 @@
-"""Ctrl-C in a command that can be given again: told at once, over soon, never with a traceback."""
+"""Ctrl-C and a polite kill: told at once, over soon, never with a traceback."""
 
 from __future__ import annotations
 
@@ -7,55 +7,74 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 from beforehand.errors import EXIT_INTERRUPTED
 
-STOPPING = "stopping; the same command goes on from here"
+GOES_ON = "the same command goes on from here"
 PATIENCE_SECONDS = 4
+"""So long after the first signal the process ends, whatever it still does: what is not whole by
+then is done again."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
     """Whether somebody asked to stop."""
 
-    def __init__(self) -> None:
-        self.asked = False
+    def __init__(self, promise: str) -> None:
+        self.asked = threading.Event()
+        self.exit_code = EXIT_INTERRUPTED
+        self.break_off: Callable[[], None] = break_off
+        """Ends what the work waits for: called once, in the handler of the signal."""
+        self._promise = promise
 
-    def hear(self, _signal: int, _frame: FrameType | None) -> None:
+    def hear(self, number: int, _frame: FrameType | None) -> None:
         """The first time: tell, and let go of what is held. After that: over."""
-        if self.asked:
-            _leave()
-        self.asked = True
-        _say(STOPPING)
+        if self.asked.is_set():
+            self._leave()
+        self.asked.set()  # first of all: the second signal may come before the next line
+        self.exit_code = 128 + number  # as shells have it
+        _say(f"stopping; {self._promise}")
         logging.disable()  # libraries would tell of every connection that breaks now
         # What is called from C, as compilers do, may swallow what is raised here.
-        patience = threading.Timer(PATIENCE_SECONDS, _leave)
+        patience = threading.Timer(PATIENCE_SECONDS, self._leave)
         patience.daemon = True
         patience.start()
-        _end_spark(at_once=False)
-        raise KeyboardInterrupt
+        self.break_off()
+
+    def _leave(self) -> None:
+        _end_spark(at_once=True)
+        os._exit(self.exit_code)
 
 
 @contextmanager
-def interruptible() -> Iterator[Interruption]:
-    """While the block runs, Ctrl-C ends it: with whatever exception, and `asked`.
+def interruptible(promise: str = GOES_ON) -> Iterator[Interruption]:
+    """While the block runs, a signal ends it: with whatever exception, and `asked`.
 
-    A second one ends the process on the spot, and so does a block that takes too long to leave.
-    Datasets are all or nothing, so neither leaves half of one behind.
+    promise: what becomes of the work then. A second signal ends the process on the spot, and so
+    does a block that takes too long to leave. Datasets are all or nothing, so neither leaves half
+    of one behind.
     """
-    interruption = Interruption()
+    interruption = Interruption(promise)
     if threading.current_thread() is not threading.main_thread():
         yield interruption
         return
-    before = signal.signal(signal.SIGINT, interruption.hear)
+    before = [signal.signal(number, interruption.hear) for number in SIGNALS]
     try:
         yield interruption
     finally:
-        # Once asked, the process is on its way out, and a second Ctrl-C still means now.
-        if not interruption.asked:
-            signal.signal(signal.SIGINT, before)
+        # Once asked, the process is on its way out, and a second signal still means now.
+        if not interruption.asked.is_set():
+            for number, handler in zip(SIGNALS, before, strict=True):
+                signal.signal(number, handler)
+
+
+def break_off() -> None:
+    """The work ends wherever it is; Spark, if it runs, with it."""
+    _end_spark(at_once=False)
+    raise KeyboardInterrupt
 
 
 def _say(text: str) -> None:
@@ -70,8 +89,3 @@ def _end_spark(*, at_once: bool) -> None:
     if session is not None:  # else it was never started; this is no time to import it
         with suppress(Exception):
             session.end_java(at_once=at_once)
-
-
-def _leave() -> None:
-    _end_spark(at_once=True)
-    os._exit(EXIT_INTERRUPTED)

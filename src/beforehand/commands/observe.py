@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from beforehand.commands.console import (
@@ -21,11 +19,14 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
-from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.commands.interrupt import GOES_ON, Interruption, interruptible
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.files import check_folder_target
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from beforehand.observe.files import Counts, Until
     from beforehand.observe.settings import Plan
     from beforehand.observe.tune import Point, Tuning
@@ -35,6 +36,8 @@ EXAMPLE = (
     "      --checkpoint state --out ordered\n"
     "  beforehand observe sample --epsilon 5ms --delta 10ms --tune --budget 1%"
 )
+NOT_KEPT = "nothing is kept of this run"
+REJECTS_SHOWN = 5
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 
 
@@ -48,7 +51,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--elements", type=whole(0, 10**6), metavar="K", help="of kn; else all that were sent"
     )
-    parser.add_argument("--tick", metavar="TIME", help="the unit of the stamps; 1ms")
+    parser.add_argument("--tick", metavar="TIME", help="of stamps: 1ms; of `time`: 1us")
     parser.add_argument(
         "--clock",
         choices=("arrival", "event", "wall"),
@@ -125,62 +128,112 @@ def parse_percent(text: str, where: str) -> float:
 
 
 def run_ordering(args: argparse.Namespace) -> int:
-    plan = read_plan(args)
     idle_us = None if args.idle is None else _duration(args.idle, "--idle")
-    every_us = _duration(args.every or "1s", "--every")
+    pace = (_duration(args.every or "1s", "--every"), idle_us)
 
-    from beforehand.observe.files import Stream, order_stream, order_table
+    plan = read_plan(args)
+    with interruptible(NOT_KEPT if args.checkpoint is None else GOES_ON) as interruption:
+        try:
+            return _run_on_spark(args, plan, pace, interruption)
+        except (Exception, KeyboardInterrupt):
+            if not interruption.asked.is_set():
+                raise
+            return interruption.exit_code  # whatever broke, it broke because of that
+
+
+def _run_on_spark(
+    args: argparse.Namespace,
+    plan: Plan,
+    pace: tuple[int, int | None],
+    interruption: Interruption,
+) -> int:
     from beforehand.observe.input import find_format
+    from beforehand.observe.places import check_begun, check_places
     from beforehand.spark.session import open_session
 
-    find_format(args.input)  # before Spark is started
+    # All this before Spark is started.
+    find_format(args.input)
     check_folder_target(args.out)
-    if args.checkpoint is None and args.out.exists():
-        raise InputError(f"there is something already: {args.out}", hint="give another folder")
     if args.checkpoint is not None:
         check_folder_target(args.checkpoint)
+    check_places(args.input, args.out, args.checkpoint)
+    if args.checkpoint is not None:
+        check_begun(args.checkpoint)
     with open_session(args.master, app="beforehand observe") as spark:
-        if args.checkpoint is None:
-            totals = order_table(spark, args.input, args.out, plan)
-        else:
-            stream = Stream(
-                folder=args.input,
-                out=args.out,
-                checkpoint=args.checkpoint,
-                files_per_batch=args.files_per_batch,
-                every_us=every_us,
-                idle_us=idle_us,
-            )
-            until: Until = "empty" if args.flush else "read" if args.once else "stopped"
-            with _stopped_by_signals(until) as stop:
-                totals = order_stream(
-                    spark, stream, plan, until=until, on_batch=_note_counts, stop=stop
-                )
+        if args.checkpoint is not None:
+            # A batch that has begun may end: in the handler only the flag is set.
+            interruption.break_off = partial(_hush, spark)
+        totals = _order(spark, args, plan, pace, interruption.asked)
+    if interruption.asked.is_set():
+        return interruption.exit_code
+    return _show(totals, args)
+
+
+def _order(
+    spark: SparkSession,
+    args: argparse.Namespace,
+    plan: Plan,
+    pace: tuple[int, int | None],
+    stop: Event,
+) -> Counts:
+    from beforehand.observe.files import Stream, order_stream, order_table
+
+    if args.checkpoint is None:
+        return order_table(spark, args.input, args.out, plan, tell=note)
+    every_us, idle_us = pace
+    stream = Stream(
+        folder=args.input,
+        out=args.out,
+        checkpoint=args.checkpoint,
+        files_per_batch=args.files_per_batch,
+        every_us=every_us,
+        idle_us=idle_us,
+    )
+    until: Until = "empty" if args.flush else "read" if args.once else "stopped"
+    if until == "stopped":
+        note("waiting for files; Ctrl-C stops, and the same command goes on from there")
+    return order_stream(
+        spark, stream, plan, until=until, on_batch=_note_counts, stop=stop, tell=note
+    )
+
+
+def _hush(spark: SparkSession) -> None:
+    """What fails because of the end is nobody's concern. The stream looks at the flag by itself."""
+    # A call to Java from the handler would meet the one that it interrupted.
+    Thread(target=spark.sparkContext.setLogLevel, args=("OFF",), daemon=True).start()
+
+
+def _show(totals: Counts, args: argparse.Namespace) -> int:
+    """Print what it came to. The exit code: unknown if no event was put in order by its stamp."""
+    from beforehand.observe.rejects import folder_of_rejects
+
+    rejects = folder_of_rejects(args.out)
     if args.json:
-        print_json(totals)
+        print_json(totals | ({"rejects": str(rejects)} if totals["rejected"] else {}))
     else:
-        rows = [(name, f"{count:,}") for name, count in totals.items()]
+        rows = [(name.replace("_", " "), f"{count:,}") for name, count in totals.items()]
         print_table(f"{args.input} to {args.out}", ("events", "count"), rows)
-    if totals.get("held"):
-        note(f"{totals['held']} events are held until more come; `--flush` lets them out")
-    return EXIT_VALID
+    if totals["rejected"]:
+        _note_rejects(totals["rejected"], rejects)
+    held = totals.get("held", 0)
+    if held:
+        note(f"{held} events are held until more come; `--flush` lets them out")
+    ordered = totals["delivered"] - totals["reset"]
+    if not ordered and not held and totals["reset"] + totals["rejected"]:
+        note("no event was put in order: all were reset or rejected; are ε, δ and the tick right?")
+        return EXIT_UNKNOWN
+    return EXIT_UNKNOWN if totals.get("gone") else EXIT_VALID
 
 
-@contextmanager
-def _stopped_by_signals(until: Until) -> Iterator[threading.Event]:
-    """Set by Ctrl-C and by a polite kill; Spark's own handler would break off what runs."""
-    stop = threading.Event()
-    if until != "stopped":
-        yield stop
-        return
-    note("waiting for files; Ctrl-C stops, and the same command goes on from there")
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+def _note_rejects(count: int, folder: Path) -> None:
+    from beforehand.observe.rejects import read_rejects
+
+    rows = "1 row" if count == 1 else f"{count} rows"
+    note(f"not to be read: {rows}; what is in {folder} begins with")
+    for row in read_rejects(folder, files_max=REJECTS_SHOWN)[:REJECTS_SHOWN]:
+        note(f"  {row['file']}:{row['line'] or '?'}: {row['why']}")
+    if count > REJECTS_SHOWN:
+        note("  ...")
 
 
 def _note_counts(totals: Counts) -> None:
@@ -193,10 +246,9 @@ def run_tuning(args: argparse.Namespace) -> int:
 
     budget = parse_percent(args.budget, "--budget")
     if budget > 100:
-        raise InputError(f"more than all: `--budget {args.budget}`", hint="write `0%` to `100%`")
+        raise InputError(f"not a share of the messages: `{args.budget}`", hint="write `1%`")
     plan = read_plan(args)
-    tick_us = plan.tick_us or 1000
-    sample = read_sample(args.input, tick_us)
+    sample, tick_us = read_sample(args.input, plan.tick_us)
     epsilon, delta = (math.ceil(us / tick_us) for us in (plan.epsilon_us, plan.delta_us))
     guarantees = guarantees_of(sample, epsilon, max(delta, 1))
     found = tune(sample, guarantees, budget_percent=budget, checks_queue=plan.checks_queue)
@@ -204,7 +256,8 @@ def run_tuning(args: argparse.Namespace) -> int:
         import msgspec
 
         answer = msgspec.to_builtins(found)
-        print_json({"messages": len(sample.arrival), "budget_percent": budget, **answer})
+        facts = {"messages": len(sample.arrival), "budget_percent": budget, "tick_us": tick_us}
+        print_json({**facts, **answer})
     else:
         _print_tuning(found, args, tick_us)
     return EXIT_VALID if found.chosen is not None else EXIT_VIOLATION
@@ -215,11 +268,14 @@ def _print_tuning(found: Tuning, args: argparse.Namespace, tick_us: int) -> None
     rows = [_row(point, tick_us) for point in (*found.waits, *found.stamps)]
     print_table(f"{args.order}, budget {args.budget}, first half of the sample", headings, rows)
     if found.chosen is None or found.confirmed is None:
-        note("no wait keeps the budget: are ε and δ wide enough for this sample?")
+        note(
+            "no wait keeps the budget in both halves of the sample: are ε and δ wide enough for it?"
+        )
         return
     chosen = found.chosen
     elements = f" --elements {chosen.elements}" if chosen.uses_c else ""
-    print(f"--order {args.order} --wait {chosen.wait_percent}%{elements}")
+    tick = f"{tick_us}us" if tick_us % 1000 else f"{tick_us // 1000}ms"
+    print(f"--order {args.order} --wait {chosen.wait_percent}%{elements} --tick {tick}")
     note(f"on the other half: {found.confirmed.violations_percent:.3f} % in violation")
     if not chosen.uses_c:
         note("the physical clock is enough: send it as the column `time`, without a stamp")

@@ -17,7 +17,7 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.interrupt import interruptible
 from beforehand.commands.report import write_report
-from beforehand.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
 from beforehand.scenario.head import SEEDS_MAX
 
 EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             return _run(args)
         except (Exception, KeyboardInterrupt):
-            if not interruption.asked:
+            if not interruption.asked.is_set():
                 raise
-            return EXIT_INTERRUPTED  # whatever broke, it broke because of that
+            return interruption.exit_code  # whatever broke, it broke because of that
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,6 +23,7 @@ from beforehand.observe.packets import KEY
 from beforehand.observe.state import (
     ARRIVED_US,
     ENDS,
+    LEAVES,
     PROCESS,
     TIE,
     TIME_US,
@@ -30,6 +32,14 @@ from beforehand.observe.state import (
 
 STAMP_HINT = "a stamp is a struct of the integers r and c and the array of integers kn"
 TIME_HINT = "use a timestamp, text, or an integer of microseconds"
+
+FLUSHES = "_flushes"
+"""True on a row that is no event: its observer gives out all it holds, and is remembered."""
+
+TextOfTime = Literal["number", "timestamp"]
+NUMBER, DATE = r"^[+-]?[0-9]+$", r"^[0-9]{4,}-[0-9]"
+"""What text of a time looks like. A year alone is a number; an hour without a day, which Spark
+would take for one of today, is neither."""
 
 
 def check_columns(schema: StructType, clock: ClockSource, results: Iterable[str]) -> None:
@@ -78,20 +88,26 @@ def _is_stamp(kind: DataType) -> bool:
     )
 
 
-def mark(events: DataFrame, carried: Sequence[str], clock: ClockSource) -> DataFrame:
-    """What is carried along, and beside it what an observer looks at, as plain numbers."""
+def mark(
+    events: DataFrame, carried: Sequence[str], clock: ClockSource, passed: Sequence[str] = ()
+) -> DataFrame:
+    """What is carried along, and beside it what an observer looks at, as plain numbers.
+
+    passed: columns that are neither, and left as they are.
+    """
     schema = events.schema
     marks = {
         KEY: F.col("observer").cast("string") if "observer" in carried else F.lit(""),
         PROCESS: _number(schema, "process"),
         TIE: F.xxhash64(*filter(lambda name: _is_hashable(schema[name].dataType), carried)),
-        ENDS: F.coalesce("ends", F.lit(False)) if "ends" in schema.names else F.lit(False),
+        ENDS: _is_true(schema, "ends") | _is_true(schema, FLUSHES),
     }
-    if "stamp" not in carried:
-        marks[TIME_US] = _micros(schema, "time")
-    if clock == "arrival":
-        marks[ARRIVED_US] = _micros(schema, "arrived")
-    return events.select(*carried, *(column.alias(name) for name, column in marks.items()))
+    if "ends" in schema.names:
+        marks[LEAVES] = _is_true(schema, "ends")
+    for name, source in times(schema, clock).items():
+        marks[name] = F.col(name) if name in schema.names else micros(schema, source)
+    marked = (column.alias(name) for name, column in marks.items())
+    return events.select(*carried, *passed, *marked)
 
 
 def _number(schema: StructType, name: str) -> Column:
@@ -104,14 +120,32 @@ def _is_hashable(kind: DataType) -> bool:
     return not any(word in kind.simpleString() for word in ("map<", "variant"))
 
 
-def _micros(schema: StructType, name: str) -> Column:
-    """Microseconds; null where the text is no time, as one bad row must not end a stream."""
-    kind = schema[name].dataType
+def _is_true(schema: StructType, name: str) -> Column:
+    return F.coalesce(name, F.lit(False)) if name in schema.names else F.lit(False)
+
+
+def times(schema: StructType, clock: ClockSource) -> dict[str, str]:
+    """The columns of times that an observer looks at, by the names that they have on the way."""
+    found = {} if "stamp" in schema.names else {TIME_US: "time"}
+    return found | ({ARRIVED_US: "arrived"} if clock == "arrival" else {})
+
+
+def micros(schema: StructType, name: str, text: TextOfTime | None = None) -> Column:
+    """Microseconds; null where the text is no time, as one bad row must not end a stream.
+
+    text: what all of a column of text is; None: a whole number or a timestamp, row by row.
+    """
+    kind, column = schema[name].dataType, F.col(name)
     if isinstance(kind, IntegralType):
-        return F.col(name).cast("bigint")
-    if isinstance(kind, StringType):
-        return F.unix_micros(F.try_to_timestamp(F.col(name)))
-    return F.unix_micros(F.col(name).cast("timestamp"))
+        return column.cast("bigint")
+    if not isinstance(kind, StringType):
+        return F.unix_micros(column.cast("timestamp"))
+    column = F.trim(column)
+    number = F.when(column.rlike(NUMBER), column.try_cast("bigint"))
+    timestamp = F.when(column.rlike(DATE), F.unix_micros(F.try_to_timestamp(column)))
+    if text is None:
+        return F.coalesce(number, timestamp)
+    return number if text == "number" else timestamp
 
 
 def _listed(names: Iterable[str]) -> str:

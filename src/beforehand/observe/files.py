@@ -2,12 +2,13 @@
 
 A checkpoint folder holds `settings.json` (what the stream was started with), `spark` (Spark's own)
 and `ends` (files that tell observers to let out what they hold: they are input like any other, so
-what they cause happens exactly once, whatever is killed).
+what they cause happens exactly once, whatever is killed). Beside the output is a folder of rejects.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -15,25 +16,41 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
+from beforehand.observe.columns import FLUSHES
+from beforehand.observe.input import list_files
 from beforehand.observe.packets import KEY
+from beforehand.observe.places import check_begun, check_places, files_between, new_columns
+from beforehand.observe.reading import READ, read_events, unknown_columns
+from beforehand.observe.rejects import folder_of_rejects
 from beforehand.observe.settings import Plan, Settings, keep_settings, settle
-from beforehand.observe.stream import COUNTED, METRICS, STREAM_CONF, counts, observe
+from beforehand.observe.stream import (
+    COUNTED,
+    METRICS,
+    STILL,
+    STREAM_CONF,
+    Waking,
+    counts,
+    idle_us_of,
+    order_events,
+)
 from beforehand.units import format_duration
 
-IDLE_US_MIN = 10_000_000
-NEVER_US = 2**60
-POLL_SECONDS = 1
-STOP_SECONDS_MAX, STOP_POLL_SECONDS = 60, 0.02
+POLL_SECONDS = 0.1
+STOP_SECONDS_MAX, STOP_POLL_SECONDS = 2, 0.02
 
 Counts = dict[str, int]
 OnBatch = Callable[[Counts], None]
+Tell = Callable[[str], None]
+"""Takes what a user should know of and no count says."""
 Until = Literal["stopped", "read", "empty"]
 """When a stream ends: when it is stopped, when all is read, or when nothing is held either."""
 
@@ -53,16 +70,38 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     must not change what comes out of it."""
 
 
-def order_table(spark: SparkSession, folder: Path, out: Path, plan: Plan) -> Counts:
-    """Everything that is in the folder now, in one go."""
-    if out.exists():
-        raise InputError(f"there is something already: {out}", hint="give another folder")
+def order_table(
+    spark: SparkSession, folder: Path, out: Path, plan: Plan, *, tell: Tell = lambda _: None
+) -> Counts:
+    """Everything that is in the folder now, in one go. All of it comes out, or nothing does."""
+    check_places(folder, out, None)
     settings = settle(spark, folder, plan)
-    events = spark.read.format(settings.format).schema(settings.columns).load(str(folder))
-    _ordered(events, settings, None).write.parquet(str(out))
+    _tell_texts(settings, tell)
+    parts = {
+        place: place.with_name(f".{place.name}.part") for place in (out, folder_of_rejects(out))
+    }
+    for part in parts.values():
+        shutil.rmtree(part, ignore_errors=True)  # of a run that was broken off
+    read = Observation(READ)
+    try:
+        events = read_events(spark.read, folder, settings, read)
+        _ordered(events, settings, STILL, parts[folder_of_rejects(out)]).write.parquet(
+            str(parts[out])
+        )
+        for place, part in parts.items():
+            if part.exists():
+                part.replace(place)
+    finally:
+        for part in parts.values():
+            shutil.rmtree(part, ignore_errors=True)
     row = spark.read.parquet(str(out)).agg(*counts()).first()
     assert row is not None, "counts over no rows are a row too"
-    return row.asDict()
+    found = read.get
+    unknown = unknown_columns(found)
+    if settings.format == "parquet":
+        unknown = new_columns(map(str, list_files(folder)), set(settings.columns.names))
+    _tell_unknown(unknown, tell)
+    return row.asDict() | {"rejected": found["rejected"], "unknown_columns": len(unknown)}
 
 
 def order_stream(
@@ -73,27 +112,44 @@ def order_stream(
     until: Until,
     on_batch: OnBatch = lambda _: None,
     stop: threading.Event | None = None,
+    tell: Tell = lambda _: None,
 ) -> Counts:
-    """What this run delivered, and what is still held.
+    """What this run delivered and rejected, how many observers are remembered, and, unless it was
+    stopped, how many events are still held.
 
-    on_batch: is told the counts so far after every batch that delivered something.
-    stop: set it from elsewhere, and the stream ends after the batch at hand.
+    on_batch: is told the counts so far after every batch that delivered or rejected something.
+    stop: set it from elsewhere, and the stream ends after the batch at hand, or breaks it off.
     """
     stop = stop or threading.Event()
+    check_places(stream.folder, stream.out, stream.checkpoint)
+    check_begun(stream.checkpoint)
     kept = stream.checkpoint / "settings.json"
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)
+    _tell_texts(settings, tell)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
-    totals: Counts = dict.fromkeys(("delivered", *COUNTED), 0)
-    _run(_start(spark, stream, settings, is_live=until == "stopped"), totals, on_batch, stop)
+    if until == "stopped":
+        _wind_up(ends)
+    run = _Run(stream, settings, on_batch, tell)
+    run.follow(_start(spark, stream, settings, is_live=until == "stopped"), stop)
+    if stop.is_set():
+        return run.totals
     if until == "empty" and (held := _held(spark, stream)) is not None:
         told = held.select(F.col("observer").cast(_observer_type(settings)))
         told.coalesce(1).write.mode("append").parquet(str(ends))
-        _run(_start(spark, stream, settings, is_live=False), totals, on_batch, stop)
+        run.follow(_start(spark, stream, settings, is_live=False), stop)
     held = _held(spark, stream)
     waiting = held.agg(F.sum("waiting")).first() if held is not None else None
-    return totals | {"held": waiting[0] if waiting is not None else 0}
+    return run.totals | {"held": waiting[0] if waiting is not None else 0}
+
+
+def _wind_up(ends: Path) -> None:
+    """Spark looks after timers once a run had a first batch. A file without rows makes it have
+    one; else what is held from an earlier run would stay until new files come."""
+    name = f"{time.time_ns()}.parquet"
+    pq.write_table(pa.table({"nothing": pa.array([], pa.int8())}), ends / f".{name}")
+    (ends / f".{name}").rename(ends / name)
 
 
 def _check_idle(stream: Stream, settings: Settings) -> None:
@@ -113,13 +169,14 @@ def _start(
     # Batches without rows are there for timers, and would go on for ever.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", is_live)
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
-    events = reader.format(settings.format).schema(settings.columns).load(str(stream.folder))
+    events = read_events(reader, stream.folder, settings)
     told = spark.readStream.schema(f"observer {_observer_type(settings)}")
-    ends = told.parquet(str(stream.checkpoint / "ends")).withColumn("ends", F.lit(True))
-    idle_us = stream.idle_us or max(IDLE_US_MIN, settings.horizon_us)
+    ends = told.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
-    # A checkpoint has timers or has none, so a bounded run has some that never go off.
-    ordered = _ordered(both, settings, idle_us if is_live else NEVER_US)
+    # A checkpoint has timers or has none, so a bounded run has some, and does not act on them.
+    idle_us = stream.idle_us or idle_us_of(settings.guarantees, settings.tick_us)
+    waking = Waking(idle_us, since_us=time.time_ns() // 1000, acts=is_live)
+    ordered = _ordered(both, settings, waking, folder_of_rejects(stream.out))
     writer = ordered.writeStream.format("parquet")
     writer = writer.option("checkpointLocation", str(stream.checkpoint / "spark"))
     if is_live:
@@ -129,25 +186,78 @@ def _start(
     return writer.start(str(stream.out))
 
 
-def _run(query: StreamingQuery, totals: Counts, on_batch: OnBatch, stop: threading.Event) -> None:
-    """Follow a query to its end."""
-    seen = -1
-    is_over = False
-    try:
-        while not is_over:
-            is_over = bool(query.awaitTermination(POLL_SECONDS))
-            if stop.is_set() and not is_over:
-                _stop(query)
-                is_over = True
-            for progress in query.recentProgress:
-                if progress.batchId > seen:
-                    seen = progress.batchId
-                    _add(totals, progress, on_batch)
-    except StreamingQueryException as error:
-        raise BeforehandError(
-            f"the stream failed: {_reason(error)}",
-            hint="nothing is lost: mend it and start again with the same checkpoint",
-        ) from error
+class _Run:
+    """What a run comes to, over all of its queries."""
+
+    def __init__(self, stream: Stream, settings: Settings, on_batch: OnBatch, tell: Tell) -> None:
+        self._stream, self._settings = stream, settings
+        self._on_batch, self._tell = on_batch, tell
+        self._unknown: set[str] = set()
+        names = ("delivered", *COUNTED, "rejected", "unknown_columns", "gone", "observers")
+        self.totals: Counts = dict.fromkeys(names, 0)
+
+    def follow(self, query: StreamingQuery, stop: threading.Event) -> None:
+        """To its end."""
+        seen = ""
+        is_over = False
+        try:
+            while not is_over:
+                if stop.wait(POLL_SECONDS):
+                    _stop(query)
+                is_over = not query.isActive
+                for progress in query.recentProgress:
+                    # Not by the number of the batch: a look for files that finds none has it too.
+                    if progress.timestamp > seen:
+                        seen = progress.timestamp
+                        self._add(progress)
+            query.awaitTermination()  # raises what went wrong
+        except StreamingQueryException as error:
+            raise BeforehandError(
+                f"the stream failed: {_reason(error)}",
+                hint="nothing is lost: mend what is wrong, a file in its place and under its name,"
+                " and start again with the same checkpoint",
+            ) from error
+
+    def _add(self, progress: StreamingQueryProgress) -> None:
+        read = progress.observedMetrics.get(READ)
+        row = progress.observedMetrics.get(METRICS)
+        if row is not None:
+            for name in ("delivered", *COUNTED):
+                self.totals[name] += row[name]
+        if read is not None:
+            self.totals["rejected"] += read["rejected"]
+        for operator in progress.stateOperators:
+            self.totals["observers"] = operator.numRowsTotal
+        files = files_between(self._stream.checkpoint, *_offsets(progress))
+        self._look_for_gone(files)
+        unknown = set() if read is None else unknown_columns(read)
+        if self._settings.format == "parquet":
+            unknown = new_columns(files, set(self._settings.columns.names))
+        _tell_unknown(unknown - self._unknown, self._tell)
+        self._unknown |= unknown
+        self.totals["unknown_columns"] = len(self._unknown)
+        if (row is not None and row["delivered"]) or (read is not None and read["rejected"]):
+            self._on_batch(self.totals)
+
+    def _look_for_gone(self, files: list[str]) -> None:
+        """Spark passes over a file that it knows of and does not find. Who removes files that were
+        read removes them some time after, so one that is gone by now may not have been read."""
+        for file in files:
+            if not Path(file).exists():
+                self.totals["gone"] += 1
+                self._tell(
+                    f"{file} was gone when its batch was done, and may not have been read: if its"
+                    " rows are not in the output, put it back under another name"
+                )
+
+
+def _offsets(progress: StreamingQueryProgress) -> tuple[int, int]:
+    """Of the files of a batch in the log of their source: after the first, up to the second."""
+    source = progress.sources[0]
+    start, end = (
+        re.search(r"[0-9]+", str(text)) for text in (source.startOffset, source.endOffset)
+    )
+    return (-1 if start is None else int(start[0])), (-1 if end is None else int(end[0]))
 
 
 def _stop(query: StreamingQuery) -> None:
@@ -158,29 +268,36 @@ def _stop(query: StreamingQuery) -> None:
     query.stop()
 
 
-def _add(totals: Counts, progress: StreamingQueryProgress, on_batch: OnBatch) -> None:
-    row = progress.observedMetrics.get(METRICS)
-    if row is not None and row["delivered"]:
-        for name in ("delivered", *COUNTED):
-            totals[name] += row[name]
-        on_batch(totals)
-
-
 def _reason(error: StreamingQueryException) -> str:
     """What was raised in a worker, without the way it took through Spark."""
     raised = re.findall(r"^[\w.]*(?:Error|Exception): .*", str(error), re.MULTILINE)
     return raised[-1] if raised else str(error).splitlines()[0]
 
 
-def _ordered(events: DataFrame, settings: Settings, idle_us: int | None) -> DataFrame:
-    return observe(
+def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Path) -> DataFrame:
+    return order_events(
         _with_observer(events),
         settings.guarantees,
         settings.dial,
-        tick_us=settings.tick_us,
-        clock=settings.clock,
-        idle_us=idle_us,
+        settings.tick_us,
+        settings.clock,
+        waking,
+        rejects.resolve(),  # a worker may run elsewhere
     )
+
+
+def _tell_texts(settings: Settings, tell: Tell) -> None:
+    for name, text in settings.texts.items():
+        if text == "number":
+            tell(f"`{name}` is text of whole numbers: taken as microseconds")
+
+
+def _tell_unknown(names: set[str], tell: Tell) -> None:
+    if names:
+        listed = ", ".join(f"`{name}`" for name in sorted(names))
+        tell(
+            f"new columns are not in the output: {listed}; its columns are those of the first files"
+        )
 
 
 def _with_observer(events: DataFrame) -> DataFrame:

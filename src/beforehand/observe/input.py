@@ -50,16 +50,25 @@ def list_files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.rglob("*") if f.is_file() and f.name[0] not in "._")
 
 
-def read_sample(folder: Path, tick_us: int) -> Sample:
-    """The messages in order of `arrived`; without that column, of the files and their lines."""
+def default_tick_us(*, has_stamp: bool) -> int:
+    """Stamps count milliseconds where nothing else is said; the column `time` has no other unit
+    than the microsecond."""
+    return 1000 if has_stamp else 1
+
+
+def read_sample(folder: Path, tick_us: int | None) -> tuple[Sample, int]:
+    """The messages in order of `arrived`; without that column, of the files and their lines.
+
+    With them the tick, which by default is that of a run.
+    """
     format: Any = find_format(folder)  # the stubs do not know JSON yet
     where = str(folder)
     try:
         table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     except (pa.ArrowException, OSError) as error:
-        told = str(error).splitlines()[0]
-        hint = "are all of its files whole, and of one kind?"
-        raise InputError(f"cannot read the sample: {told}", where=where, hint=hint) from error
+        problem = f"the sample cannot be read: {str(error).splitlines()[0]}"
+        hint = "every row of a sample counts; are its files whole, and of one kind?"
+        raise InputError(problem, where=where, hint=hint) from error
     names = set(table.column_names)
     missing = [n for n in ("process", "past") if n not in names]
     missing += ["stamp` or `time"] if not names & {"stamp", "time"} else []
@@ -68,6 +77,7 @@ def read_sample(folder: Path, tick_us: int) -> Sample:
         raise InputError(f"a sample needs the column {listed}", where=where, hint=PAST_HINT)
     if "observer" in names and len(pc.unique(table["observer"])) > 1:
         raise InputError("more than one observer", where=where, hint="give a sample of one")
+    tick_us = tick_us or default_tick_us(has_stamp="stamp" in names)
     process = _whole(table["process"], "process", where)
     past = _past(table["past"], process, where)
     r, c, kn = _stamp(table, tick_us, where)
@@ -79,7 +89,7 @@ def read_sample(folder: Path, tick_us: int) -> Sample:
         at = np.arange(len(table))
         arrival = np.maximum.accumulate(r + c)
     stamps = Stamps(process[at], r[at], c[at], kn[at])
-    return Sample(arrival, stamps, past[at, process[at]], past[at])
+    return Sample(arrival, stamps, past[at, process[at]], past[at]), tick_us
 
 
 def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:

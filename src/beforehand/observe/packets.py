@@ -7,11 +7,14 @@ times slower than one packet per observer and batch, and it changes some types.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from beforehand.observe.rejects import sift
 
 KEY, ROWS = "_observer", "_rows"
 PACKETS_IN, PACKETS_OUT = f"{KEY} string, {ROWS} binary", f"{ROWS} binary"
@@ -20,11 +23,19 @@ PACKET_ROWS_MAX = 50_000
 Batches = Iterator[pa.RecordBatch]
 
 
-def pack(batches: Batches) -> Batches:
-    """One packet for each observer of a batch."""
+def pack(batches: Batches, rejects: Path | None = None) -> Batches:
+    """One packet for each observer of a batch.
+
+    rejects: the folder for rows that cannot be read, where some are marked so.
+    """
     for batch in batches:
-        rows = pa.Table.from_batches([batch]).drop_columns([KEY])
-        keys: Any = pc.dictionary_encode(batch[KEY], null_encoding="encode")
+        rows = pa.Table.from_batches([batch])
+        if rejects is not None:
+            rows = sift(rows, rejects)
+        if not len(rows):
+            continue
+        keys: Any = pc.dictionary_encode(rows[KEY].combine_chunks(), null_encoding="encode")
+        rows = rows.drop_columns([KEY])
         observer = keys.indices.to_numpy()
         at = np.argsort(observer, kind="stable")
         cuts = np.searchsorted(observer[at], np.arange(1, len(keys.dictionary)))

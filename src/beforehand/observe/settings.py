@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from beforehand.core.observer import Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.files import write_text
-from beforehand.observe.columns import check_columns
-from beforehand.observe.input import find_format, list_files
+from beforehand.observe.columns import TextOfTime, check_columns, micros, times
+from beforehand.observe.input import default_tick_us, find_format, list_files
 from beforehand.observe.state import ClockSource
 
 FILES_LOOKED_AT = 16
+BROKEN_LINES = ("columnNameOfCorruptRecord", "_broken_line")
+"""Where Spark puts lines that are no JSON: not among the columns."""
 COUNTS_MAX = 2**60
 """How many events a process may have at one tick is not known here: its counts are believed."""
 
@@ -49,6 +53,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     elements: int
     tick_us: int
     clock: ClockSource
+    texts: dict[str, TextOfTime] = {}
+    """What the columns of times hold that are text."""
 
     @property
     def columns(self) -> StructType:
@@ -76,13 +82,20 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     format = find_format(folder)
     # To learn the columns of JSON lines, Spark reads them: a few files say enough.
     files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
-    table = spark.read.format(format).option("basePath", str(folder)).load(files)
+    reader = spark.read.option("basePath", str(folder)).option(*BROKEN_LINES)
+    try:
+        table = reader.format(format).load(files).drop(BROKEN_LINES[1])
+    except PySparkException as error:
+        raise InputError(
+            f"cannot be read as {format}: {str(error).splitlines()[0]}", where=str(folder)
+        ) from error
     has_stamp = "stamp" in table.columns
     clock: ClockSource = plan.clock or ("arrival" if "arrived" in table.columns else "event")
     check_columns(table.schema, clock, ())
     elements = plan.elements
     if elements is None:
         elements = _elements_sent(table) if has_stamp else 0
+    texts = dict(_texts(table, times(table.schema, clock).values(), str(folder)))
     return Settings(
         format=format,
         schema=table.schema.json(),
@@ -91,8 +104,9 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         wait_percent=plan.wait_percent,
         checks_queue=plan.checks_queue,
         elements=elements,
-        tick_us=plan.tick_us or (1000 if has_stamp else 1),
+        tick_us=plan.tick_us or default_tick_us(has_stamp=has_stamp),
         clock=clock,
+        texts=texts,
     )
 
 
@@ -126,6 +140,25 @@ def keep_settings(
                 hint="a stream keeps its settings; others need a checkpoint of their own",
             )
     return kept.settings
+
+
+def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple[str, TextOfTime]]:
+    """What the text in these columns is: one or the other, so that none of it is guessed."""
+    for name in names:
+        if not isinstance(table.schema[name].dataType, StringType):
+            continue
+        kinds: tuple[TextOfTime, ...] = ("number", "timestamp")
+        read = (F.count(micros(table.schema, name, kind)).alias(kind) for kind in kinds)
+        counts = table.agg(*read).first()
+        assert counts is not None, "counts over no rows are a row too"
+        if counts["number"] and counts["timestamp"]:
+            raise InputError(
+                f"`{name}` is text: {counts['number']} whole numbers, {counts['timestamp']}"
+                " timestamps",
+                where=where,
+                hint="write all of them in one way",
+            )
+        yield name, "number" if counts["number"] else "timestamp"
 
 
 def _elements_sent(table: DataFrame) -> int:

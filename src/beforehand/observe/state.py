@@ -33,7 +33,8 @@ ClockSource = Literal["event", "arrival", "wall"]
 
 # What `observe` adds to the rows on their way in. Nobody sees these again.
 PROCESS, TIME_US, ARRIVED_US, TIE, ENDS = "_process", "_time_us", "_arrived_us", "_tie", "_ends"
-ON_THE_WAY = (PROCESS, TIME_US, ARRIVED_US, TIE, ENDS)
+LEAVES = "_leaves"
+ON_THE_WAY = (PROCESS, TIME_US, ARRIVED_US, TIE, ENDS, LEAVES)
 ARRIVAL = "_arrival"
 """The observer's clock when a row arrived, kept with it while it waits."""
 
@@ -143,6 +144,11 @@ def take_rows(
         state, rest = run_out(state, order)
         out = join([out, rest])
     return state, out
+
+
+def has_left(rows: pa.Table) -> bool:
+    """Whether one of the rows says that the observer has ended: nothing is to be remembered."""
+    return LEAVES in rows.column_names and bool(pc.any(rows[LEAVES]).as_py())
 
 
 def run_out(state: State, order: Reordering) -> tuple[State, pa.Table]:

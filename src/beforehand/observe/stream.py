@@ -5,8 +5,9 @@
 Columns in: `observer` (who orders; without it one orders all), `process` (who sent, a number or a
 name), `stamp` (a struct of r, c and kn, in ticks) or else `time` (the physical clock of the
 process), perhaps `arrived` (the clock of the observer on arrival), perhaps `ends` (true on a row
-that is no message: all that its observer still holds goes out), and any others, which are carried
-along. `time` and `arrived` are timestamps, text, or integers of microseconds.
+that is no message: all that its observer still holds goes out, and it is forgotten), and any
+others, which are carried along. `time` and `arrived` are timestamps, integers of microseconds, or
+text of either.
 
 Columns out: those, and `RESULTS`. A sink keeps no order between its files, so the order of delivery
 is a column: `delivered_seq` counts 0, 1, ... for every observer.
@@ -15,7 +16,9 @@ is a column: `delivered_seq` counts 0, 1, ... for every observer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -27,7 +30,7 @@ from pyspark.sql.types import StructField, StructType
 from beforehand.core.observer import PERFECT, Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import LocalError
-from beforehand.observe.columns import check_columns, mark
+from beforehand.observe.columns import FLUSHES, check_columns, mark
 from beforehand.observe.packets import (
     KEY,
     PACKETS_IN,
@@ -38,12 +41,17 @@ from beforehand.observe.packets import (
     pack,
     unpack,
 )
+from beforehand.observe.rejects import REJECTED
 from beforehand.observe.state import (
+    ARRIVED_US,
     OUTPUTS,
+    TIME_US,
     ClockSource,
     Reordering,
+    State,
     decode_state,
     encode_state,
+    has_left,
     new_state,
     run_out,
     take_rows,
@@ -70,6 +78,27 @@ STATE = "waiting bigint, seen_us bigint, blob binary"
 """Of one observer: how many rows it holds, when it last got any, and an encoded `State`."""
 
 US_PER_MS = 1000
+IDLE_US_MIN = 10_000_000
+
+
+class Waking(NamedTuple):
+    """When an observer of a stream acts although no row comes."""
+
+    idle_us: int | None
+    """After so long without a row it lets out all it holds; None for never."""
+    since_us: int = 0
+    """The silence before this moment does not count: nobody was listening."""
+    acts: bool = True
+    """False in a bounded run, where how long it takes must not change what comes out. Its timers
+    are set all the same, for a run that is not bounded to find."""
+
+
+STILL = Waking(None)
+
+
+def idle_us_of(guarantees: Guarantees, tick_us: int) -> int:
+    """How long an observer is silent by default before it lets out all it holds."""
+    return max(IDLE_US_MIN, guarantees.horizon * tick_us)
 
 
 def observe(
@@ -79,18 +108,36 @@ def observe(
     *,
     tick_us: int,
     clock: ClockSource | None = None,
-    idle_us: int | None = None,
+    idle_us: int | Literal["default"] | None = "default",
 ) -> DataFrame:
     """The events as every observer delivers them.
 
     tick_us: the unit of the stamps, of ε and of δ.
     clock: what an observer goes by. `arrival` is the column `arrived`, and the default where there
         is one; `event` the largest stamp so far; `wall` the time when Spark took up the batch.
-    idle_us: after so long without a row an observer of a stream lets out all it holds. Without it
-        only rows move its clock, so that a batch job on the same rows gives the same.
+    idle_us: after so long without a row an observer of a stream lets out all it holds; by default
+        ten seconds, or δ + 2ε if that is longer. With None only rows move its clock, so that a
+        batch job on the same rows gives the same. Pass None for the trigger `availableNow`: Spark
+        goes on for ever where there are timers.
     """
+    if idle_us == "default":
+        idle_us = idle_us_of(guarantees, tick_us) if events.isStreaming else None
+    return order_events(events, guarantees, dial, tick_us, clock, Waking(idle_us))
+
+
+def order_events(
+    events: DataFrame,
+    guarantees: Guarantees,
+    dial: Dial,
+    tick_us: int,
+    clock: ClockSource | None,
+    waking: Waking,
+    rejects: Path | None = None,
+) -> DataFrame:
+    """`observe`, for rows of files too: those have columns beside theirs, and some are rejected."""
     chosen: ClockSource = clock or ("arrival" if "arrived" in events.columns else "event")
     check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
+    idle_us = waking.idle_us
     if not events.isStreaming and (chosen == "wall" or idle_us is not None):
         raise LocalError("a table does not wait", hint="`wall` and `idle_us` are for streams")
     if idle_us is not None and idle_us < guarantees.horizon * tick_us:
@@ -101,11 +148,13 @@ def observe(
     if "stamp" not in events.columns:
         dial = Dial(dial.wait_percent, dial.checks_queue, elements=0, uses_c=False)
     order = Reordering(rule_of(dial, guarantees), tick_us, chosen)
-    carried = [name for name in events.columns if name != "ends"]
-    rows, schema = mark(events, carried, chosen), _schema(events.schema, carried)
-    packets = rows.mapInArrow(pack, PACKETS_IN)
+    beside = () if rejects is None else (FLUSHES, TIME_US, ARRIVED_US, *REJECTED)
+    carried = [name for name in events.columns if name not in ("ends", *beside)]
+    passed = () if rejects is None else REJECTED
+    rows, schema = mark(events, carried, chosen, passed), _schema(events.schema, carried)
+    packets = rows.mapInArrow(partial(pack, rejects=rejects), PACKETS_IN)
     if events.isStreaming:
-        ordered = _order_stream(packets, order, idle_us)
+        ordered = _order_stream(packets, order, waking)
     else:
         ordered = _order_table(packets, order)
     delivered = ordered.mapInArrow(unpack, schema)
@@ -135,12 +184,12 @@ def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
     return packets.groupBy(KEY).applyInArrow(work, PACKETS_OUT)
 
 
-def _order_stream(packets: DataFrame, order: Reordering, idle_us: int | None) -> DataFrame:
+def _order_stream(packets: DataFrame, order: Reordering, waking: Waking) -> DataFrame:
     # Spark's event time could wake the clocks `event` and `arrival` too. But then Spark drops what
     # is behind its watermark before an observer sees it, and late messages are to be delivered.
-    has_timers = order.clock == "wall" or idle_us is not None
+    has_timers = order.clock == "wall" or waking.idle_us is not None
     return packets.groupBy(KEY).applyInPandasWithState(
-        _stream_worker(order, idle_us),
+        _stream_worker(order, waking),
         PACKETS_OUT,
         STATE,
         "append",
@@ -149,7 +198,7 @@ def _order_stream(packets: DataFrame, order: Reordering, idle_us: int | None) ->
 
 
 def _stream_worker(
-    order: Reordering, idle_us: int | None
+    order: Reordering, waking: Waking
 ) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     def work(_: Any, packets: Iterable[pd.DataFrame], memory: GroupState) -> Iterator[pd.DataFrame]:
         now_us = memory.getCurrentProcessingTimeMs() * US_PER_MS
@@ -157,18 +206,26 @@ def _stream_worker(
         if memory.exists:
             _waiting, seen_us, blob = memory.get
             state = decode_state(blob, order)
-        out = None
+        out, is_over = None, False
         if not memory.hasTimedOut:
             rows = open_packets(packet for part in packets for packet in part[ROWS])
             state, out = take_rows(state, rows, order, now_us)
-            seen_us = now_us
-        elif (due_us := wake_us(state, order, seen_us, idle_us)) is not None and due_us <= now_us:
+            seen_us, is_over = now_us, has_left(rows)
+        elif acts and (due_us := due(state, seen_us)) is not None and due_us <= now_us:
             state, out = wake(state, order, now_us)
-        memory.update((state.held, seen_us, encode_state(state, order)))
-        due_us = wake_us(state, order, seen_us, idle_us)
-        if due_us is not None:
-            memory.setTimeoutDuration(max(-(-(due_us - now_us) // US_PER_MS), 1))
+        if is_over:
+            memory.remove()
+        else:
+            memory.update((state.held, seen_us, encode_state(state, order)))
+            due_us = due(state, seen_us if acts else now_us)
+            if due_us is not None:
+                memory.setTimeoutDuration(max(-(-(due_us - now_us) // US_PER_MS), 1))
         if out is not None and len(out):
             yield pd.DataFrame({ROWS: close_packets(out)})
 
+    def due(state: State, seen_us: int) -> int | None:
+        return wake_us(state, order, max(seen_us, waking.since_us), waking.idle_us)
+
+    # What is due by the wall clock is due in a bounded run too.
+    acts = waking.acts or order.clock == "wall"
     return work

@@ -44,6 +44,19 @@ class Conclusion:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """What of two finished runs is set side by side."""
+
+    table: str
+    """A published one."""
+    keys: tuple[str, ...]
+    """Rows that agree in these differ in their seeds alone."""
+    figures: tuple[str, ...]
+    add_keys: Callable[[Row], Row] = lambda _: {}
+    """Keys that follow from a row and stand in no column of it."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All that there is to know of a kind of experiment."""
 
@@ -61,6 +74,8 @@ class Experiment:
     """The same rows, for a terminal."""
     page: Callable[[Path], Page]
     """What a report says of the folder that was published to."""
+    compared: Compared
+    """What `beforehand diff` shows."""
     is_small: Callable[[Work], bool] = lambda _: True
     """Whether Java has so little to do that it had better start fast than run fast."""
 

@@ -71,9 +71,13 @@ def names_of(columns: str) -> list[str]:
     return [column.split()[0] for column in columns.split(",")]
 
 
+def arrow_schema(columns: str) -> pa.Schema:
+    return pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, columns.split(","))])
+
+
 def table_of(columns: str, values: Iterable[Any]) -> pa.Table:
     """One array, list or tuple per column, in order; also when they are empty or hold None."""
-    schema = pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, columns.split(","))])
+    schema = arrow_schema(columns)
     arrays = [pa.array(v, field.type) for v, field in zip(values, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

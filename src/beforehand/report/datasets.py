@@ -169,11 +169,12 @@ def read_table(
         names = pq.ParquetDataset(path).schema.names
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error, HINT) from error
-    if missing := [column for column in COLUMNS[name] if column not in names]:
+    columns = COLUMNS.get(name, tuple(names))  # else the table of a world that is not ours: whole
+    if missing := [column for column in columns if column not in names]:
         raise InputError(f"`{name}` has no column {', '.join(missing)}", where=str(path), hint=HINT)
     wanted = [pc.field(column).isin(list(values)) for column, values in (where or {}).items()]
     chosen = functools.reduce(operator.and_, wanted) if wanted else None
     try:
-        return pq.read_table(path, columns=list(COLUMNS[name]), filters=chosen)
+        return pq.read_table(path, columns=list(columns), filters=chosen)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error, HINT) from error

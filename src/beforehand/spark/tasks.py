@@ -38,7 +38,8 @@ def run_tasks(
     with progress_bar(spark, label), described(spark, label), readable_failures():
         rows = tasks.mapInArrow(task, DONE).collect()
     answers = {row["task"]: msgspec.json.decode(row["answer"]) for row in rows}
-    refused = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    told = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    refused = dict.fromkeys(map(tuple, told))  # a machine may say the same for each of its tasks
     if refused:
         errors = [InputError(problem, where=where, hint=hint) for problem, where, hint in refused]
         raise errors[0] if len(errors) == 1 else InputErrors(errors[:ERRORS_MAX])

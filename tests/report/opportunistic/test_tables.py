@@ -6,7 +6,7 @@ from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.content import Cell
 from beforehand.report.opportunistic.compare import ShareClaim, compare, rank
-from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs, margin_of
+from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs
 from beforehand.report.opportunistic.tables import (
     UNEXPLAINED,
     by_place,
@@ -150,14 +150,6 @@ def test_a_mean_over_seeds_has_its_confidence_interval():
     data = table.data.set_index(["protocol", "quantity"])["ours_ci95"]
     assert data["delta", "receptions"] == pytest.approx(12.706 * 50)
     assert data.isna()["causal", "receptions"]
-
-
-@pytest.mark.parametrize(
-    ("values", "margin"),
-    [([5.0], None), ([1.0, 2.0, 3.0], 4.303 / 3**0.5), ([1.0, float("nan")], None)],
-)
-def test_one_seed_has_no_interval_and_neither_has_a_share_of_nothing(values, margin):
-    assert margin_of(values) == (margin and pytest.approx(margin))
 
 
 def test_every_run_says_how_far_it_reached_and_what_a_delivery_cost():

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from beforehand.errors import InputError
-from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
 from beforehand.scenario import values
@@ -327,6 +327,13 @@ def _page(directory: Path) -> Page:
     return build_mobile_page(directory)
 
 
+COMPARED = Compared(
+    table="cells_runs",
+    keys=("experiment", "system", "stations", "hosts", "mac", "is_search", "asked_per_s"),
+    figures=("rate_per_s", "delay_us_avg", "lost_percent", "kept_avg", "sent_per_delivery"),
+    # A search finds its rate; elsewhere it was asked for, and tells groups apart.
+    add_keys=lambda row: {"asked_per_s": None if row["is_search"] else row["rate_per_s"]},
+)
 EXPERIMENT = Experiment(
     tables=_tables,
     seeds=3,
@@ -335,4 +342,5 @@ EXPERIMENT = Experiment(
     noun="runs",
     table=_table,
     page=_page,
+    compared=COMPARED,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import Dataset
-from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.schemas import GAUGES_FILE, SPREADS
 from beforehand.pipeline.stages import (
     AsTasks,
@@ -256,6 +256,14 @@ def _page(directory: Path) -> Page:
     return build_opportunistic_page(directory)
 
 
+COMPARED = Compared(
+    table="runs",
+    keys=("protocol", "lifetime_us"),
+    figures=(
+        *("delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
+        *("expired", "bytes"),
+    ),
+)
 EXPERIMENT = Experiment(
     tables=_tables,
     seeds=1,
@@ -264,5 +272,6 @@ EXPERIMENT = Experiment(
     noun="runs",
     table=_table,
     page=_page,
+    compared=COMPARED,
     is_small=_is_small,
 )

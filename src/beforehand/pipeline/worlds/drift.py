@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
 from beforehand.scenario import values
@@ -104,6 +104,14 @@ def _page(directory: Path) -> Page:
     return build_observer_page(directory)
 
 
+COMPARED = Compared(
+    table="measures",
+    keys=(
+        *("reading", "law", "processes", "epsilon", "delta", "rate", "messages"),
+        *("observer", "wait_percent"),
+    ),
+    figures=("violations_percent", "wait_share_max"),
+)
 EXPERIMENT = Experiment(
     tables=_tables,
     seeds=3,
@@ -112,4 +120,5 @@ EXPERIMENT = Experiment(
     noun="claims",
     table=_table,
     page=_page,
+    compared=COMPARED,
 )

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from beforehand.errors import InputError
-from beforehand.pipeline.experiment import Conclusion, Experiment, Grid, Row, State
+from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
 from beforehand.pipeline.stages import Job, Task, Work
 from beforehand.pipeline.sweep import read_rows, sweep_stage
 from beforehand.scenario import values
@@ -153,6 +153,11 @@ def _page(directory: Path) -> Page:
     return build_vcube_page(directory)
 
 
+COMPARED = Compared(
+    table="overlay_runs",
+    keys=("system", "nodes", "payload_bytes"),
+    figures=("packets", "reception_us_avg", "delivery_us_avg", "held_us_avg"),
+)
 EXPERIMENT = Experiment(
     tables=_tables,
     seeds=3,
@@ -161,4 +166,5 @@ EXPERIMENT = Experiment(
     noun="runs",
     table=_table,
     page=_page,
+    compared=COMPARED,
 )

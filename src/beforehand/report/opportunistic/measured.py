@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+from beforehand.interval import margin_of
 from beforehand.report.notation import show_lifetime
 
 UNORDERED = "none"
 """The protocol that delivers what arrives. Its violations say what order is worth."""
 
 PER_DELIVERY = {"bytes_per_delivery": "bytes", "frames_per_delivery": "frames"}
-
-STUDENT = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-"""Student's t for 95 % on both sides, from one degree of freedom on."""
-NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -56,15 +48,6 @@ class Group:
     def margin(self, quantity: str) -> float | None:
         """Half of the 95 % confidence interval of the mean; None where one seed says nothing."""
         return margin_of(self.values(quantity))
-
-
-def margin_of(values: Sequence[float]) -> float | None:
-    """By Student's t: the seeds are few, and their deviation is estimated from them too."""
-    count = len(values)
-    if count < 2 or any(math.isnan(value) for value in values):
-        return None
-    factor = STUDENT[count - 2] if count - 2 < len(STUDENT) else NORMAL
-    return factor * stdev(values) / math.sqrt(count)
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,0 +1,116 @@
+"""The folders of a stream: which of them do not go together, and what is in its checkpoint.
+
+Spark writes down what it reads before it reads it (`offsets`, and for each source the names of
+its files), and what it has done (`commits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import permutations
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beforehand.errors import InputError
+from beforehand.observe.rejects import folder_of_rejects, local_path
+
+SINK_LOG = "_spark_metadata"
+"""In an output folder: which of its files count."""
+EVENTS_SOURCE = 0
+NAMES_SHOWN = 3
+
+
+def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
+    """Refuse, before anything runs, folders with which rows would be read twice, or lost."""
+    places = {"the input": folder, "the output": out, "the rejects": folder_of_rejects(out)}
+    places |= {} if checkpoint is None else {"the checkpoint": checkpoint}
+    for (inner, inside), (outer, around) in permutations(places.items(), 2):
+        if inside.resolve().is_relative_to(around.resolve()):
+            raise InputError(
+                f"{inner} lies in {outer}: {inside}", hint="give each a folder of its own"
+            )
+    if checkpoint is None or not (checkpoint / "settings.json").exists():
+        for place in (out, folder_of_rejects(out)):
+            if place.is_file() or (place.is_dir() and any(place.iterdir())):
+                raise InputError(f"there is something already: {place}", hint="give another folder")
+        return
+    kept = msgspec.json.decode((checkpoint / "settings.json").read_bytes())["out"]
+    has_written = bool(_numbers(checkpoint / "spark" / "commits"))
+    if kept == str(out.resolve()) and has_written and not (out / SINK_LOG).is_dir():
+        raise InputError(
+            f"the output is gone: {out}",
+            where=str(checkpoint),
+            hint="put it back; or start anew, with another checkpoint",
+        )
+
+
+def check_begun(checkpoint: Path) -> None:
+    """Refuse to go on without a file of the batch that was under way when the stream stopped.
+
+    Spark would take the batch for done, and the name of the file for read.
+    """
+    begun = _numbers(checkpoint / "spark" / "offsets")
+    done = max(_numbers(checkpoint / "spark" / "commits"), default=-1)
+    files = files_between(checkpoint, _log_offset(checkpoint, done), _last(checkpoint, begun))
+    if missing := [file for file in files if not Path(file).exists()]:
+        raise InputError(
+            f"{_listed(missing)} was being read when the stream stopped, and is not there",
+            where=str(checkpoint),
+            hint="put it back under that name; to do without it, put a file without rows there",
+        )
+
+
+def files_between(checkpoint: Path, start: int, end: int) -> list[str]:
+    """The files that the source of events read after one of its offsets, up to another."""
+    folder = checkpoint / "spark" / "sources" / str(EVENTS_SOURCE)
+    found: dict[str, None] = {}
+    for log in folder.glob("[0-9]*"):
+        number = int(log.name.removesuffix(".compact"))
+        if number <= start:
+            continue
+        for line in log.read_text().splitlines()[1:]:
+            entry = msgspec.json.decode(line, type=_Entry)
+            if start < entry.batchId <= end:
+                found[local_path(entry.path)] = None
+    return sorted(found)
+
+
+def new_columns(files: Iterable[str], known: set[str]) -> set[str]:
+    """Columns of Parquet files that nobody asks for."""
+    found: set[str] = set()
+    for file in files:
+        try:
+            found |= set(pq.read_schema(file).names) - known
+        except (OSError, pa.ArrowInvalid):
+            continue  # gone or broken, which others tell
+    return found
+
+
+class _Entry(msgspec.Struct):
+    path: str
+    batchId: int  # as Spark writes it
+
+
+def _log_offset(checkpoint: Path, batch: int) -> int:
+    log = checkpoint / "spark" / "offsets" / str(batch)
+    if not log.exists():
+        return -1
+    offset = log.read_text().splitlines()[2 + EVENTS_SOURCE]
+    return -1 if offset == "-" else int(msgspec.json.decode(offset)["logOffset"])
+
+
+def _last(checkpoint: Path, begun: list[int]) -> int:
+    return _log_offset(checkpoint, max(begun)) if begun else -1
+
+
+def _numbers(log: Path) -> list[int]:
+    return [int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit()]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
