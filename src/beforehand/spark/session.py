@@ -69,11 +69,6 @@ def open_session(
             f"two places to run on: `{master}` and `{remote}`",
             hint="give a master or a Connect server, not both",
         )
-    if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
-        raise InputError(
-            "there is a Spark session in this process already, and it is not ours to take",
-            hint="hand it over (`spark=`), or stop it first",
-        )
     wanted: Conf = dict(conf or {})
     with tempfile.TemporaryDirectory(dir=scratch_folder()) as scratch:
         if remote:
@@ -149,6 +144,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
             hint="write `local[2]`, `spark://host:port` or `yarn`",
         )
     _check_answers(master)
+    _refuse_to_share()
     environment = {
         "JAVA_HOME": str(java_home(scratch)),
         # Else the workers run the first `python3` of the PATH, which may lack our packages. The
@@ -184,6 +180,7 @@ def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
     if not REMOTE.fullmatch(remote):
         raise InputError(f"not a Connect server: `{remote}`", hint="write `sc://host:port`")
     _check_answers(remote)
+    _refuse_to_share()
     try:
         builder = SparkSession.builder.remote(remote).appName(app)
         spark = builder.config(map=SESSION_CONF).getOrCreate()
@@ -196,6 +193,15 @@ def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
         ) from error
     except PySparkException as error:
         raise InputError(f"no session at `{remote}`: {error}") from error
+
+
+def _refuse_to_share() -> None:
+    """Spark would hand us the session that somebody else works in, for us to set and to stop."""
+    if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
+        raise InputError(
+            "there is a Spark session in this process already, and it is not ours to take",
+            hint="hand it over (`spark=`), or stop it first",
+        )
 
 
 def _check_answers(url: str) -> None:
