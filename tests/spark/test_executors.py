@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.pipeline.in_process import InProcess
 
 import beforehand
 from beforehand.cli import main
@@ -24,7 +25,6 @@ from beforehand.spark.executors import (
     same_code,
 )
 from beforehand.spark.tasks import run_tasks
-from tests.pipeline.in_process import InProcess
 
 SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 1\n[overlay]\nnodes = [8]\n'
 FOUND = {"host": "node7", "code": "", "problem": "", "folder": ""}

@@ -13,6 +13,7 @@ import pytest
 from beforehand.errors import InputError
 from beforehand.spark.progress import progress_bar, watch_tasks
 from beforehand.spark.session import _environment, open_session
+from beforehand.temporary import scratch_folder
 
 SERVER = """
 import sys
@@ -73,7 +74,9 @@ def test_times_are_utc_and_shuffles_are_small(spark):
 
 @pytest.mark.spark
 def test_tables_go_to_a_scratch_folder(spark):
-    assert "beforehand-" in spark.conf.get("spark.sql.warehouse.dir")
+    scratch = str(scratch_folder())
+    assert spark.conf.get("spark.sql.warehouse.dir").startswith(scratch)
+    assert spark.sparkContext.getConf().get("spark.local.dir") == scratch
 
 
 @pytest.mark.spark

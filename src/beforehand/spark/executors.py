@@ -32,7 +32,8 @@ SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 NOT_THERE = "No module named 'beforehand"
 CODE_HINT = (
     "install this very version on every machine of the cluster; if it is there, "
-    "PYSPARK_PYTHON is the path there of the Python that has it"
+    "PYSPARK_PYTHON is the path there of the Python that has it; "
+    "if somebody edits the sources meanwhile, run it again"
 )
 FOLDER_HINT = "give a folder that all machines of the cluster share, under the same path"
 
