@@ -173,13 +173,19 @@ def check_file_target(path: Path) -> None:
 
 def check_folder_target(path: Path) -> None:
     """Refuse, before any work, a place where no folder can be, or none that can be written to."""
-    there = Path(os.path.realpath(path))
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    there = first_folder(path)
     if not there.is_dir():
         hint = "give the path of a folder, there or not"
         raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
     _refuse_read_only(there)
+
+
+def first_folder(path: Path) -> Path:
+    """The path itself, or the first above it that is there, whatever that is."""
+    there = Path(os.path.realpath(path))
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    return there
 
 
 def _refuse_irregular(path: Path) -> None:
