@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,45 @@ class Summary:
     """How many datasets of each stage were missing and are there now."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where Spark runs: in a session of the user's, or in one of our own."""
+
+    master: str | None
+    remote: str | None
+    conf: Mapping[str, str] | None
+    spark: SparkSession | None
+
+    def __post_init__(self) -> None:
+        if self.spark is not None and (self.master or self.remote or self.conf):
+            problem = "a session is where it is: pass `spark` without `master`, `remote` and `conf`"
+            raise LocalError(problem)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether tasks run on other machines, or might."""
+        if self.spark is None and not self.master:
+            return bool(self.remote)
+        from beforehand.spark.executors import has_executors, is_local
+
+        return has_executors(self.spark) if self.spark else not is_local(self.master or "")
+
+    def open(self, app: str, *, small: bool) -> AbstractContextManager[SparkSession]:
+        """A session of ours is stopped on the way out; one of the user's stays as it is."""
+        if self.spark is not None:
+            return nullcontext(self.spark)
+        from beforehand.spark.session import open_session
+
+        return open_session(self.master, self.remote, app=app, small=small, conf=self.conf)
+
+    def check(self, session: SparkSession, out: Path) -> None:
+        """Refuse executors that run other code or do not share the folder of the results."""
+        if self.is_elsewhere:
+            from beforehand.spark.executors import check_executors
+
+            check_executors(session, out)
+
+
 def run_scenario(
     path: Path,
     out: Path,
@@ -55,10 +94,7 @@ def run_scenario(
     conf: settings of Spark. spark: a session to work in instead of one of our own; it is left as it
     was. Without anything to compute, Spark is not started. tell: is told what is being done.
     """
-    if spark is not None and (master or remote or conf):
-        raise LocalError(
-            "a session is where it is: pass `spark` without `master`, `remote`, `conf`"
-        )
+    place = Place(master, remote, conf, spark)
     check_folder_target(out)
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(scenario.world, where=str(path))
@@ -70,34 +106,19 @@ def run_scenario(
     with ExitStack() as stack:
 
         @functools.cache
-        def opened() -> SparkSession:
-            from beforehand.spark.executors import check_executors, has_executors
-            from beforehand.spark.session import open_session
+        def session() -> SparkSession:
+            opened = place.open(f"beforehand {scenario.name}", small=experiment.is_small(work))
+            found = stack.enter_context(opened)
+            place.check(found, out)
+            return found
 
-            small, app = experiment.is_small(work), f"beforehand {scenario.name}"
-            session = spark or stack.enter_context(
-                open_session(master, remote, app=app, small=small, conf=conf)
-            )
-            if has_executors(session):
-                check_executors(session, out)
-            return session
-
-        if any(computed.values()) and _is_elsewhere(master, remote, spark):
-            opened()  # what is wrong with a cluster is told before anything is computed
-        _compute(experiment, work, opened, tell)
+        if any(computed.values()) and place.is_elsewhere:
+            session()  # what is wrong with a cluster is told before anything is computed
+        _compute(experiment, work, session, tell)
     conclusion = experiment.conclude(scenario, work)
     publish(out, scenario, conclusion)
     state, rows = conclusion.state, conclusion.rows
     return Summary(experiment, scenario.name, scenario.title, out, state, rows, computed)
-
-
-def _is_elsewhere(master: str | None, remote: str | None, spark: SparkSession | None) -> bool:
-    """Whether tasks run on other machines, or might."""
-    if spark is None and not master:
-        return bool(remote)
-    from beforehand.spark.executors import has_executors, is_local
-
-    return has_executors(spark) if spark else not is_local(master or "")
 
 
 def look_ahead(
