@@ -62,7 +62,7 @@ def test_contacts_do_not_depend_on_the_slabs_and_are_those_of_one_process(
     alone_made = make_contacts(lambda: opened.append(spark), alone)
     assert not opened
     monkeypatch.setattr(contacts, "ALONE_MAX", 0)
-    monkeypatch.setattr(contacts, "SLAB_US_MIN", 7_000_000)
+    monkeypatch.setattr(contacts, "SLAB_US_MIN", 30_000_000)
     assert make_contacts(lambda: spark, slabs) == alone_made
     assert alone_made.rows > 100
     for name in ("contacts.parquet", "presence.parquet"):
