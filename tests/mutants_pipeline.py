@@ -205,6 +205,28 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{SCENARIO_TESTS}::test_everything_that_is_wrong_is_told_at_once_with_its_line",
     ),
     (
+        "a task runs whatever code it finds",
+        "src/beforehand/spark/tasks.py",
+        "        if code_here() != expected:\n",
+        "        if not expected:\n",
+        "tests/spark/test_executors.py::"
+        "test_a_late_executor_with_other_code_does_nothing_but_say_so",
+    ),
+    (
+        "what others still write is removed",
+        "src/beforehand/temporary.py",
+        "        if owner and _is_gone(",
+        "        if owner or _is_gone(",
+        "tests/test_temporary.py::test_only_what_nobody_writes_any_more_is_removed",
+    ),
+    (
+        "a delivery is measured from whatever came before it",
+        "src/beforehand/sim/summary.py",
+        "    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))\n",
+        "    found = np.flatnonzero(kind[rows] == DELIVER)\n",
+        "tests/pipeline/test_metrics.py::test_the_figures_are_those_of_the_simulator",
+    ),
+    (
         "machine code outlives the source that it calls into",
         "src/beforehand/kernels/compiling.py",
         "forget_stale(Path(__file__).parent)\n",

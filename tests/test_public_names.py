@@ -51,7 +51,9 @@ def test_the_public_names_are_pinned():
         "Vector",
         "observe_events",
         "run_one",
+        "simulate_runs",
         "verify_events",
+        "verify_runs",
     ]
     assert all(hasattr(beforehand, name) for name in beforehand.__all__)
 

@@ -21,11 +21,12 @@ LINE_COLUMNS_MAX = 100
 
 # What each part of the package may import of ours: whole parts, or single modules of one.
 PURE = ("errors", "units")
-EVERYWHERE = (*PURE, "files", "interval")
+EVERYWHERE = (*PURE, "files", "interval", "temporary")
 MAY_IMPORT = {
     "errors": (),
     "units": ("errors",),
-    "files": ("errors",),
+    "temporary": (),
+    "files": ("errors", "temporary"),
     "interval": (),
     # A core has no files.
     "core": ("core", *PURE),
@@ -55,8 +56,11 @@ MAY_IMPORT = {
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
-    # The last three are imported when they are first asked for.
-    "__init__": ("core", "runtime", "sim.run", "observe.stream", "verify.verdict", *EVERYWHERE),
+    # The last four are imported when they are first asked for.
+    "__init__": (
+        *("core", "runtime", *EVERYWHERE),
+        *("sim.run", "observe.stream", "pipeline.frames", "verify.verdict"),
+    ),
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")

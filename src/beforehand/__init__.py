@@ -32,6 +32,7 @@ from beforehand.errors import BeforehandError, InputError, LocalError, RemoteErr
 
 if TYPE_CHECKING:
     from beforehand.observe.stream import observe as observe_events
+    from beforehand.pipeline.frames import simulate_runs, verify_runs
     from beforehand.sim.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
 
@@ -78,14 +79,18 @@ __all__ = [
     "Vector",
     "observe_events",
     "run_one",
+    "simulate_runs",
     "verify_events",
+    "verify_runs",
 ]
 
 _LATER = {
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),
     "observe_events": ("beforehand.observe.stream", "observe"),
+    "simulate_runs": ("beforehand.pipeline.frames", "simulate_runs"),
     "verify_events": ("beforehand.verify.verdict", "verify_events"),
+    "verify_runs": ("beforehand.pipeline.frames", "verify_runs"),
 }
 """What needs more than the cores do: imported when it is first asked for."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beforehand.errors import InputError
+from beforehand.temporary import own_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,9 +91,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 def replaced(path: Path) -> Iterator[Path]:
     """A path to write to, which becomes `path` when the block is done.
 
-    Its name is this process's own: a task that was given up may still be writing somewhere while
-    another makes the same file again. Both write the same, and the last one stays. Whatever
-    happens, nothing half done is left behind; what a link points to is replaced, not the link.
+    Its name is this process's own on all machines: a task that was given up may still be writing
+    somewhere while another makes the same file again. Both write the same, and the last one stays.
+    Whatever happens, nothing half done is left behind; what a link points to is replaced, not the
+    link.
     """
     _refuse_irregular(path)
     target = Path(os.path.realpath(path))
@@ -109,7 +111,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 def _partial(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}")
+    return target.with_name(f".{target.name}.{own_name()}")
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -171,13 +173,19 @@ def check_file_target(path: Path) -> None:
 
 def check_folder_target(path: Path) -> None:
     """Refuse, before any work, a place where no folder can be, or none that can be written to."""
-    there = Path(os.path.realpath(path))
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    there = first_folder(path)
     if not there.is_dir():
         hint = "give the path of a folder, there or not"
         raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
     _refuse_read_only(there)
+
+
+def first_folder(path: Path) -> Path:
+    """The path itself, or the first above it that is there, whatever that is."""
+    there = Path(os.path.realpath(path))
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    return there
 
 
 def _refuse_irregular(path: Path) -> None:

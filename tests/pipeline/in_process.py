@@ -7,11 +7,30 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 
+class Context:
+    """Keeps what jobs are said to be for."""
+
+    master = "local[1]"
+
+    def __init__(self):
+        self.descriptions = []
+
+    def getLocalProperty(self, _):
+        return None
+
+    def setLocalProperty(self, _, value):
+        self.descriptions.append(value)
+
+    def setJobDescription(self, text):
+        self.descriptions.append(text)
+
+
 class InProcess:
     """Counts how often it is opened."""
 
     def __init__(self):
         self.opened = 0
+        self.sparkContext = Context()
 
     @contextmanager
     def open(self, *_, **__):

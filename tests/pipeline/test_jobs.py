@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.cli import main
-from beforehand.errors import InputError
+from beforehand.errors import InputError, LocalError
 from beforehand.mobility.read import read
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.work import read_progress
+from beforehand.spark.session import open_session
 from beforehand.verify.verdict import verify_events
 
 pytestmark = pytest.mark.spark
@@ -152,24 +153,43 @@ def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
     assert files == {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
 
 
-def test_what_is_gone_is_computed_again_and_comes_out_the_same(run, quick):
+def test_what_is_gone_is_made_again_the_same_in_the_users_session_which_is_left_as_it_was(
+    run, spark, quick
+):
     first, _ = run(QUICK, quick, overrides=SMALL)
     before = {name: pq.read_table(quick / f"{name}.parquet") for name in PUBLISHED}
     lost = first.rows[1]["run"]
     (quick / "data" / "events" / lost / "manifest.json").unlink()
-    for path in (quick / "data" / "metrics").iterdir():
-        (path / "manifest.json").unlink()
+    (measured, *_) = (quick / "data" / "metrics").iterdir()
+    (measured / "manifest.json").unlink()
     kept = {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("manifest.json")}
-    summary, has_started = run(QUICK, quick, overrides=SMALL)
-    assert has_started
+    settings = spark.conf.getAll
+    spark.sparkContext.setJobDescription("theirs")
+    try:
+        summary, has_started = run(QUICK, quick, overrides=SMALL, spark=spark)
+        assert spark.sparkContext.getLocalProperty("spark.job.description") == "theirs"
+    finally:
+        spark.sparkContext.setLocalProperty("spark.job.description", None)
+    assert not has_started
+    assert spark.conf.getAll == settings
+    assert spark.range(3).count() == 3
     assert summary.computed["events"] == 1
-    assert summary.computed["verdicts"] == 0
+    assert (summary.computed["verdicts"], summary.computed["metrics"]) == (0, 1)
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     for name in PUBLISHED:
         table = pq.read_table(quick / f"{name}.parquet")
         if name == "runs":
             table, before[name] = (t.drop_columns(["cpu_s"]) for t in (table, before[name]))
         assert table.equals(before[name]), name
+
+
+def test_an_active_session_is_not_taken_over_silently(spark):
+    with pytest.raises(InputError, match="not ours to take") as refused, open_session("local[1]"):
+        pass
+    assert "spark=" in refused.value.hint
+    with pytest.raises(LocalError, match="a session is where it is"):
+        run_scenario(QUICK, Path("nowhere"), spark=spark, master="local[2]")
+    assert spark.range(3).count() == 3
 
 
 def test_a_node_that_is_not_there_is_told_before_anything_is_simulated(run, tmp_path):

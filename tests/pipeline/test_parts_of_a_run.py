@@ -15,9 +15,9 @@ from beforehand.pipeline.metrics import (
     summarise_messages,
     summarise_nodes,
 )
-from beforehand.pipeline.schemas import EVENTS
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE, event_table, write_events
+from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
 from beforehand.sim.run import Spec, run_one
+from beforehand.sim.summary import measure_delays
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +26,12 @@ def columns():
     return run_one(trace, Spec("delta", seed=3, lifetime_us=120_000_000)).columns
 
 
-@pytest.fixture(scope="module")
-def events(spark, columns, tmp_path_factory):
-    path = tmp_path_factory.mktemp("events") / "one.parquet"
-    write_events(event_table("one", columns), path)
-    return spark.read.schema(EVENTS).parquet(str(path))
-
-
 def rows_of(columns):
     names = ("kind", "t_us", "node", "origin", "seq", "value")
     return list(zip(*(columns[name].tolist() for name in names), strict=True))
 
 
-@pytest.mark.spark
-def test_every_node_and_every_message_has_a_row_of_its_own(events, columns):
+def test_every_node_and_every_message_has_a_row_of_its_own(columns):
     rows = rows_of(columns)
     sent = {(o, q): (t, value) for kind, t, _, o, q, value in rows if kind == BROADCAST}
     at_node, of_message = defaultdict(list), defaultdict(list)
@@ -47,7 +39,8 @@ def test_every_node_and_every_message_has_a_row_of_its_own(events, columns):
         if kind in (BROADCAST, RECEIVE, DELIVER):
             at_node[node].append((kind, t - sent[o, q][0], node == o))
             of_message[o, q].append((kind, t - sent[o, q][0]))
-    nodes = {row["node"]: row for row in summarise_nodes(events).collect()}
+    made = summarise_nodes("one", columns, measure_delays(columns))
+    nodes = {row["node"]: row for row in made.to_pylist()}
     assert nodes.keys() == at_node.keys()
     for node, found in at_node.items():
         delays = [since for kind, since, _ in found if kind == RECEIVE]
@@ -58,7 +51,8 @@ def test_every_node_and_every_message_has_a_row_of_its_own(events, columns):
         assert nodes[node]["deliveries"] == sum(kind == DELIVER for kind, *_ in found)
         wanted = [fmean(values) if values else None for values in (delays, ages)]
         assert [nodes[node]["delay_us_avg"], nodes[node]["age_us_avg"]] == pytest.approx(wanted)
-    messages = {(row["origin"], row["seq"]): row for row in summarise_messages(events).collect()}
+    spoken = summarise_messages("one", columns).to_pylist()
+    messages = {(row["origin"], row["seq"]): row for row in spoken}
     assert messages.keys() == sent.keys()
     for key, found in of_message.items():
         delays = [since for kind, since in found if kind == RECEIVE]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import subprocess
@@ -8,11 +9,13 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError
 from beforehand.spark.progress import progress_bar, watch_tasks
 from beforehand.spark.session import _environment, open_session
+from beforehand.temporary import scratch_folder
 
 SERVER = """
 import sys
@@ -39,7 +42,17 @@ with (
 ):
     rows = spark.range(0, 6, 1, 6).mapInArrow(lambda batches: batches, "id long").count()
     print(type(spark).__module__, spark.conf.get("spark.sql.session.timeZone"), rows, 6 in seen)
+
+from beforehand.cli import main
+
+remote = ["--remote", sys.argv[1]]
+print(main(["-q", "run", "small.toml", "--out", "run", "--no-report", *remote]))
+bounds = ["--epsilon", "1ms", "--delta", "1ms"]
+print(main(["-q", "observe", "in", *bounds, "--out", "once", *remote]))
+stream = ["--checkpoint", "state", "--out", "stream", "--flush"]
+print(main(["-q", "observe", "in", *bounds, *stream, *remote]))
 """
+SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 2\n[overlay]\nnodes = [8]\n'
 
 
 def slowly(batches):
@@ -73,7 +86,9 @@ def test_times_are_utc_and_shuffles_are_small(spark):
 
 @pytest.mark.spark
 def test_tables_go_to_a_scratch_folder(spark):
-    assert "beforehand-" in spark.conf.get("spark.sql.warehouse.dir")
+    scratch = str(scratch_folder())
+    assert scratch in spark.conf.get("spark.sql.warehouse.dir")
+    assert spark.sparkContext.getConf().get("spark.local.dir") == scratch
 
 
 @pytest.mark.spark
@@ -109,8 +124,12 @@ def test_progress_is_drawn_on_a_terminal(spark, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(free_port):
+def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(free_port, tmp_path):
     # Two processes of their own: one Python process has Spark or Connect, never both.
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "in").mkdir()
+    rows = [{"process": n % 3, "time": 10**15 + 100 * n} for n in range(30)]
+    (tmp_path / "in" / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = SERVER_OPTIONS.format(port=free_port)
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
@@ -126,10 +145,14 @@ def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(fre
             [sys.executable, "-c", CLIENT, f"sc://127.0.0.1:{free_port}"],
             capture_output=True,
             text=True,
+            cwd=tmp_path,
         )
         _, server_said = server.communicate()
-    assert client.stdout.split() == ["pyspark.sql.connect.session", "UTC", "6", "True"]
     assert client.stderr == ""
+    first, *lines = client.stdout.splitlines()
+    assert first.split() == ["pyspark.sql.connect.session", "UTC", "6", "True"]
+    assert [line for line in lines if line.isdigit()] == ["0", "0", "0"]  # exit codes
+    assert len(pq.read_table(tmp_path / "once")) == len(pq.read_table(tmp_path / "stream")) == 30
     assert server_said == ""
 
 

@@ -84,6 +84,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Where Spark runs, and how."""
+    parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
+    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
+    )
+
+
 def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 

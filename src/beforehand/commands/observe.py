@@ -14,6 +14,7 @@ from beforehand.commands.console import (
     Commands,
     add_command,
     add_json,
+    add_spark,
     note,
     print_json,
     print_table,
@@ -21,7 +22,7 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.interrupt import GOES_ON, Interruption, interruptible
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.files import check_folder_target
+from beforehand.files import check_folder_target, first_folder
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def add_parser(commands: Commands) -> None:
         help="the observer's: the column `arrived`, the largest stamp so far, or that of Spark",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="for Parquet files")
-    parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
+    add_spark(parser)
     stream = parser.add_argument_group("a folder that grows")
     stream.add_argument("--checkpoint", type=Path, metavar="DIR", help="go on from here")
     stream.add_argument("--once", action="store_true", help="stop when all files are read")
@@ -149,9 +150,12 @@ def _run_on_spark(
 ) -> int:
     from beforehand.observe.input import find_format
     from beforehand.observe.places import check_begun, check_places
+    from beforehand.spark.conf import read_conf
+    from beforehand.spark.executors import check_executors, has_executors
     from beforehand.spark.session import open_session
 
     # All this before Spark is started.
+    conf = read_conf(args.conf)
     find_format(args.input)
     check_folder_target(args.out)
     if args.checkpoint is not None:
@@ -159,7 +163,9 @@ def _run_on_spark(
     check_places(args.input, args.out, args.checkpoint)
     if args.checkpoint is not None:
         check_begun(args.checkpoint)
-    with open_session(args.master, app="beforehand observe") as spark:
+    with open_session(args.master, args.remote, app="beforehand observe", conf=conf) as spark:
+        if has_executors(spark):
+            check_executors(spark, first_folder(args.out))
         if args.checkpoint is not None:
             # A batch that has begun may end: in the handler only the flag is set.
             interruption.break_off = partial(_hush, spark)
@@ -178,13 +184,15 @@ def _order(
 ) -> Counts:
     from beforehand.observe.files import Stream, order_stream, order_table
 
+    # A server has a working folder of its own.
+    place = Path.absolute if args.remote else Path
     if args.checkpoint is None:
-        return order_table(spark, args.input, args.out, plan, tell=note)
+        return order_table(spark, place(args.input), place(args.out), plan, tell=note)
     every_us, idle_us = pace
     stream = Stream(
-        folder=args.input,
-        out=args.out,
-        checkpoint=args.checkpoint,
+        folder=place(args.input),
+        out=place(args.out),
+        checkpoint=place(args.checkpoint),
         files_per_batch=args.files_per_batch,
         every_us=every_us,
         idle_us=idle_us,
@@ -199,6 +207,10 @@ def _order(
 
 def _hush(spark: SparkSession) -> None:
     """What fails because of the end is nobody's concern. The stream looks at the flag by itself."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return  # a server has its own log
     # A call to Java from the handler would meet the one that it interrupted.
     Thread(target=spark.sparkContext.setLogLevel, args=("OFF",), daemon=True).start()
 

@@ -10,6 +10,7 @@ from beforehand.commands.console import (
     Commands,
     add_command,
     add_json,
+    add_spark,
     note,
     print_json,
     print_table,
@@ -32,8 +33,7 @@ def add_parser(commands: Commands) -> None:
         "--seeds", type=whole(1, SEEDS_MAX), metavar="N", help="instead of the scenario's own"
     )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
-    parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
-    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
+    add_spark(parser)
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--no-report", action="store_true", help="leave out the page")
     page.add_argument("--open", action="store_true", help="show the page in a browser")
@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.jobs import run_scenario
+    from beforehand.spark.conf import read_conf
 
+    conf = read_conf(args.conf)
     out = args.out if args.out is not None else Path("out") / args.scenario.stem
     if args.dry_run:
         return _look_ahead(args, out)
@@ -65,6 +67,7 @@ def _run(args: argparse.Namespace) -> int:
         overrides=args.settings,
         master=args.master,
         remote=args.remote,
+        conf=conf,
         tell=note,
     )
     path = None

@@ -45,6 +45,7 @@ from beforehand.mobility.positions import Positions
 from beforehand.mobility.sociopatterns import read_sociopatterns
 from beforehand.mobility.trace import Trace
 from beforehand.mobility.understood import Understood
+from beforehand.temporary import scratch_folder
 
 SAMPLE_LINES = 200
 SAMPLE_CHARACTERS = 100_000
@@ -104,7 +105,7 @@ def opened(path: Path) -> Iterator[Path]:
     if str(path) != STDIN:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="beforehand-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         copy = Path(folder) / "stdin"
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)

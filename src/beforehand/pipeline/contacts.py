@@ -10,30 +10,62 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from beforehand.kernels.contacts import SLAB_US_MIN, Segments, contacts_of_slab
+from beforehand.files import read_parquet
+from beforehand.kernels.contacts import SLAB_US_MIN, Segments, contacts_of_slab, find_contacts
 from beforehand.mobility.positions import check_ways
-from beforehand.mobility.trace import make_trace
+from beforehand.mobility.trace import Ints, make_trace
+from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.positions import POSITIONS_FILE, TraceFacts, read_presence, write_trace
 from beforehand.pipeline.schemas import CONTACTS, POSITIONS, names_of, table_of
-from beforehand.pipeline.stages import Job, Made
+from beforehand.pipeline.stages import Job, Made, OpenSpark
+from beforehand.spark.executors import readable_failures, same_code
+from beforehand.spark.progress import described, progress_bar
 
 SLABS_MAX = 256
 """Enough to keep a cluster busy, and each with enough to do."""
+ALONE_MAX = 1_000_000
+"""Segments, and ways in units of the range: up to here one process needs about two seconds, and is
+done before Spark would have handed out the work."""
 
 
-def make_contacts(spark: SparkSession, job: Job) -> Made:
+def make_contacts(spark: OpenSpark, job: Job) -> Made:
     """Read the positions, find who is within the range of the job, write the trace."""
-    (positions,) = job.inputs
-    segments = spark.read.parquet(str(positions.file(POSITIONS_FILE)))
-    _check_ways(segments, job.spec)
+    (positions,), range_m = job.inputs, job.spec
     names, presence = read_presence(positions)
-    start_us, end_us = int(presence[:, 1].min()), int(presence[:, 2].max())
-    slab_us = max(SLAB_US_MIN, (end_us - start_us) // SLABS_MAX)
-    pieces = find_pieces(segments, range_m=job.spec, start_us=start_us, slab_us=slab_us)
-    found = merge_pieces(pieces).toArrow()
-    rows = np.column_stack([found[name].to_numpy() for name in names_of(CONTACTS)])
+    segments = _read_if_small(positions, range_m)
+    if segments is not None:
+        rows = find_contacts(segments, range_m)
+    else:
+        rows = _find_in_slabs(spark(), positions, range_m, presence)
     changes = positions.facts(TraceFacts).changes
     return write_trace(job.dataset, make_trace(names, rows, presence, changes))
+
+
+def is_small(positions: Dataset) -> bool:
+    """Whether one process had better find the contacts, unless the ways are very long."""
+    return positions.manifest().rows <= ALONE_MAX
+
+
+def _read_if_small(positions: Dataset, range_m: float) -> Segments | None:
+    if not is_small(positions):
+        return None
+    table = read_parquet(positions.file(POSITIONS_FILE))
+    segments = Segments(*(table[name].to_numpy() for name in names_of(POSITIONS)))
+    ways_m = np.maximum(abs(segments.x1 - segments.x0), abs(segments.y1 - segments.y0))
+    total_m = float(ways_m.sum())
+    check_ways(total_m, float(ways_m.max(initial=0.0)), range_m)
+    return segments if len(ways_m) + total_m / range_m <= ALONE_MAX else None
+
+
+def _find_in_slabs(spark: SparkSession, positions: Dataset, range_m: float, presence: Ints) -> Ints:
+    start_us, end_us = int(presence[:, 1].min()), int(presence[:, 2].max())
+    slab_us = max(SLAB_US_MIN, (end_us - start_us) // SLABS_MAX)
+    segments = spark.read.parquet(str(positions.file(POSITIONS_FILE)))
+    with progress_bar(spark, "contacts"), described(spark, "contacts"), readable_failures():
+        _check_ways(segments, range_m)
+        pieces = find_pieces(segments, range_m=range_m, start_us=start_us, slab_us=slab_us)
+        found = merge_pieces(pieces).toArrow()
+    return np.column_stack([found[name].to_numpy() for name in names_of(CONTACTS)])
 
 
 def _check_ways(segments: DataFrame, range_m: float) -> None:
@@ -53,16 +85,19 @@ def find_pieces(segments: DataFrame, *, range_m: float, start_us: int, slab_us: 
             )
         ),
     )
-    return in_slabs.groupBy("slab").applyInArrow(_kernel(range_m, start_us, slab_us), CONTACTS)
+    kernel = _kernel(range_m, start_us, slab_us)
+    return in_slabs.groupBy("slab").applyInArrow(kernel, CONTACTS)
 
 
 def _kernel(
     range_m: float, start_us: int, slab_us: int
 ) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+    kernel = same_code(contacts_of_slab)
+
     def find(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
         low_us = start_us + key[0].as_py() * slab_us
         segments = Segments(*(table[name].to_numpy() for name in names_of(POSITIONS)))
-        pieces = contacts_of_slab(segments, range_m, low_us, low_us + slab_us)
+        pieces = kernel(segments, range_m, low_us, low_us + slab_us)
         return table_of(CONTACTS, pieces.T)
 
     return find

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
 from beforehand.files import MANIFEST, find_damage, replaced, sizes_below, write_text
+from beforehand.temporary import remove_left_behind
 
 HASH_DIGITS = 12
 PACKAGE = Path(__file__).parent.parent
@@ -78,7 +79,8 @@ class Dataset:
         return self.folder / name
 
     def commit(self, rows: int = 0, facts: msgspec.Struct | None = None) -> None:
-        """Say that all files are there."""
+        """Say that all files are there. What killed tasks left half written goes."""
+        remove_left_behind(self.folder, ".*")
         known = {} if facts is None else msgspec.to_builtins(facts)
         recipe, files = msgspec.structs.asdict(self.recipe), sizes_below(self.folder)
         made = Manifest(**recipe, rows=rows, files=files, facts=known)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from beforehand.errors import LocalError
 from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
@@ -36,6 +37,45 @@ class Summary:
     """How many datasets of each stage were missing and are there now."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where Spark runs: in a session of the user's, or in one of our own."""
+
+    master: str | None
+    remote: str | None
+    conf: Mapping[str, str] | None
+    spark: SparkSession | None
+
+    def __post_init__(self) -> None:
+        if self.spark is not None and (self.master or self.remote or self.conf):
+            problem = "a session is where it is: pass `spark` without `master`, `remote` and `conf`"
+            raise LocalError(problem)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether tasks run on other machines, or might."""
+        if self.spark is None and not self.master:
+            return bool(self.remote)
+        from beforehand.spark.executors import has_executors, is_local
+
+        return has_executors(self.spark) if self.spark else not is_local(self.master or "")
+
+    def open(self, app: str, *, small: bool) -> AbstractContextManager[SparkSession]:
+        """A session of ours is stopped on the way out; one of the user's stays as it is."""
+        if self.spark is not None:
+            return nullcontext(self.spark)
+        from beforehand.spark.session import open_session
+
+        return open_session(self.master, self.remote, app=app, small=small, conf=self.conf)
+
+    def check(self, session: SparkSession, out: Path) -> None:
+        """Refuse executors that run other code or do not share the folder of the results."""
+        if self.is_elsewhere:
+            from beforehand.spark.executors import check_executors
+
+            check_executors(session, out)
+
+
 def run_scenario(
     path: Path,
     out: Path,
@@ -44,13 +84,17 @@ def run_scenario(
     overrides: Sequence[str] = (),
     master: str | None = None,
     remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
     tell: Tell = lambda _: None,
 ) -> Summary:
     """Compute what is missing of a scenario, and put its results into `out`.
 
     master, remote: where Spark runs; on a cluster, `out` must be a folder that all machines share.
-    Without anything to compute, Spark is not started. tell: is told what is being done.
+    conf: settings of Spark. spark: a session to work in instead of one of our own; it is left as it
+    was. Without anything to compute, Spark is not started. tell: is told what is being done.
     """
+    place = Place(master, remote, conf, spark)
     check_folder_target(out)
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(scenario.world, where=str(path))
@@ -62,14 +106,15 @@ def run_scenario(
     with ExitStack() as stack:
 
         @functools.cache
-        def spark() -> SparkSession:
-            from beforehand.spark.session import open_session
+        def session() -> SparkSession:
+            opened = place.open(f"beforehand {scenario.name}", small=experiment.is_small(work))
+            found = stack.enter_context(opened)
+            place.check(found, out)
+            return found
 
-            small = experiment.is_small(work)
-            app = f"beforehand {scenario.name}"
-            return stack.enter_context(open_session(master, remote, app=app, small=small))
-
-        _compute(experiment, work, spark, tell)
+        if any(computed.values()) and place.is_elsewhere:
+            session()  # what is wrong with a cluster is told before anything is computed
+        _compute(experiment, work, session, tell)
     conclusion = experiment.conclude(scenario, work)
     publish(out, scenario, conclusion)
     state, rows = conclusion.state, conclusion.rows

@@ -45,12 +45,6 @@ RUNS = (
     + ", past_entries_avg double, frames bigint, bytes bigint, promise string, verdict string,"
     " violations bigint, cpu_s double, transfer_model string"
 )
-FACTS = (
-    "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
-    " frames bigint, bytes bigint, reached bigint, reachable bigint, promise string,"
-    " verdict string, violations bigint, cpu_s double, transfer_model string"
-)
-"""What is known of a run without its events."""
 QUANTILES = "run string, metric string, share double, value_us bigint"
 SCATTER = "run string, delay_us bigint, latency_us bigint"
 NODES = (
@@ -65,13 +59,10 @@ MESSAGES = (
 MEETINGS = "metric string, share double, value_us bigint"
 """duration: of a contact. between: from the end of a contact to the next one of the same two."""
 
-RUNS_FILE, QUANTILES_FILE, SCATTER_FILE = "runs.parquet", "quantiles.parquet", "scatter.parquet"
+QUANTILES_FILE, SCATTER_FILE = "quantiles.parquet", "scatter.parquet"
 NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
-MEETINGS_FILE = "meetings.parquet"
-METRIC_FILES = (
-    *(RUNS_FILE, QUANTILES_FILE, SCATTER_FILE),
-    *(NODES_FILE, MESSAGES_FILE, MEETINGS_FILE),
-)
+METRIC_FILES = (QUANTILES_FILE, SCATTER_FILE, NODES_FILE, MESSAGES_FILE)
+"""Of each run."""
 GAUGES_FILE = "gauges.parquet"
 
 
@@ -80,9 +71,13 @@ def names_of(columns: str) -> list[str]:
     return [column.split()[0] for column in columns.split(",")]
 
 
+def arrow_schema(columns: str) -> pa.Schema:
+    return pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, columns.split(","))])
+
+
 def table_of(columns: str, values: Iterable[Any]) -> pa.Table:
     """One array, list or tuple per column, in order; also when they are empty or hold None."""
-    schema = pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, columns.split(","))])
+    schema = arrow_schema(columns)
     arrays = [pa.array(v, field.type) for v, field in zip(values, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

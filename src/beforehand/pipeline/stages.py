@@ -165,17 +165,13 @@ class InParts:
 
 @dataclass(frozen=True)
 class InSession:
-    """One after the other, each with all that Spark has."""
+    """One after the other, each with all that Spark has; none needs it for what is small."""
 
-    function: Callable[[SparkSession, Job], Made]
+    function: Callable[[OpenSpark, Job], Made]
 
     def make(self, stage: str, jobs: Sequence[Job], spark: OpenSpark) -> None:
-        from beforehand.spark.progress import progress_bar
-
-        session = spark()
-        with progress_bar(session, stage):
-            for job in jobs:
-                job.dataset.commit(*self.function(session, job))
+        for job in jobs:
+            job.dataset.commit(*self.function(spark, job))
 
 
 def _counted(label: str, jobs: Sequence[Job]) -> Iterator[Job]:

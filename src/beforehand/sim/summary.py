@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None
             ("dropped", DROP),
         )
     }
-    delay_us, latency_us, age_us = delays(columns)
+    found = measure_delays(columns)
     handed = counts["broadcasts"] + counts["receptions"]
     reached, reachable = count_reach(columns, life_us)
     spoken = kind == BROADCAST
@@ -56,9 +56,9 @@ def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None
         "reachable": reachable,
         "reach": _ratio(reached, reachable),
         "past_entries": describe(columns["value"][spoken]),
-        "delay_us": describe(delay_us),
-        "latency_us": describe(latency_us),
-        "age_us": describe(age_us),
+        "delay_us": describe(found.delay_us),
+        "latency_us": describe(found.latency_us),
+        "age_us": describe(found.age_us),
     }
 
 
@@ -84,7 +84,7 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
     # A message that lasts over a time of absence would count for both of the stays beside it.
     again = np.flatnonzero(~is_last)
     reachable = overlaps(up_us, down_us) - overlaps(up_us[again + 1], down_us[again])
-    message, _ = _index_messages(columns)
+    message, _ = index_messages(columns)
     heard = (kind == RECEIVE) & (columns["node"] != columns["origin"])
     places = columns["node"][heard].astype(np.int64) * max(1, len(sent_us)) + message[heard]
     return len(np.unique(places)), reachable - len(sent_us)
@@ -132,36 +132,57 @@ def describe(values: NDArray[Any]) -> dict[str, float]:
     }
 
 
-def delays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, Ints]:
-    """(delay of every reception, latency and age of every delivery that was received)."""
+class Delays(NamedTuple):
+    """How long messages took, by the rows of the log that tell of it."""
+
+    received: Ints
+    """Rows of all receptions."""
+    delay_us: Ints
+    """Of each: since the broadcast."""
+    delivered: Ints
+    """Rows of all deliveries of what was received."""
+    latency_us: Ints
+    """Of each: since the reception."""
+    age_us: Ints
+    """Of each: since the broadcast."""
+
+
+def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
+    """A message that was evicted may come again, before its delivery or after: the last reception
+    before it counts."""
     kind, t_us = columns["kind"], columns["t_us"]
-    message, sent_us = _index_messages(columns)
-    received, delivered = kind == RECEIVE, kind == DELIVER
-    delay_us = t_us[received] - sent_us[message[received]]
-    place = columns["node"].astype(np.int64) * max(1, len(sent_us)) + message
-    # A message that was evicted and came again has two receptions: the last one counts, and the
-    # stable sort puts it behind the first.
-    order = np.argsort(place[received], kind="stable")
-    came_at, came_us = place[received][order], t_us[received][order]
-    found = np.searchsorted(came_at, place[delivered], side="right") - 1
-    is_received = (
-        (found >= 0) & (came_at[np.maximum(found, 0)] == place[delivered])
-        if len(came_at)
-        else np.zeros(int(delivered.sum()), dtype=bool)
+    message, spoken = index_messages(columns)
+    sent_us = t_us[spoken]
+    received = np.flatnonzero(kind == RECEIVE)
+    handled = np.flatnonzero((kind == RECEIVE) | (kind == DELIVER))
+    place = columns["node"][handled].astype(np.int64) * max(1, len(spoken)) + message[handled]
+    # Stable: what came before stays before, so that the row above is the last reception.
+    order = np.argsort(place, kind="stable")
+    rows, place = handled[order], place[order]
+    is_received = np.zeros(len(rows), bool)
+    is_received[1:] = (place[1:] == place[:-1]) & (kind[rows[:-1]] == RECEIVE)
+    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))
+    delivered = rows[found]
+    return Delays(
+        received,
+        t_us[received] - sent_us[message[received]],
+        delivered,
+        t_us[delivered] - t_us[rows[found - 1]],
+        t_us[delivered] - sent_us[message[delivered]],
     )
-    delivered_us = t_us[delivered][is_received]
-    latency_us = delivered_us - came_us[found[is_received]]
-    age_us = delivered_us - sent_us[message[delivered][is_received]]
-    return delay_us, latency_us, age_us
 
 
-def _index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
-    """(index of the message of each row, when each message was broadcast)."""
-    spoken = columns["kind"] == BROADCAST
+def index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
+    """(index of the message of each row, row of the broadcast of each message).
+
+    Messages come in the order of origin and seq. A row without a message, or with one that nobody
+    broadcast, has an index that means nothing.
+    """
+    spoken = np.flatnonzero(columns["kind"] == BROADCAST)
     seqs = np.unique(columns["seq"][spoken])
     # origin and rank of the seq in one number: small even where seqs are microseconds.
     keys = columns["origin"].astype(np.int64) * (len(seqs) + 1)
     keys += np.searchsorted(seqs, columns["seq"])
     order = np.argsort(keys[spoken], kind="stable")
     index = np.searchsorted(keys[spoken][order], keys)
-    return np.minimum(index, max(0, len(order) - 1)), columns["t_us"][spoken][order]
+    return np.minimum(index, max(0, len(order) - 1)), spoken[order]

@@ -1,13 +1,14 @@
-"""How far Spark is, as a bar on the terminal."""
+"""How far Spark is, as a bar on the terminal; and in its own pages, what it is that runs."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
+from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 POLL_SECONDS = 0.2
+DESCRIPTION = "spark.job.description"
 
 Show = Callable[[int, int], None]
 """Is told the number of finished tasks and of all tasks of the running jobs."""
@@ -37,6 +39,27 @@ def progress_bar(spark: SparkSession, label: str) -> Iterator[None]:
         task = bar.add_task(label, total=None)
         with watch_tasks(spark, lambda done, total: bar.update(task, completed=done, total=total)):
             yield
+
+
+@contextmanager
+def described(spark: SparkSession, what: str) -> Iterator[None]:
+    """While the block runs, Spark's own pages say what it is for."""
+    text = f"beforehand {what}"
+    if is_remote():
+        spark.addTag(text)
+        try:
+            yield
+        finally:
+            spark.removeTag(text)
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty(DESCRIPTION)
+    context.setJobDescription(text)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError):  # Java may be gone
+            context.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]
 
 
 @contextmanager

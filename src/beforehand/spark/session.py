@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from beforehand.errors import InputError
 from beforehand.spark.java import java_home
+from beforehand.temporary import scratch_folder
 
 EMBEDDED = "local[*]"
 MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
@@ -31,6 +32,7 @@ DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 ANSWER_SECONDS_MAX = 10
 HUSH_SECONDS_MAX, GOODBYE_SECONDS_MAX = 0.5, 2
 DRIVER_GIB_MIN, DRIVER_GIB_MAX = 2, 4
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
 
 Conf = dict[str, bool | float | int | str | None]
@@ -49,26 +51,30 @@ def open_session(
     *,
     app: str = "beforehand",
     small: bool = False,
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session, stopped on the way out.
+    """A session of our own, stopped on the way out.
 
     master: as Spark writes it; None is embedded, on all cores of this machine.
     remote: a Connect server, `sc://host:port`.
     small: for tests and quick jobs. Starts sooner, but bulk work takes twice the time.
+    conf: settings of Spark, which come before ours.
 
-    The Java process behind a master outlives the session and serves the next one of this Python
-    process, with the memory and the options that it was started with.
+    A process has one session: where there is one already, whoever has it must say that it may be
+    used. The Java process behind a master outlives the session and serves the next one of this
+    Python process, with the memory and the options that it was started with.
     """
     if master and remote:
         raise InputError(
             f"two places to run on: `{master}` and `{remote}`",
             hint="give a master or a Connect server, not both",
         )
-    with tempfile.TemporaryDirectory(prefix="beforehand-") as scratch:
+    wanted: Conf = dict(conf or {})
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as scratch:
         if remote:
-            spark = _join_server(remote, app)
+            spark = _join_server(remote, app, wanted)
         else:
-            spark = _start_driver(master or EMBEDDED, app, small, Path(scratch))
+            spark = _start_driver(master or EMBEDDED, app, small, wanted, Path(scratch))
         try:
             yield spark
         finally:
@@ -131,13 +137,14 @@ def _forget_java() -> None:
     SparkSession._instantiatedSession = None
 
 
-def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSession:
+def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Path) -> SparkSession:
     if not MASTER.fullmatch(master):
         raise InputError(
             f"not a Spark master: `{master}`",
             hint="write `local[2]`, `spark://host:port` or `yarn`",
         )
     _check_answers(master)
+    _refuse_to_share()
     environment = {
         "JAVA_HOME": str(java_home(scratch)),
         # Else the workers run the first `python3` of the PATH, which may lack our packages. The
@@ -152,7 +159,10 @@ def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSes
         # Spark's 200 are for a cluster; here most of them would be empty tasks.
         conf["spark.sql.shuffle.partitions"] = 1 if small else 2 * (os.cpu_count() or 1)
         conf["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
-    builder = SparkSession.builder.master(master).appName(app).config(map=conf)
+        conf["spark.local.dir"] = str(scratch_folder())
+    if JAVA_OPTIONS in wanted:
+        wanted[JAVA_OPTIONS] = f"{conf[JAVA_OPTIONS]} {wanted[JAVA_OPTIONS]}"
+    builder = SparkSession.builder.master(master).appName(app).config(map=conf | wanted)
     with _environment(environment), _our_interrupts():
         try:
             return builder.getOrCreate()
@@ -166,19 +176,32 @@ def _start_driver(master: str, app: str, small: bool, scratch: Path) -> SparkSes
             ) from error
 
 
-def _join_server(remote: str, app: str) -> SparkSession:
+def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
     if not REMOTE.fullmatch(remote):
         raise InputError(f"not a Connect server: `{remote}`", hint="write `sc://host:port`")
     _check_answers(remote)
+    _refuse_to_share()
     try:
         builder = SparkSession.builder.remote(remote).appName(app)
-        return builder.config(map=SESSION_CONF).getOrCreate()
+        spark = builder.config(map=SESSION_CONF).getOrCreate()
+        for key, value in wanted.items():
+            spark.conf.set(key, str(value))  # the builder would only warn of what cannot be set
+        return spark
     except ImportError as error:
         raise InputError(
             f"Connect needs more packages: {error}", hint="pip install 'beforehand[connect]'"
         ) from error
     except PySparkException as error:
         raise InputError(f"no session at `{remote}`: {error}") from error
+
+
+def _refuse_to_share() -> None:
+    """Spark would hand us the session that somebody else works in, for us to set and to stop."""
+    if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
+        raise InputError(
+            "there is a Spark session in this process already, and it is not ours to take",
+            hint="hand it over (`spark=`), or stop it first",
+        )
 
 
 def _check_answers(url: str) -> None:
@@ -203,12 +226,19 @@ def _check_answers(url: str) -> None:
 
 def _driver_conf(small: bool) -> Conf:
     """What the Java process of the driver is started with."""
-    options = [f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}"]
+    # Spark leaves libraries and more in the temporary folder when it is killed; in ours they are
+    # found and removed. It lasts as long as Java does, which is longer than a session.
+    options = [
+        f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}",
+        f'"-Djava.io.tmpdir={scratch_folder()}"',
+    ]
     # The first compiler only, one collector thread: less to start, less to share two cores with.
     options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
     return {
         "spark.driver.memory": "1g" if small else f"{_driver_gib()}g",
-        "spark.driver.extraJavaOptions": " ".join(options),
+        JAVA_OPTIONS: " ".join(options),
+        # A socket in the file system is faster, but Spark ends idle workers behind one in the
+        # middle of a word: a traceback for each of them, a minute after their last task.
         "spark.python.unix.domain.socket.enabled": False,
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.spark.progress import progress_bar
+from beforehand.spark.executors import code_here, other_code, readable_failures
+from beforehand.spark.progress import described, progress_bar
 
 Piece = TypeVar("Piece")
 
@@ -28,24 +29,29 @@ def run_tasks(
 ) -> list[Any]:
     """What `function` answers to each piece, in their order. The first are started first.
 
-    Workers import the function, so it stands at the top of a module; its answer is plain data.
+    Workers import the function, so it stands at the top of a module; its answer is plain data. One
+    that runs other code than this process does nothing but say so.
     """
     # `range` gives one row to each partition; `repartition` leaves some empty.
     tasks = spark.range(0, len(work), 1, len(work))
-    with progress_bar(spark, label):
-        rows = tasks.mapInArrow(_worker(tuple(work), function), DONE).collect()
+    task = _worker(tuple(work), function, code_here())
+    with progress_bar(spark, label), described(spark, label), readable_failures():
+        rows = tasks.mapInArrow(task, DONE).collect()
     answers = {row["task"]: msgspec.json.decode(row["answer"]) for row in rows}
-    refused = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    told = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    refused = dict.fromkeys(map(tuple, told))  # a machine may say the same for each of its tasks
     if refused:
         errors = [InputError(problem, where=where, hint=hint) for problem, where, hint in refused]
         raise errors[0] if len(errors) == 1 else InputErrors(errors[:ERRORS_MAX])
     return [answers[task] for task in range(len(work))]
 
 
-def _answer(function: Callable[[Piece], Any], piece: Piece) -> Any:
+def _answer(function: Callable[[Piece], Any], piece: Piece, expected: str) -> Any:
     """What it answers. What a disk did to it comes back as data: an exception would come back as
     pages of Java."""
     try:
+        if code_here() != expected:
+            raise other_code(code_here(), expected)
         return function(piece)
     except InputErrors as error:
         first = error.errors[0]
@@ -59,12 +65,12 @@ def _is_refused(answer: Any) -> bool:
 
 
 def _worker(
-    work: tuple[Piece, ...], function: Callable[[Piece], Any]
+    work: tuple[Piece, ...], function: Callable[[Piece], Any], expected: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch["id"].to_numpy().tolist():
-                answer = msgspec.json.encode(_answer(function, work[task])).decode()
+                answer = msgspec.json.encode(_answer(function, work[task], expected)).decode()
                 yield from pa.table({"task": [task], "answer": [answer]}).to_batches()
 
     return run

@@ -105,10 +105,16 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
         yield _empty(paths[0], where, tuple(damage))
         return
     parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
-    table = _joined(parts, where)
-    if not len(table):
+    if not any(map(len, parts)):
+        _joined(parts, where)
         yield _empty(paths[0], where, ("there are no events in the log",))
         return
+    yield from logs_of(parts, where)
+
+
+def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
+    """Every run of a log that was read before. where: for whoever has to look there."""
+    table = _joined(parts, where)
     said = [read_about(part.schema.metadata) for part in parts]
     about = {run: found for part in said for run, found in part.items()}
     for run in pc.unique(table["run"]):

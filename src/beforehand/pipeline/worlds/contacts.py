@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
-from beforehand.pipeline.schemas import GAUGES_FILE, METRIC_FILES, SPREADS
+from beforehand.pipeline.schemas import GAUGES_FILE, SPREADS
 from beforehand.pipeline.stages import (
     AsTasks,
     InParts,
@@ -21,6 +20,7 @@ from beforehand.pipeline.stages import (
     Job,
     Made,
     OnDriver,
+    OpenSpark,
     Stage,
     Task,
     Work,
@@ -31,14 +31,9 @@ from beforehand.scenario.options import Option, Table
 from beforehand.units import format_duration, show_share
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from beforehand.mobility.trace import Trace
     from beforehand.report.content import Page
     from beforehand.scenario.source import Source
-
-BULK_RECEPTIONS = 1_500_000
-"""From here on the figures, which Java computes, take longer than starting it."""
 
 HEADINGS = (
     *("protocol", "lifetime", "seed", "receptions", "reach", "deliveries", "ratio"),
@@ -112,24 +107,19 @@ def _plan_verdicts(_: Scenario, work: Work) -> Iterator[Task]:
         yield Task(run.task.label, {}, None, (run.dataset,))
 
 
-def _plan_metrics(scenario: Scenario, work: Work) -> Iterator[Task]:
-    inputs = (*work.datasets("events"), *work.datasets("verdicts"))
-    yield Task(scenario.name, {}, (work["events"], work["verdicts"]), inputs)
+def _plan_metrics(_: Scenario, work: Work) -> Iterator[Task]:
+    for run in work["events"]:
+        yield Task(run.task.label, {}, None, (run.dataset,), run.task.cost)
 
 
-def _make_contacts(spark: SparkSession, job: Job) -> Made:
+def _make_contacts(spark: OpenSpark, job: Job) -> Made:
     from beforehand.pipeline.contacts import make_contacts
 
     return make_contacts(spark, job)
 
 
-def _make_metrics(spark: SparkSession, job: Job) -> Made:
-    from beforehand.pipeline.metrics import make_metrics
-
-    return make_metrics(spark, job)
-
-
 def _stages() -> tuple[Stage, ...]:
+    from beforehand.pipeline.metrics import measure_run
     from beforehand.pipeline.plan import make_plan
     from beforehand.pipeline.positions import make_positions
     from beforehand.pipeline.verdicts import join_blocks, make_blocks, verify_block
@@ -160,10 +150,13 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             name="metrics",
-            inputs=("events", "verdicts"),
-            sources=("pipeline/metrics.py", "pipeline/schemas.py"),
+            inputs=("events",),
+            sources=(
+                *("kernels/xxhash64.py", "sim/summary.py"),
+                *("pipeline/metrics.py", "pipeline/schemas.py"),
+            ),
             plan=_plan_metrics,
-            maker=InSession(_make_metrics),
+            maker=AsTasks(measure_run),
         ),
     )
 
@@ -182,35 +175,28 @@ def _events() -> Stage:
 
 
 def _is_small(work: Work) -> bool:
-    """Whether fewer receptions are to be expected than make up for a slower start of Java."""
-    from beforehand.mobility.statistics import at_once_max
-    from beforehand.pipeline.positions import read_presence
+    """Whether there are no contacts to be found that one process does not find by itself."""
+    from beforehand.pipeline.contacts import is_small
 
-    positions = {job.spec[1]: job.dataset for job in work["positions"]}
-    shared, receptions = work["positions"][0].dataset, 0
-    for job in work["events"]:
-        _, presence = read_presence(positions.get(job.spec.spec.seed, shared))
-        _, up_us, down_us = presence.T
-        traffic = job.spec.spec.traffic
-        spoken = np.maximum(down_us - up_us - traffic.first_us, 0) // traffic.period_us + 1
-        # Everybody who is there at one time hears of everything, which is about right.
-        receptions += int(spoken.sum()) * at_once_max(up_us, down_us)
-    return receptions < BULK_RECEPTIONS
+    missing = [job for job in work["contacts"] if not job.dataset.exists]
+    return all(job.inputs[0].exists and is_small(job.inputs[0]) for job in missing)
 
 
 # ---- the conclusion -----------------------------------------------------------------------------
 
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
+    from beforehand.pipeline.gather import gather_tables
+    from beforehand.pipeline.metrics import find_meetings
     from beforehand.pipeline.positions import PRESENCE_FILE, TraceFacts, read_trace
 
-    (metrics,) = work.datasets("metrics")
-    tables = {Path(name).stem: read_parquet(metrics.file(name)) for name in METRIC_FILES}
+    tables = gather_tables(work)
     gauges = [read_parquet(events.file(GAUGES_FILE)) for events in work.datasets("events")]
     # One trace stands for all seeds: they differ in no more than chance.
     first = traces_of(scenario, work)[scenario.seeds[0]]
     trace = read_trace(first)
     tables["gauges"] = pa.concat_tables(gauges)
+    tables["meetings"] = find_meetings(trace.contacts)
     tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
     rows: list[Row] = tables["runs"].to_pylist()

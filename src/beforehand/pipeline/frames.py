@@ -1,0 +1,152 @@
+"""Simulate and verify in a Spark program: DataFrame in, DataFrame out. One run is one group.
+
+What a run promised and how many events it had go with its rows, so that no verdict is wrong for the
+lack of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from beforehand.errors import InputError
+from beforehand.mobility.trace import Ints, make_trace
+from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
+from beforehand.sim.log import METADATA, event_table
+from beforehand.sim.protocols import PROTOCOLS
+from beforehand.sim.run import Spec, run_one
+from beforehand.spark.executors import same_code
+from beforehand.verify.event_log import logs_of
+from beforehand.verify.verdict import judge
+
+RUN_EVENTS = f"{EVENTS}, promise string, events bigint"
+RUN_VERDICTS = (
+    "run string, verdict string, reason string, promise string, broadcasts bigint,"
+    " deliveries bigint, late bigint, twice bigint, unknown bigint"
+)
+SPREAD = 4
+"""Partitions for each run: few runs then share one, and none waits for another."""
+
+
+def simulate_runs(
+    contacts: DataFrame, specs: Mapping[str, Spec], *, presence: DataFrame | None = None
+) -> DataFrame:
+    """The events of every run, all on the same contacts; columns as in `RUN_EVENTS`.
+
+    contacts: `a`, `b`, `up_us`, `down_us`, whole numbers; nodes are those that are named. specs: by
+    the names of the runs. presence: `node`, `up_us`, `down_us`; without it every node is there from
+    the first to the last instant of the contacts. Nothing runs before somebody asks for the rows.
+    """
+    for spec in specs.values():
+        spec.check()
+    if not specs:
+        raise InputError("no run to simulate", hint="pass a spec for each, by its name")
+    rows = _whole_numbers(contacts, dict(zip(names_of(CONTACTS), names_of(CONTACTS), strict=True)))
+    if presence is not None:
+        there = {"node": "a", "up_us": "up_us", "down_us": "down_us"}
+        rows = rows.unionByName(_whole_numbers(presence, there), allowMissingColumns=True)
+    runs = F.explode(F.array(*(F.lit(run) for run in specs)))
+    spread = rows.withColumn("run", runs).repartition(SPREAD * len(specs), "run")
+    return spread.groupBy("run").applyInArrow(_simulation(dict(specs)), RUN_EVENTS)
+
+
+def verify_runs(events: DataFrame) -> DataFrame:
+    """The verdict on every run; columns as in `RUN_VERDICTS`.
+
+    events: those of the event log, of any number of runs. What a run promised and how many events
+    it had is taken from the columns `promise` and `events`, if they are there; else it is held to
+    causal order, and nobody knows whether its end is missing. A run without a row has no verdict.
+    """
+    wanted = names_of(RUN_EVENTS)
+    if missing := [name for name in names_of(EVENTS)[:-1] if name not in events.columns]:
+        raise _no_columns(missing, events)
+    rows = events.select(*(name for name in wanted if name in events.columns))
+    return rows.groupBy("run").applyInArrow(_judgement(), RUN_VERDICTS)
+
+
+def _simulation(specs: dict[str, Spec]) -> Callable[[pa.Table], pa.Table]:
+    run_here = same_code(_simulate)
+
+    def simulate(rows: pa.Table) -> pa.Table:
+        run = rows["run"][0].as_py()
+        made: pa.Table = run_here(run, specs[run], rows)
+        return made
+
+    return simulate
+
+
+def _simulate(run: str, spec: Spec, rows: pa.Table) -> pa.Table:
+    stays = rows.filter(rows["b"].is_null())
+    meetings = rows.filter(rows["b"].is_valid())
+    there = _matrix(stays, ("a", "up_us", "down_us"))
+    met = _matrix(meetings, names_of(CONTACTS))
+    # The world numbers its nodes from 0; the rows have the numbers of whoever made them.
+    nodes = np.unique(np.concatenate([met[:, 0], met[:, 1], there[:, 0]]))
+    met[:, :2] = np.searchsorted(nodes, met[:, :2])
+    there[:, 0] = np.searchsorted(nodes, there[:, 0])
+    names = [str(node) for node in nodes.tolist()]
+    columns = run_one(make_trace(names, met, there if len(there) else None), spec).columns
+    size, origin = len(columns["kind"]), columns["origin"]
+    columns["node"] = nodes[columns["node"]].astype(np.int32)
+    columns["origin"] = np.where(origin < 0, origin, nodes[origin]).astype(np.int32)
+    promise = PROTOCOLS[spec.protocol].promise
+    table = event_table(run, columns)
+    table = table.append_column("promise", pa.array([promise] * size, pa.string()))
+    table = table.append_column("events", pa.array(np.full(size, size)))
+    return table.cast(arrow_schema(RUN_EVENTS))
+
+
+def _judgement() -> Callable[[pa.Table], pa.Table]:
+    judge_here = same_code(_judge)
+
+    def verify(rows: pa.Table) -> pa.Table:
+        judged: pa.Table = judge_here(rows)
+        return judged
+
+    return verify
+
+
+def _judge(rows: pa.Table) -> pa.Table:
+    run = rows["run"][0].as_py()
+    about = {name: _only(rows, name, run) for name in ("promise", "events")}
+    noted = rows.replace_schema_metadata({METADATA: json.dumps({"runs": {run: about}})})
+    (log,) = logs_of([noted], f"run `{run}`")
+    found = judge(log)
+    said = (found.run, found.state, found.reason, found.promise, found.broadcasts)
+    return table_of_rows(RUN_VERDICTS, [(*said, found.deliveries, *found.counts.values())])
+
+
+def _only(rows: pa.Table, name: str, run: str) -> Any:
+    """The one value of a column in all rows of a run; None where there is no such column."""
+    values = rows[name].unique().to_pylist() if name in rows.column_names else [None]
+    if len(values) > 1:
+        raise InputError(f"several values of `{name}` in one run", where=f"run `{run}`")
+    return values[0]
+
+
+def _whole_numbers(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """These columns under other names. Anything but whole numbers is refused before it is cut."""
+    kinds = dict(rows.dtypes)
+    if missing := [name for name in names if name not in kinds]:
+        raise _no_columns(missing, rows)
+    for name in names:
+        if kinds[name] not in ("tinyint", "smallint", "int", "bigint"):
+            raise InputError(f"column `{name}` is {kinds[name]}, not whole numbers")
+    return rows.select(*(F.col(name).cast("bigint").alias(new) for name, new in names.items()))
+
+
+def _no_columns(missing: Sequence[str], rows: DataFrame) -> InputError:
+    listed, there = (", ".join(f"`{name}`" for name in names) for names in (missing, rows.columns))
+    return InputError(f"no column {listed}", hint=f"there are {there}")
+
+
+def _matrix(table: pa.Table, names: Sequence[str]) -> Ints:
+    if any(table[name].null_count for name in names):
+        raise InputError("empty fields among the contacts", hint="leave such rows out")
+    return np.column_stack([table[name].to_numpy() for name in names]).reshape(-1, len(names))

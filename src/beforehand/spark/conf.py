@@ -1,0 +1,33 @@
+"""Settings of Spark as a user writes them, checked before anything starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from beforehand.errors import InputError
+
+SETTING = re.compile(r"(spark\.[A-Za-z0-9_.-]*[A-Za-z0-9_-])=(.+)", re.DOTALL)
+OURS = {
+    "spark.master": "pass `--master URL`",
+    "spark.remote": "pass `--remote URL`",
+    "spark.api.mode": "pass `--remote URL` for a Connect server",
+}
+"""What has a way of its own."""
+
+
+def read_conf(texts: Sequence[str]) -> dict[str, str]:
+    """Of `KEY=VALUE`, each key once. Spark itself would pass over a key that is misspelt."""
+    found: dict[str, str] = {}
+    for text in texts:
+        match = SETTING.fullmatch(text)
+        if match is None:
+            hint = "write `--conf spark.executor.memory=2g`"
+            raise InputError(f"not a setting of Spark: `{text}`", where="--conf", hint=hint)
+        key, value = match.groups()
+        if key in OURS:
+            raise InputError(f"`{key}` is no setting here", where="--conf", hint=OURS[key])
+        if found.setdefault(key, value) != value:
+            problem = f"two values for `{key}`: `{found[key]}` and `{value}`"
+            raise InputError(problem, where="--conf", hint="leave one of them out")
+    return found

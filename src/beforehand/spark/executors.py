@@ -1,0 +1,180 @@
+"""Executors that run other code than the driver would give other results under the same name. So
+each Python task says what it runs, and what differs is refused."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from beforehand.errors import InputError, InputErrors
+from beforehand.temporary import own_name
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parent.parent
+LOCAL = re.compile(r"local(\[.*\])?")
+CONNECT_TASKS = 16
+"""Nobody says how many a Connect server runs at once."""
+ERRORS_MAX = 5
+SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
+"""The last line of a Python traceback, which stands somewhere in pages of Java."""
+NOT_THERE = "No module named 'beforehand"
+CODE_HINT = (
+    "install this very version on every machine of the cluster; if it is there, "
+    "PYSPARK_PYTHON is the path there of the Python that has it; "
+    "if somebody edits the sources meanwhile, run it again"
+)
+FOLDER_HINT = "give a folder that all machines of the cluster share, under the same path"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What a task found where it ran."""
+
+    host: str
+    code: str
+    """Empty: none."""
+    problem: str
+    """Why there is none."""
+    folder: str
+    """What is wrong with the folder of the results."""
+
+
+@functools.cache
+def code_here() -> str:
+    """Version and digest of this package, as this process has it."""
+    try:
+        released = version("beforehand")
+    except PackageNotFoundError:
+        released = "not installed"  # but on the path
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    return f"version {released}, sources {digest.hexdigest()[:12]}"
+
+
+def same_code(function: Function) -> Function:
+    """The same function for tasks, which refuses to run where the code is not that of here."""
+    expected = code_here()
+
+    def run(*arguments: Any) -> Any:
+        if code_here() != expected:
+            raise other_code(code_here(), expected)
+        return function(*arguments)
+
+    return run  # type: ignore[return-value]
+
+
+def other_code(found: str, expected: str) -> InputError:
+    """What to say of a task that runs other code; called there."""
+    import socket
+
+    problem = f"an executor runs other code: {found}; here it is {expected}"
+    return InputError(problem, where=socket.gethostname(), hint=CODE_HINT)
+
+
+@contextmanager
+def readable_failures() -> Iterator[None]:
+    """What tasks refuse is raised as they said it, and not as pages of Java."""
+    try:
+        yield
+    except PySparkException as error:
+        said = _last_words(error)
+        if NOT_THERE in said:
+            problem = f"an executor does not have this package: {said}"
+            raise InputError(problem, hint=CODE_HINT) from error
+        if said.startswith("InputError: "):
+            raise InputError(said.partition(": ")[2], hint=CODE_HINT) from error
+        raise
+
+
+def has_executors(spark: SparkSession) -> bool:
+    """Whether tasks run elsewhere than in children of this process."""
+    return is_remote() or not is_local(spark.sparkContext.master or "")
+
+
+def is_local(master: str) -> bool:
+    """Whether that is a master without executors."""
+    return LOCAL.fullmatch(master) is not None
+
+
+def check_executors(spark: SparkSession, folder: Path) -> None:
+    """Refuse executors that lack this code, or do not see a folder that is here."""
+    mark, said = folder / f".shared.{own_name()}", own_name()
+    count = CONNECT_TASKS if is_remote() else spark.sparkContext.defaultParallelism
+    mark.write_text(said)
+    try:
+        tasks = spark.range(0, count, 1, count)
+        rows = tasks.mapInArrow(_probe(str(mark.absolute()), said), "seen string").collect()
+    except PySparkException as error:
+        problem = f"the executors cannot run Python tasks: {_last_words(error)}"
+        raise InputError(problem, hint=CODE_HINT) from error
+    finally:
+        mark.unlink(missing_ok=True)
+    seen = {msgspec.json.decode(row["seen"], type=Seen) for row in rows}
+    problems = [p for one in sorted(seen, key=repr) for p in _problems(one, folder)]
+    if problems:
+        raise problems[0] if len(problems) == 1 else InputErrors(problems[:ERRORS_MAX])
+
+
+def _problems(seen: Seen, folder: Path) -> Iterator[InputError]:
+    if not seen.code:
+        problem = f"an executor does not have this package: {seen.problem}"
+        yield InputError(problem, where=seen.host, hint=CODE_HINT)
+    elif seen.code != code_here():
+        problem = f"an executor runs other code: {seen.code}; here it is {code_here()}"
+        yield InputError(problem, where=seen.host, hint=CODE_HINT)
+    if seen.folder:
+        problem = f"an executor does not share the folder of the results: {seen.folder}"
+        yield InputError(problem, where=f"{seen.host}: {folder.absolute()}", hint=FOLDER_HINT)
+
+
+def _probe(mark: str, said: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """It is sent as it stands here, and imports nothing of ours before it has looked for it."""
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        import importlib
+        import json
+        import os
+        import socket
+        import time
+
+        import pyarrow
+
+        code = problem = folder = ""
+        try:
+            code = importlib.import_module("beforehand.spark.executors").code_here()
+        except ImportError as error:
+            problem = str(error)
+        for _ in range(5):  # a shared folder may show a new file a little later
+            try:
+                with open(mark) as opened:
+                    folder = "" if opened.read() == said else "there is another file"
+                if not os.access(os.path.dirname(mark), os.W_OK | os.X_OK):
+                    folder = "it cannot be written to"
+            except OSError as error:
+                folder = error.strerror or str(error)
+            if not folder:
+                break
+            time.sleep(0.2)
+        seen = {"host": socket.gethostname(), "code": code, "problem": problem, "folder": folder}
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})
+
+    return look
+
+
+def _last_words(error: PySparkException) -> str:
+    text = str(error)
+    found = SAID.findall(text)
+    return found[-1] if found else (text.splitlines() or [type(error).__name__])[0]

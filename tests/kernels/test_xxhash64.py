@@ -1,0 +1,18 @@
+"""The hash is that of Spark, so that what was drawn with it stays drawn."""
+
+import numpy as np
+
+from beforehand.kernels.xxhash64 import xxhash64
+
+
+def test_it_is_what_spark_says():
+    node = np.array([0, 7, 2**31 - 1, 1], np.int32)
+    origin = np.array([0, -1, 3, 2], np.int32)
+    seq = np.array([0, -1, 2**63 - 1, 1_200_000_000])
+    # As `xxhash64(int(node), int(origin), bigint(seq))` of Spark SQL 4.3 answers.
+    assert xxhash64(node, origin, seq).tolist() == [
+        7073877212671409653,
+        7945728607660182178,
+        -7855076886842848711,
+        -6617039558301849786,
+    ]

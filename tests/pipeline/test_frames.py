@@ -1,0 +1,94 @@
+"""Simulate and verify in a Spark program: the same events and verdicts as everywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from beforehand.errors import InputError
+from beforehand.mobility.trace import make_trace
+from beforehand.pipeline.frames import RUN_EVENTS, _judge, _simulate, simulate_runs, verify_runs
+from beforehand.pipeline.schemas import CONTACTS, names_of, table_of_rows
+from beforehand.sim.log import COLUMNS
+from beforehand.sim.run import Spec, run_one
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "pipeline.md"
+MINUTE = 60_000_000
+MET = [(0, 1, 0, 3 * MINUTE), (1, 2, 2 * MINUTE, 5 * MINUTE), (0, 2, 4 * MINUTE, 6 * MINUTE)]
+
+
+def rows_of(met, there=(), run="a"):
+    rows = [(run, *row) for row in met]
+    rows += [(run, node, None, up_us, down_us) for node, up_us, down_us in there]
+    return table_of_rows(f"run string, {CONTACTS}", rows)
+
+
+def test_a_run_has_the_events_of_the_simulator():
+    spec = Spec("causal", seed=4)
+    events = _simulate("a", spec, rows_of(MET))
+    expected = run_one(make_trace(("0", "1", "2"), np.array(MET)), spec).columns
+    assert events.column_names == names_of(RUN_EVENTS)
+    assert events["step"].to_pylist() == list(range(len(expected["kind"])))
+    for name in COLUMNS.keys() - {"kind"}:
+        assert events[name].to_pylist() == expected[name].tolist()
+    assert events["kind"].to_pylist().count("deliver") > 10
+
+
+def test_nodes_are_those_that_are_named_and_are_there_while_they_are_said_to_be():
+    names = {0: 7, 1: 90, 2: 41}
+    met = [(names[a], names[b], up_us, down_us) for a, b, up_us, down_us in MET]
+    events = _simulate("a", Spec("causal"), rows_of(met))
+    assert set(events["node"].to_pylist()) == {7, 41, 90}
+    assert set(events["origin"].to_pylist()) == {-1, 7, 41, 90}
+    there = [(7, 0, 6 * MINUTE), (90, 0, 5 * MINUTE), (41, 2 * MINUTE, 6 * MINUTE), (5, 0, MINUTE)]
+    stays = _simulate("a", Spec("causal"), rows_of(met, there)).to_pylist()
+    joined = {(row["node"], row["t_us"]) for row in stays if row["kind"] == "join"}
+    assert joined == {(7, 0), (90, 0), (41, 2 * MINUTE), (5, 0)}
+
+
+def test_a_promise_and_the_end_of_a_run_go_with_its_events():
+    loose = _simulate("a", Spec("none"), rows_of(MET))
+    (judged,) = _judge(loose).to_pylist()
+    assert (judged["verdict"], judged["promise"]) == ("valid", "none")
+    (cut,) = _judge(loose.slice(0, len(loose) - 3)).to_pylist()
+    assert cut["verdict"] == "unknown"
+    assert "3 steps are missing" in cut["reason"]
+    (plain,) = _judge(loose.drop_columns(["promise", "events"])).to_pylist()
+    assert plain["promise"] == "causal"
+    mixed = loose.set_column(8, "promise", pa.array(["none"] * (len(loose) - 1) + ["causal"]))
+    with pytest.raises(InputError, match="several values of `promise`"):
+        _judge(mixed)
+
+
+@pytest.mark.spark
+def test_the_script_of_the_documents_runs_as_it_stands(spark, capsys):
+    (script,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+        if "simulate_runs" in block
+    ]
+    assert len(script.strip().splitlines()) <= 15
+    names: dict[str, object] = {}
+    exec(script, names)
+    shown = capsys.readouterr().out
+    assert "deliver" in shown
+    verdicts = {row["run"]: row for row in verify_runs(names["events"]).collect()}
+    assert {run: row["verdict"] for run, row in verdicts.items()} == dict.fromkeys(
+        verdicts, "valid"
+    )
+    assert {row["promise"] for row in verdicts.values()} == {"causal", "none"}
+    assert all(row["deliveries"] > 0 for row in verdicts.values())
+    # What is wrong is told before anything runs.
+    contacts = names["contacts"]
+    with pytest.raises(InputError, match="no column `up_us`"):
+        simulate_runs(contacts.drop("up_us"), {"a": Spec("causal")})
+    with pytest.raises(InputError, match="column `a` is string, not whole numbers"):
+        simulate_runs(contacts.withColumn("a", contacts["a"].cast("string")), {"a": Spec("causal")})
+    with pytest.raises(InputError, match="no run"):
+        simulate_runs(contacts, {})
+    with pytest.raises(InputError, match="no column `seq`"):
+        verify_runs(names["events"].drop("seq"))

@@ -1,0 +1,147 @@
+"""Executors with other code, without the package or the folder: refused before any stage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.pipeline.in_process import InProcess
+
+import beforehand
+from beforehand.cli import main
+from beforehand.errors import InputError
+from beforehand.pipeline.jobs import run_scenario
+from beforehand.spark import executors, tasks
+from beforehand.spark.executors import (
+    _probe,
+    check_executors,
+    code_here,
+    has_executors,
+    is_local,
+    same_code,
+)
+from beforehand.spark.tasks import run_tasks
+
+SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 1\n[overlay]\nnodes = [8]\n'
+FOUND = {"host": "node7", "code": "", "problem": "", "folder": ""}
+OTHER = "version 0.0.9, sources 0123456789ab"
+
+
+def look(mark, said):
+    batch = pa.record_batch({"id": pa.array([0], pa.int64())})
+    ((row,),) = (out.to_pylist() for out in _probe(str(mark), said)(iter([batch])))
+    return json.loads(row["seen"])
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A session on a cluster, so to speak, whose executors find what a test says."""
+    session = InProcess()
+    session.sparkContext.master = "spark://host:7077"
+    session.sparkContext.defaultParallelism = 2
+    monkeypatch.setattr("beforehand.spark.session.open_session", session.open)
+
+    def finds(**found):
+        text = json.dumps(FOUND | {"code": code_here()} | found)
+        rows = pa.RecordBatch.from_pydict({"seen": [text]})
+        monkeypatch.setattr(executors, "_probe", lambda *_: lambda batches: [rows for _ in batches])
+        return session
+
+    return finds
+
+
+@pytest.mark.parametrize(
+    ("found", "fragments"),
+    [
+        ({"code": OTHER}, ["runs other code: version 0.0.9", "at node7", "install this very"]),
+        (
+            {"code": "", "problem": "No module named 'beforehand'"},
+            ["does not have this package: No module", "at node7", "install"],
+        ),
+        (
+            {"folder": "No such file or directory"},
+            ["does not share the folder", "node7: ", "share"],
+        ),
+    ],
+)
+def test_executors_that_differ_are_refused_before_any_stage(
+    cluster, tmp_path, capsys, found, fragments
+):
+    cluster(**found)
+    path, out = tmp_path / "small.toml", tmp_path / "out"
+    path.write_text(SCENARIO)
+    master = ["--master", "spark://host:7077"]
+    assert main(["run", str(path), "--out", str(out), "--no-report", *master]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: an executor ")
+    assert all(fragment in said for fragment in fragments)
+    assert "Traceback" not in said
+    assert [file.name for file in out.iterdir()] == ["plan.json"]
+
+
+def test_executors_that_agree_are_let_work(cluster, tmp_path):
+    session = cluster()
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    assert run_scenario(path, tmp_path / "out", master="spark://host:7077").computed
+    assert "beforehand overlay" in session.sparkContext.descriptions
+
+
+def test_a_task_sees_the_code_and_the_folder_where_it_runs(tmp_path, monkeypatch):
+    mark = tmp_path / "mark"
+    mark.write_text("said")
+    assert look(mark, "said") == look(mark, "said") | {"code": code_here(), "folder": ""}
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    assert look(mark, "other")["folder"] == "there is another file"
+    assert look(tmp_path / "nothing", "said")["folder"] == "No such file or directory"
+
+
+def test_a_late_executor_with_other_code_does_nothing_but_say_so(monkeypatch):
+    done = []
+    monkeypatch.setattr(tasks, "code_here", iter([OTHER, code_here(), code_here()]).__next__)
+    with pytest.raises(InputError, match=f"runs other code: .* here it is {OTHER}") as refused:
+        run_tasks(InProcess(), "work", [1], done.append)
+    assert refused.value.where
+    assert not done
+    kernel = same_code(done.append)
+    monkeypatch.setattr(executors, "code_here", lambda: OTHER)
+    with pytest.raises(InputError, match="runs other code"):
+        kernel(1)
+
+
+def test_only_a_master_without_executors_is_local():
+    masters = ("local", "local[*]", "local[2]", "local-cluster[2,1,1024]", "spark://host:7077")
+    assert [is_local(master) for master in masters] == [True, True, True, False, False]
+    assert not has_executors(InProcess())
+
+
+@pytest.mark.spark
+def test_executors_with_other_code_or_without_the_package_are_noticed_by_what_they_import(
+    spark, tmp_path
+):
+    other, missing = tmp_path / "other", tmp_path / "missing"
+    for folder in (other, missing):
+        (folder / "beforehand").mkdir(parents=True)
+    for path in Path(beforehand.__file__).parent.iterdir():  # what is linked is compiled already
+        (other / "beforehand" / path.name).symlink_to(path)
+    (other / "beforehand" / "added.py").write_text("# one more file\n")
+    absent = """raise ModuleNotFoundError("No module named 'beforehand'")\n"""
+    (missing / "beforehand" / "__init__.py").write_text(absent)
+    environment = spark.sparkContext.environment
+    try:
+        environment["PYTHONPATH"] = str(other)
+        with pytest.raises(InputError, match="runs other code"):
+            check_executors(spark, tmp_path)
+        with pytest.raises(InputError, match="runs other code"):
+            run_tasks(spark, "work", [1, 2], abs)
+        environment["PYTHONPATH"] = str(missing)
+        with pytest.raises(InputError, match="does not have this package: No module named"):
+            check_executors(spark, tmp_path)
+        with pytest.raises(InputError, match="does not have this package"):
+            run_tasks(spark, "work", [1, 2], abs)
+    finally:
+        del environment["PYTHONPATH"]
+    check_executors(spark, tmp_path)
+    assert not list(tmp_path.glob(".shared*"))
