@@ -6,14 +6,17 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from beforehand.errors import InputError, choose
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
+Tell = Callable[[str, int, int | None], None]
+"""Hears a stage, how much of it is done, and of how much; None: nobody knows."""
 FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
 SEED_MAX = 2**63 - 1
@@ -120,6 +123,25 @@ def note_rest(count: int, noun: str) -> None:
     """Say how many of a list were left out, if any were."""
     if count > 0:
         note(f"{count:,} more {noun} not shown")
+
+
+@contextmanager
+def told_stages() -> Iterator[Tell]:
+    """A bar for each stage that is told of: how much of it is done, of how much, how long still.
+
+    A stage begins anew when it is told that nothing of it is done.
+    """
+    tasks: dict[str, TaskID] = {}
+    with progress() as bar:
+
+        def tell(stage: str, done: int, of: int | None) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=of)
+            elif not done:
+                bar.reset(tasks[stage], total=of)
+            bar.update(tasks[stage], completed=done, total=of)
+
+        yield tell
 
 
 def progress() -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from beforehand.commands.console import (
     note,
     print_json,
     print_table,
+    told_stages,
     whole,
 )
 from beforehand.commands.tracing import (
@@ -61,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
     spec.check()
     if args.events is not None:
         check_file_target(args.events)
-    trace = read_trace(args)
+    with told_stages() as tell:
+        tell("reading the trace", 0, None)
+        trace = read_trace(args)
 
     from beforehand.sim.workload import check_size
 
@@ -73,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.sim.run import run_one
     from beforehand.sim.summary import count_violations, summarise
 
-    result = run_one(trace, spec)
+    with told_stages() as tell:
+        result = run_one(trace, spec, on_done=partial(tell, "simulating"))
+        violations = count_violations(result.columns, on_done=partial(tell, "senders judged"))
     if args.events is not None:
         run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
         write_events(
@@ -82,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         note(f"wrote {len(result.columns['t_us'])} events to {args.events}")
     summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
-    summary["violations"] = count_violations(result.columns)
+    summary["violations"] = violations
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
     summary["read"] = trace_json(trace)

@@ -44,7 +44,13 @@ _LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 GAUGES = ("cache", "barrier", "delivered", "pending")
 """What OPP shows over time (figures 6 and 11)."""
 
+TOLD_TIMES = 500
+"""About how often in a run it is told how far it is."""
+
 Wake = tuple[Timer, int]
+OnDone = Callable[[int, int], object]
+"""Hears how much of what was known beforehand (contacts, stays, broadcasts) has happened, of how
+much."""
 MakeCore = Callable[[int], Speaker[Any]]
 
 
@@ -93,15 +99,18 @@ class ContactWorld:
 
     # ---- running --------------------------------------------------------------------------------
 
-    def run(self, events_max: int = 1 << 40) -> None:
+    def run(self, events_max: int = 1 << 40, *, on_done: OnDone | None = None) -> None:
         """Until nothing is left to happen. A world that does not come to rest is an error."""
         plan, queue = self._plan, self._queue
         position = 0
+        pace = max(1, len(plan) // TOLD_TIMES)
         for _ in range(events_max):
             if position < len(plan) and (not queue or plan[position][0] <= queue[0][0]):
                 self.now_us, kind, a, b, index = plan[position]
                 position += 1
                 self._change(kind, a, b, index)
+                if on_done is not None and position % pace == 0:
+                    on_done(position, len(plan))
             elif queue:
                 self.now_us, _, target, source, item = heappop(queue)
                 if type(source) is tuple:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -109,14 +109,22 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-    """Deliveries that are late, a second time, or of what nobody broadcast; exact."""
+def count_violations(
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> dict[str, int]:
+    """Deliveries that are late, a second time, or of what nobody broadcast; exact.
+
+    on_done: hears how many senders were looked at, and of how many.
+    """
     kind = columns["kind"]
     kept = (kind == BROADCAST) | (kind == DELIVER)
     rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
     spoken = rows["kind"] == BROADCAST
     history = index_log(rows["node"], spoken, rows["origin"], rows["seq"])
-    counts = np.bincount(find_violations(history).kind, minlength=len(VIOLATIONS)).tolist()
+    found = find_violations(history, on_done=on_done)
+    counts = np.bincount(found.kind, minlength=len(VIOLATIONS)).tolist()
     return dict(zip(VIOLATIONS, counts, strict=True))
 
 
