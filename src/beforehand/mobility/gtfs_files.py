@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.gtfs_repairs import Repairs
+from beforehand.mobility.repairs import Repairs
 
 REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
 FIELD_LINES_MAX = 20

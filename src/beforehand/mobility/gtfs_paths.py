@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.mobility.gtfs_repairs import Repairs
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.gtfs_tables import StopTime
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
@@ -21,6 +21,7 @@ from beforehand.mobility.trace import Trace
 from beforehand.scenario import values
 from beforehand.scenario.bounds import find_out_of_bounds
 from beforehand.scenario.document import Document
+from beforehand.scenario.quantities import names_of, read_quantities
 
 Make = Callable[..., Positions | Trace]
 
@@ -51,7 +52,7 @@ class Source:
     @property
     def has_places(self) -> bool:
         """Whether contacts have yet to be computed."""
-        return get_type_hints(self._make())["return"] is Positions
+        return get_type_hints(self.make())["return"] is Positions
 
     def load(self, seed: int) -> Positions | Trace:
         """A generator draws with `seed`; a file is what it is."""
@@ -76,12 +77,7 @@ class Source:
 
     def problems(self) -> Iterator[tuple[str, InputError]]:
         """(key, what is wrong with it), without loading anything."""
-        try:
-            make = self._make()
-        except InputError as error:
-            is_format = self.format is not None and self.format not in READERS
-            yield "format" if is_format else "input", error
-            return
+        make = self.make()
         wrong = list(_wrong_options(make, self.options))
         yield from wrong
         if self.generator is not None and not wrong:
@@ -94,7 +90,8 @@ class Source:
         if not self.has_places and self.range_m is not None:
             yield "range", InputError("these are contacts already", hint="leave `range` out")
 
-    def _make(self) -> Make:
+    def make(self) -> Make:
+        """The generator or the reader."""
         if self.generator is not None:
             return GENERATORS[self.generator]
         assert self.path is not None
@@ -132,8 +129,16 @@ def read_source(document: Document) -> Source | None:
         source = Source(None, written or None, format, range_m, options)
     if len(document.problems) > before:
         return None
-    for key, error in source.problems():
-        document.add(error, ("mobility", key))
+    try:
+        found, wrong = read_quantities(source.make(), options)
+    except InputError as error:
+        is_format = source.format is not None and source.format not in READERS
+        document.add(error, ("mobility", "format" if is_format else "input"))
+        return None
+    source = replace(source, options=found)
+    written_as = {name: key for key, name in names_of(found).items() if key in options}
+    for key, error in [*wrong, *source.problems()]:
+        document.add(error, ("mobility", written_as.get(key, key)))
     return source
 
 
