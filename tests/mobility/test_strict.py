@@ -19,7 +19,7 @@ EVENTS = (
 )
 POINTS = "node,t,x,y\na,0,0,0\na,0,5,0\nb,3,1,1\na,9,5,5\n"
 MOVED = "0 9 0 9 0 9\n0 a 0 0\n0 a 5 0\n3 b 1 1\n9 a 5 5\n"
-NS2 = "$god_ on\n$node_(0) set X_ 5\n$ns_ at 2 \"$node_(0) setdest 9 9 1\"\n"
+NS2 = '$god_ on\n$node_(0) set X_ 5\n$ns_ at 2 "$node_(0) setdest 9 9 1"\n'
 BONN = "0 0 0 9 5 5\n9 1 1\n"
 
 # format, content, the lines that are refused, with what each would be counted as

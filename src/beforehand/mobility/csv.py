@@ -22,9 +22,7 @@ from beforehand.mobility.unclean import find_unclean_points
 Row = tuple[str, int, float, float]
 
 
-def read_csv(
-    path: str | Path, *, gap_s: float | None = None, strict: bool = False
-) -> Positions:
+def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = False) -> Positions:
     """The movement of the file, straight from one row of a node to its next.
 
     gap_s: a node without a row for longer than this is away in between; by default it never is.

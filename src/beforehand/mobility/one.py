@@ -156,4 +156,3 @@ def _header(path: Path, first: tuple[int, str]) -> tuple[int, float, float]:
             where=f"{path}:{number}",
             hint="the first line is `minTime maxTime minX maxX minY maxY [minZ maxZ]`",
         ) from error
-

@@ -27,6 +27,9 @@ EVENTS = (
 )
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
 
+HOPS = "run string, hops bigint, receptions bigint"
+"""Receptions by the hops that the message had made; -1: nobody knows."""
+
 PLAN = (
     "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
     " spec string"
@@ -72,7 +75,7 @@ METRIC_FILES = (
     *(RUNS_FILE, QUANTILES_FILE, SCATTER_FILE),
     *(NODES_FILE, MESSAGES_FILE, MEETINGS_FILE),
 )
-GAUGES_FILE = "gauges.parquet"
+GAUGES_FILE, HOPS_FILE = "gauges.parquet", "hops.parquet"
 
 
 def names_of(columns: str) -> list[str]:

@@ -44,6 +44,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("delay_us_max", "age_us_max"),
     ),
     "meetings": ("metric", "share", "value_us"),
+    "hops": ("run", "hops", "receptions"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
     "measures": (
         *("reading", "law", "processes", "epsilon", "delta", "rate", "messages", "seed"),

@@ -10,6 +10,7 @@ then frames arrive and timers fire.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -75,6 +76,8 @@ class ContactWorld:
         per period and node, of `gauge_nodes` or all."""
         self.log = Log()
         self.gauges: list[tuple[int, int, str, int]] = []  # t_us, node, gauge, value
+        self.senders = array("i")
+        """Who handed on what was received, a number for each such row of the log."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
         self.drivers: dict[int, SpeakerDriver[Any]] = {}
         self._trace = trace
@@ -89,6 +92,7 @@ class ContactWorld:
         self._workload = workload
         self._queue: list[tuple[int, int, int, Any, Any]] = []
         self._ticket = 0
+        self._source = -1  # of the frame that is being looked at
         self._channels: dict[tuple[int, int], Channel] = {}
         self._asleep: dict[int, list[Wake]] = {}  # node that is off -> timers that came due
         self._present: set[int] = set()
@@ -116,6 +120,7 @@ class ContactWorld:
                 if type(source) is tuple:
                     self._fire(target, source, item)
                 else:
+                    self._source = source
                     local_us = self.local_us(target) if self._clocks else self.now_us
                     self.drivers[target].on_message(local_us, source, item)
                     if self._gauge_us is not None:
@@ -232,6 +237,7 @@ class ContactWorld:
         self._note(node, BROADCAST, (spoken,), len(spoken.past))
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self.senders.extend([self._source] * len(messages))
         self._note(node, RECEIVE, messages)
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:

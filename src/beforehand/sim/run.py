@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.core.base import Counters
@@ -112,6 +113,8 @@ class Result:
     """What one run left behind."""
 
     columns: dict[str, NDArray[Any]]
+    senders: NDArray[np.int32]
+    """Who handed on what was received: one for each row of that kind."""
     gauges: list[tuple[int, int, str, int]]
     """t_us, node, gauge, value."""
     counters: Counters
@@ -121,7 +124,10 @@ class Result:
 
 
 def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
-    """The same trace and spec give the same result, on any machine. on_done: hears how far it is."""
+    """The same trace and spec give the same result, on any machine.
+
+    on_done: hears how far it is.
+    """
     spec.check()
     lifetimes = None
     if spec.lifetime_us is not None:
@@ -150,6 +156,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
         world.run(on_done=on_done)
     return Result(
         world.log.columns(),
+        np.array(world.senders, np.int32),
         world.gauges,
         world.counters(),
         world.frames_sent,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.causality import KINDS as VIOLATIONS
 from beforehand.kernels.causality import find_violations, index_log
+from beforehand.kernels.hops import count_hops
 from beforehand.sim.log import (
     BROADCAST,
     CRASH,
@@ -88,6 +89,16 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
     heard = (kind == RECEIVE) & (columns["node"] != columns["origin"])
     places = columns["node"][heard].astype(np.int64) * max(1, len(sent_us)) + message[heard]
     return len(np.unique(places)), reachable - len(sent_us)
+
+
+def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> dict[int, int]:
+    """How many receptions there were after each number of hops; senders: of every reception."""
+    received = columns["kind"] == RECEIVE
+    message, _ = _index_messages(columns)
+    node, origin = (columns[name][received].astype(np.int64) for name in ("node", "origin"))
+    hops = count_hops(node, message[received], senders.astype(np.int64), origin)
+    values, counts = np.unique(hops, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def _stays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, NDArray[np.bool_]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
-from beforehand.pipeline.schemas import GAUGES_FILE, METRIC_FILES, SPREADS
+from beforehand.pipeline.schemas import GAUGES_FILE, HOPS_FILE, METRIC_FILES, SPREADS
 from beforehand.pipeline.stages import (
     AsTasks,
     InParts,
@@ -174,7 +174,7 @@ def _events() -> Stage:
     return Stage(
         name="events",
         inputs=("contacts", "plan"),
-        sources=("core", "sim", "pipeline/simulate.py"),
+        sources=("core", "sim", "kernels/hops.py", "pipeline/simulate.py"),
         plan=_plan_events,
         maker=AsTasks(simulate),
         check=check_watched,
@@ -206,11 +206,12 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
 
     (metrics,) = work.datasets("metrics")
     tables = {Path(name).stem: read_parquet(metrics.file(name)) for name in METRIC_FILES}
-    gauges = [read_parquet(events.file(GAUGES_FILE)) for events in work.datasets("events")]
+    for name in (GAUGES_FILE, HOPS_FILE):
+        parts = [read_parquet(events.file(name)) for events in work.datasets("events")]
+        tables[Path(name).stem] = pa.concat_tables(parts)
     # One trace stands for all seeds: they differ in no more than chance.
     first = traces_of(scenario, work)[scenario.seeds[0]]
     trace = read_trace(first)
-    tables["gauges"] = pa.concat_tables(gauges)
     tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
     rows: list[Row] = tables["runs"].to_pylist()
