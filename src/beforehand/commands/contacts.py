@@ -15,7 +15,7 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.tracing import add_trace_options, load_trace, tell_trace, trace_json
 from beforehand.errors import EXIT_VALID
-from beforehand.files import check_file_target, refuse_device, replaced
+from beforehand.files import check_file_target, refuse_device, refuse_same, replaced
 from beforehand.units import format_duration
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         check_file_target(args.out)
+        refuse_same(args.out, args.input)
     refuse_device(args.input)
     found = load_trace(args)
     tell_trace(found)

@@ -26,7 +26,7 @@ from beforehand.commands.tracing import (
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.files import check_file_target, refuse_device
+from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_duration, show_share
 
@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     spec.check()
     if args.events is not None:
         check_file_target(args.events)
+        if args.input is not None:
+            refuse_same(args.events, args.input)
     with told_stages() as tell:
         tell("reading the trace", 0, None)
         trace = read_trace(args)

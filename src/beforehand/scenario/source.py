@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,13 +16,16 @@ from typing import Any, get_type_hints
 from beforehand.errors import InputError
 from beforehand.files import refuse_device
 from beforehand.mobility import buses, crowd, walkers, waypoint
+from beforehand.mobility.gtfs_blocks import check_blocks
+from beforehand.mobility.gtfs_calendar import parse_day
+from beforehand.mobility.lines import check_presence, span_us
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read
 from beforehand.mobility.trace import Trace
 from beforehand.scenario import values
 from beforehand.scenario.bounds import find_out_of_bounds
 from beforehand.scenario.document import Document
-from beforehand.scenario.quantities import names_of, read_quantities
+from beforehand.scenario.quantities import FLAGS, names_of, read_quantities
 
 Make = Callable[..., Positions | Trace]
 
@@ -32,6 +36,14 @@ GENERATORS: dict[str, Make] = {
     "crowd": crowd.generate,
 }
 
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "presence": check_presence,
+    "day": parse_day,
+    "blocks": check_blocks,
+    **{name: partial(span_us, name) for name in FLAGS.values()},
+}
+"""Of the options of readers: raise what is wrong with a value."""
 
 KEYS = ("generator", "input", "format", "range")
 """Of `[mobility]`; what else is there belongs to the generator or to the reader."""
@@ -79,6 +91,8 @@ class Source:
         """(key, what is wrong with it), without loading anything."""
         make = self.make()
         wrong = list(_wrong_options(make, self.options))
+        if self.generator is None and not wrong:
+            wrong += _wrong_reader_options(self.options)
         yield from wrong
         if self.generator is not None and not wrong:
             parameters = inspect.signature(make).parameters.values()
@@ -180,6 +194,16 @@ def _wrong_options(make: Make, options: Mapping[str, Any]) -> Iterator[tuple[str
             default = parameters[key].default
             hint = f"the default is `{default}`" if default is not None else "write it in quotes"
             yield key, InputError(f"`{key}`: not what it takes: `{value}`", hint=hint)
+
+
+def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, InputError]]:
+    """What a reader would refuse when it is called, which may be hours later."""
+    for key in [key for key in CHECKS if key in options]:
+        try:
+            CHECKS[key](options[key])
+        except (InputError, ValueError) as error:
+            hint = getattr(error, "hint", "")
+            yield key, InputError(f"`{key}`: {error}", hint=hint)
 
 
 def _fits(value: object, kind: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -61,9 +61,16 @@ def _tables() -> dict[str, Table]:
         "gauges": {
             "period": Option(values.positive_duration),
             # The node whose registries are watched, by name or index; else who is there longest.
-            "node": Option(values.as_written),
+            "node": Option(_watched),
         },
     }
+
+
+def _watched(value: object) -> str | int:
+    """A name, or a number."""
+    if isinstance(value, int):
+        return cast(int, values.whole(0)(value))
+    return values.text(value)
 
 
 # ---- the stages ---------------------------------------------------------------------------------
@@ -288,5 +295,6 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    papers=("opp-buses", "opp-ostermalm"),
     is_small=_is_small,
 )
