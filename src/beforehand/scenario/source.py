@@ -203,7 +203,7 @@ def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, Inp
             CHECKS[key](options[key])
         except (InputError, ValueError) as error:
             hint = getattr(error, "hint", "")
-            yield key, InputError(f"`{key}`: {error}", hint=hint)
+            yield key, InputError(str(error), hint=hint)
 
 
 def _fits(value: object, kind: Any) -> bool:
