@@ -355,3 +355,13 @@ def test_receptions_whose_way_is_not_known_are_told_and_not_averaged(tmp_path):
     section = next(s for s in build_opportunistic_page(folder).sections if s.title == "Hops")
     assert "Of 60 receptions it is not known." in section.prose
     assert section.tables[0].rows[0][1].text == "1.40"
+
+
+def test_a_figure_without_room_for_all_lines_says_how_many_it_leaves_out(tmp_path):
+    page = build_opportunistic_page(write_datasets(tmp_path, protocols=("vector", "none")))
+    captions = {f.slug: f.caption for section in page.sections for f in section.figures}
+    for slug, more in {"cdf-delay": 12, "buffer": 10, "hops": 10}.items():  # of 18
+        assert captions[slug].endswith(f" {more} more are not shown."), captions[slug]
+    few = build_opportunistic_page(write_datasets(tmp_path))
+    captions = [figure.caption for section in few.sections for figure in section.figures]
+    assert not any("not shown" in caption for caption in captions)

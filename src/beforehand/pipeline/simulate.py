@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, list_some
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.positions import read_trace
@@ -90,10 +90,8 @@ def watched_node(trace: Trace, wanted: str | int | None) -> int:
         return wanted
     if wanted in trace.names:
         return trace.names.index(str(wanted))
-    shown = ", ".join(f"`{name}`" for name in trace.names[:5])
-    raise InputError(
-        f"no node to watch: `{wanted}`", hint=f"`gauges.node` is an index or one of {shown}, ..."
-    )
+    hint = f"`gauges.node` is an index or one of {list_some(trace.names)}"
+    raise InputError(f"no node to watch: `{wanted}`", hint=hint)
 
 
 def _gauge_table(run: str, watched: int, result: Result) -> pa.Table:

@@ -12,6 +12,7 @@ from beforehand.report.charts import PALETTE, hops_chart
 from beforehand.report.content import Cell, Figure, Section, Table
 from beforehand.report.datasets import read_frame
 from beforehand.report.notation import show_count, show_plain, show_ratio
+from beforehand.report.opportunistic.figures import tell_rest
 from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
 from beforehand.report.opportunistic.tables import WHO, interval_note, name_group
@@ -33,7 +34,7 @@ def hops_section(material: Material) -> Section | None:
     if unknown := int(counted.loc[counted["hops"] < 0, "receptions"].sum()):
         prose.append(f"Of {show_count(unknown)} receptions it is not known.")
     table = _table(groups, tallies)
-    return Section("Hops", tuple(prose), (table,), (_figure(groups, tallies),))
+    return Section("Hops", tuple(prose), (table,), (_figure(material, groups, tallies),))
 
 
 def _known(tally: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +73,9 @@ def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Tabl
     return Table("hops", "Hops of what was received", head, tuple(rows), pd.DataFrame(data), notes)
 
 
-def _figure(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Figure:
+def _figure(
+    material: Material, groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]
+) -> Figure:
     parts = []
     for group in groups[: len(PALETTE)]:
         if group.first_run in tallies:
@@ -82,4 +85,5 @@ def _figure(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Fig
     columns = ["line", "hops", "receptions", "share"]
     table = pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
     caption = "The share of receptions after each number of hops, in the run of the lowest seed."
+    caption += tell_rest(material, table["line"].nunique())
     return Figure("hops", "Hops of a message", caption, hops_chart(table), table)
