@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from beforehand.errors import InputError, choose
@@ -20,6 +21,7 @@ Tell = Callable[[str, int, int | None], None]
 FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
 SEED_MAX = 2**63 - 1
+STDOUT = Path("-")
 CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 _volume = {"quiet": False}
@@ -85,6 +87,13 @@ def add_command(
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def refuse_json(args: argparse.Namespace, flag: str) -> None:
+    """Where stdout is taken already."""
+    if args.json:
+        problem = "both would go to stdout: the file and the JSON"
+        raise InputError(problem, where=f"{flag} -, --json", hint="give one of them a file")
 
 
 def print_json(value: object) -> None:

@@ -11,6 +11,8 @@ A list may also say who was there when. Then a column `kind` says of every row w
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -74,24 +76,25 @@ def read_contacts(
     return replace(trace, understood=layout.understood(table.assumed_dates(layout)))
 
 
-def write_contacts(trace: Trace, path: str | Path) -> None:
-    """Write contacts and presence as CSV that `read_contacts` reads back exactly."""
+def write_contacts(trace: Trace, path: str | Path, *, packed: bool = False) -> None:
+    """Write contacts and presence as CSV that `read_contacts` reads back exactly. packed: gzip."""
+    text = "".join(contact_lines(trace)).encode()
+    # Without the time, so that the same contacts are the same file.
+    Path(path).write_bytes(gzip.compress(text, mtime=0) if packed else text)
+
+
+def contact_lines(trace: Trace) -> Iterator[str]:
     for name in trace.names:
         if not name or "\n" in name or "\r" in name:
             raise InputError(f"not a name for a line of text: {name!r}", hint="rename the node")
     present = set(trace.presence[:, 0].tolist())
     absent = [[node, 0, 0] for node in range(trace.nodes_count) if node not in present]
     quoted = ['"' + name.replace('"', '""') + '"' for name in trace.names]
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{HEADER}\n")
-        file.writelines(
-            f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
-            for node, up_us, down_us in [*trace.presence.tolist(), *absent]
-        )
-        file.writelines(
-            f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"
-            for a, b, up_us, down_us in trace.contacts.tolist()
-        )
+    yield f"{HEADER}\n"
+    for node, up_us, down_us in [*trace.presence.tolist(), *absent]:
+        yield f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
+    for a, b, up_us, down_us in trace.contacts.tolist():
+        yield f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"
 
 
 def _believed(table: Table, layout: Layout) -> Layout:
