@@ -164,7 +164,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "strictness mends all the same",
-        f"{MOBILITY}/gtfs_repairs.py",
+        f"{MOBILITY}/repairs.py",
         "        if self._strict:\n",
         "        if self._strict and not kind:\n",
         f"{TESTS}/test_gtfs_dirt.py::test_strictly_all_that_would_be_mended_is_refused_together",

@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.cli import main
+from beforehand.cli import COMMANDS, main
 from tests.mobility.town import write_feed
+from tests.report.made_up import write_datasets
 from tests.verify.test_verdict import CHAIN, table_of
 
 REPO = Path(__file__).parent.parent
@@ -88,11 +89,28 @@ def test_a_command_of_the_documents_does_what_it_shows(place, capsys, command, d
     if command == "beforehand verify out/city-bus":
         pq.write_table(table_of(CHAIN[:10]), place / "out" / "city-bus" / "events.parquet")
         (place / "out" / "city-bus" / "plan.json").unlink()
+    if command.startswith(("beforehand diff", "beforehand report")):
+        for folder in re.findall(r"out/\S+", command):
+            (place / folder).mkdir(exist_ok=True)
+            write_datasets(place / folder, seeds=2)
     code = main(arguments(command))
     codes = [code for start, code in EXIT_CODES.items() if command.startswith(start)] or [0]
     shown = capsys.readouterr()
     assert codes[0] in (code, None), shown.err
     assert "error:" not in shown.err
+
+
+def test_every_command_that_there_is_stands_in_a_document():
+    shown = {command.split()[1] for command, _ in ALL if command.startswith("beforehand ")}
+    assert {module.__name__.rpartition(".")[2] for module in COMMANDS} <= shown
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_the_python_of_a_document_imports_is_there(document):
+    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+    imports = re.findall(r"^(?:from beforehand\S* )?import .*$", "\n".join(blocks), re.MULTILINE)
+    for line in imports:
+        exec(line, {})
 
 
 def test_the_commands_of_the_documents_are_found():

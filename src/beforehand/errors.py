@@ -87,6 +87,12 @@ def closest(word: str, known: Iterable[str]) -> str:
     return f"did you mean `{found[0]}`?" if found else ""
 
 
+def list_some(names: Sequence[str], most: int = 5) -> str:
+    """The first of them, and how many more there are."""
+    shown = ", ".join(f"`{name}`" for name in names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
 def choose(word: str, known: Iterable[str]) -> str:
     """A hint where one name of several was expected."""
     names = list(known)

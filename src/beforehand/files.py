@@ -171,6 +171,13 @@ def check_file_target(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
+def refuse_same(path: Path, source: Path) -> None:
+    """What is read is not written over."""
+    if path.exists() and source.exists() and path.samefile(source):
+        hint = "give another name"
+        raise InputError("it would take the place of what is read", where=str(path), hint=hint)
+
+
 def check_folder_target(path: Path) -> None:
     """Refuse, before any work, a place where no folder can be, or none that can be written to."""
     there = first_folder(path)

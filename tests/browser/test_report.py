@@ -16,7 +16,7 @@ pytestmark = [
 ]
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 PHONE, DESK = 390, 1200
-FIGURES = 10
+FIGURES = 11
 
 
 @pytest.fixture(scope="module")

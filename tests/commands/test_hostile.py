@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+from types import SimpleNamespace
+
 import pytest
 
 from beforehand.cli import main
-from tests.commands.zoo import make_zoo
+from tests.commands.zoo import CONTACTS, make_zoo
 
 OBSERVE = "--epsilon 5ms --delta 10ms"
 TUNE = f"{OBSERVE} --tune --budget 1%"
 DAYS = "106751991d"
+
+DAMAGED = {
+    "no-runs": "no runs to report",
+    "no-bytes": "`runs` has no column bytes",
+    "text-bytes": "column `bytes` of `runs` is string, not numbers",
+    "null-deliveries": "empty fields in the column `deliveries`",
+    "null-protocol": "empty fields in the column `protocol`",
+    "nan-delay": "what is no number in the column `delay_us_avg`",
+}
+"""Finished runs with one thing wrong."""
 
 # Words between spaces; {zoo} is a folder of hostile files, {new} an empty one.
 CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
@@ -29,6 +43,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/sound --promise fifo", 2, "no such choice for --promise: `fifo`"),
         ("{zoo}/logs/sound --promise", 2, "expected one argument"),
         ("{zoo}/logs/sound {zoo}/logs/late", 2, "logs/late"),
+        ("-", 2, "cannot read it"),
         ("{zoo}/none", 2, "no such file or folder"),
         ("{zoo}/dangling", 2, "no such file or folder"),
         ("{zoo}/loop", 2, "loop"),
@@ -167,6 +182,18 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --events {new}/" + "x" * 250, 2, "File name too long"),
         ("{zoo}/contacts --events /proc/x", 2, "/proc"),
         ("{zoo}/alone", 0, "–"),
+        ("{zoo}/uni --json", 0, '"violations"'),
+        ("{zoo}/dirty --strict", 2, "dirty:2"),
+        ("{zoo}/dirty --strict", 2, "dirty:3"),
+        ("{zoo}/contacts --loss 200% --retry 1s", 2, "not a share"),
+        ("{zoo}/contacts --payload 1e5", 2, "not a size"),
+        ("{zoo}/contacts --capacity 1.5", 2, "from 1 on"),
+        ("{zoo}/contacts --slot 0s", 2, "longer than zero"),
+        ("{zoo}/contacts --gap 5s", 2, "says nothing for format `contacts`"),
+        ("{zoo}/contacts --events - --json", 2, "both would go to stdout"),
+        ("{zoo}/contacts --events {zoo}/contacts", 2, "take the place of what is read"),
+        ("--example --strict", 2, "--strict cannot apply"),
+        ("- --protocol delta --lifetime 5m", 2, "<stdin>"),
     ),
     "contacts": (
         ("", 2, "required: input"),
@@ -175,6 +202,35 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/folder", 2, "folder"),
         *((f"{{zoo}}/{name}", 2, name) for name in ("empty", "binary", "zeros", "latin", "zip")),
         *((f"{{zoo}}/{name}", 2, name) for name in ("comments", "blank", "backwards", "too-late")),
+        ("{zoo}/uni", 0, "contacts"),
+        ("{zoo}/uni --strict", 0, "contacts"),
+        *((f"{{zoo}}/{name}.gz", 2, "broken gzip") for name in ("cut", "trailed")),
+        ("{zoo}/packed-twice.gz", 2, "not UTF-8 text"),
+        ("{zoo}/lasts-less", 2, "a time before zero"),
+        ("{zoo}/unclosed", 2, "1 fields under a header of 4"),
+        *((f"{{zoo}}/{name}", 2, "format is unknown") for name in ("hexes", "underscores")),
+        ("{zoo}/utf16-bare", 2, "format is unknown"),
+        ("{zoo}/nan-walk", 2, "more than one format"),
+        *(
+            (f"{{zoo}}/{name} --range 100m", 2, fragment)
+            for name, fragment in {
+                "nan-place": "nan-place:2",
+                "far-place": "a place more than",
+                "far-time": "far-time:3",
+                "seen-once": "nobody is there for any time",
+                "swapped": "are the two swapped?",
+                "pole": "too wide an area",
+                "nan-ns2": "not a finite number",
+                "crawl-ns2": "it arrives after",
+                "before-ns2": "a time before zero",
+                "far-one": "far-one:2",
+            }.items()
+        ),
+        ("{zoo}/dirty --strict", 2, "`merged`"),
+        ("-", 2, "<stdin>"),
+        ("{zoo}/contacts --out - --json", 2, "both would go to stdout"),
+        ("{zoo}/contacts --out -", 0, '"c","d",500,1200,contact'),
+        ("{zoo}/contacts --out {zoo}/contacts", 2, "take the place of what is read"),
         ("{zoo}/contacts --format tarot", 2, "no such format: `tarot`"),
         ("{zoo}/contacts --format gtfs", 2, "contacts"),
         ("{zoo}/walk", 2, "--range 200m"),
@@ -232,6 +288,24 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "digits": "not a size",
                 "long-life": "too long",
                 "latency": "not a duration",
+                "paper": "did you mean `opp-buses`?",
+                "presence": "no such presence: `maybe`",
+                "no-slot": "no-slot.toml:3",
+                "less-slot": "not a duration: `-20s`",
+                "bare-slot": "a number without a unit",
+                "nan-slot": "not what it takes",
+                "strict": "not what it takes: `yes`",
+                "back-hours": "not a duration: `-1h`",
+                "many-hours": "out of bounds",
+                "date": "a number without a unit",
+                "input-table": "not a text",
+                "watched": "not a text: `[1]`",
+                "payload": "not a size: `-5`",
+                "overlay": "more than can be done: `1000000`",
+                "nan-law": "not times from 0",
+                "fat": "more than can be done",
+                "drift": "more than can be done",
+                "cells": "not a number: `nan`",
                 "five": "no such table: `bar`",
             }.items()
         ),
@@ -287,6 +361,40 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/out/moon", 2, "no such world: `moon`"),
         ("{zoo}/out/unfinished", 2, "runs.parquet"),
         ("{zoo}/out/unfinished --json", 2, "runs.parquet"),
+        *((f"{{zoo}}/out/{name}", 2, fragment) for name, fragment in DAMAGED.items()),
+        ("{zoo}/out/text-hops", 2, "column `hops` of `hops` is string, not numbers"),
+        ("{zoo}/out/cut-hops", 2, "hops.parquet"),
+    ),
+    "diff": (
+        ("", 2, "required: first, second"),
+        ("{zoo}/out/whole", 2, "required: second"),
+        ("{zoo}/out/whole {zoo}/out/whole {zoo}/out/whole", 2, "what is"),
+        ("{zoo}/out/whole {zoo}/out/whole", 0, "causal"),
+        ("{zoo}/out/whole {zoo}/out/whole --json", 0, '"apart": false'),
+        ("{zoo}/out/whole {zoo}/none", 2, "no scenario.json here"),
+        ("{zoo}/out/whole {zoo}/contacts", 2, "no scenario.json here"),
+        ("{zoo}/out/whole {zoo}/out/unfinished", 2, "runs.parquet"),
+        ("{zoo}/out/not-json {zoo}/out/whole", 2, "not JSON"),
+        ("{zoo}/out/latin {zoo}/out/whole", 2, "not UTF-8 text"),
+        ("{zoo}/out/moon {zoo}/out/moon", 2, "no such world: `moon`"),
+        ("{zoo}/out/moon {zoo}/out/whole", 2, "two worlds"),
+        ("- -", 2, "no scenario.json here"),
+        *(
+            (
+                f"{{zoo}}/out/{name} {{zoo}}/out/whole",
+                2,
+                "no finished run here" if name == "no-runs" else fragment,
+            )
+            for name, fragment in DAMAGED.items()
+        ),
+    ),
+    "completion": (
+        ("", 2, "required: shell"),
+        ("powershell", 2, "no such choice for shell: `powershell`"),
+        ("bsh", 2, "did you mean `bash`?"),
+        ("bash fish", 2, "what is `fish`?"),
+        *((shell, 0, "--dry-run") for shell in ("bash", "zsh")),
+        ("fish", 0, "dry-run"),
     ),
     "fuzz": (
         ("--protocol gossip", 2, "unknown protocol `gossip`"),
@@ -294,7 +402,12 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         *((f"--seeds {text}", 2, "--seeds") for text in ("0", "-5", "x", "1.5", "9" * 30)),
         *((f"--workers {text}", 2, "--workers") for text in ("0", "-1", "x", "9999999")),
         *((f"--start {text}", 2, "--start") for text in ("-1", "x", "9" * 30)),
-        *((f"--replay {text}", 2, "--replay") for text in ("-1", "x", "9" * 30)),
+        *((f"--replay {text}", 2, "--replay") for text in ("-1", "x", "1e5", "9" * 30)),
+        ("--replay", 2, "expected one argument"),
+        ("--replay 5 --protocol nope", 2, "unknown protocol `nope`"),
+        *((f"--replay 5 --{more} 3", 2, f"--{more}") for more in ("seeds", "start", "workers")),
+        (f"--replay {2**63 - 1} --protocol causal", 0, "passed"),
+        ("--replay 3 --protocol vcube --json", 0, '"story"'),
     ),
     "observe": (
         ("", 2, "required"),
@@ -363,7 +476,10 @@ def zoo(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def no_spark(monkeypatch):
+def alone(monkeypatch):
+    packed = gzip.compress(CONTACTS.encode())[:-9]  # of what comes in, the end is missing
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(packed)))
+
     def refuse(*_, **__):
         raise AssertionError("Spark is started for what should be refused before")
 
@@ -389,4 +505,4 @@ def test_a_hostile_input_is_answered(zoo, tmp_path, capsys, line, code, fragment
 
 
 def test_there_are_enough_of_them():
-    assert len(ROWS) >= 150
+    assert len(ROWS) >= 400

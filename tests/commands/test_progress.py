@@ -1,19 +1,31 @@
-"""How far a command is: the stage, how many of all, how long still."""
+"""Progress: stage, done of all, how long still; on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 
 import pyarrow.parquet as pq
+import pytest
 
+from beforehand.cli import main
+from beforehand.commands import simulate
 from beforehand.pipeline.stages import _counted
-from beforehand.verify.verdict import verify_events
+from beforehand.verify.verdict import LOGS, SENDERS, verify_events
 from tests.verify.test_verdict import CHAIN, table_of
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for run in ("a", "b"):
+        (tmp_path / run).mkdir()
+        pq.write_table(table_of(CHAIN[:10], run=run), tmp_path / run / "events.parquet")
+    return tmp_path
 
 
 def test_what_runs_here_is_counted_on_a_terminal_and_nowhere_else(monkeypatch):
@@ -25,10 +37,50 @@ def test_what_runs_here_is_counted_on_a_terminal_and_nowhere_else(monkeypatch):
         assert stream.isatty() or drawn == ""
 
 
-def test_verify_tells_how_many_logs_are_judged(tmp_path):
-    for run in ("a", "b"):
-        (tmp_path / run).mkdir()
-        pq.write_table(table_of(CHAIN[:10], run=run), tmp_path / run / "events.parquet")
+def test_verify_tells_how_many_logs_are_judged_and_how_many_senders_of_each(logs):
     heard = []
-    verify_events(tmp_path, on_done=lambda done, total: heard.append((done, total)))
-    assert heard == [(1, 2), (2, 2)]
+    verify_events(logs, on_done=lambda *told: heard.append(told))
+    assert [told[1:] for told in heard if told[0] == LOGS] == [(0, 2), (1, 2), (2, 2)]
+    assert [told[1:] for told in heard if told[0] == SENDERS] == [(0, 4), (4, 4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "stages"),
+    [
+        ("verify {logs}", ("logs judged", "senders of this log")),
+        ("simulate {logs}/met --seed 1", ("reading the trace", "simulating", "senders judged")),
+    ],
+)
+def test_a_command_draws_its_stages_on_a_terminal_and_not_in_a_pipe(
+    logs, monkeypatch, capsys, words, stages
+):
+    (logs / "met").write_text("".join(f"a b {t} {t + 5}\n" for t in range(0, 6000, 10)))
+    arguments = words.format(logs=logs).split()
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setenv("COLUMNS", "120")
+        assert main(arguments) == 0
+        assert [stage in stream.getvalue() for stage in stages] == [stream.isatty()] * len(stages)
+    piped = capsys.readouterr().out
+    monkeypatch.setattr("sys.stderr", quiet := Terminal())
+    main(["-q", *arguments])
+    assert capsys.readouterr().out in piped
+    assert quiet.getvalue() == ""
+
+
+def test_simulate_tells_done_of_all_to_the_end(logs, monkeypatch):
+    (logs / "met").write_text("".join(f"a b {t} {t + 5}\n" for t in range(0, 6000, 10)))
+    heard = []
+
+    @contextmanager
+    def stages():
+        yield lambda *told: heard.append(told)
+
+    monkeypatch.setattr(simulate, "told_stages", stages)
+    assert main(["-q", "simulate", str(logs / "met")]) == 0
+    counts = [told[1:] for told in heard if told[0] == "simulating"]
+    assert len(counts) > 100
+    assert counts == sorted(counts)
+    assert len({of for _, of in counts}) == 1
+    assert counts[-1][0] > 0.99 * counts[-1][1]
+    assert heard[0] == ("reading the trace", 0, None)

@@ -10,11 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.report.made_up import make_run
 from tests.verify.test_verdict import CHAIN, table_of
 
 SOUND = CHAIN[:10]
 CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
 WALK = "node,t,x,y\na,0,0,0\na,600,0,0\nb,0,900,0\nb,600,0,0\n"
+MET = '[mobility]\ninput = "../contacts"\n[[protocols]]\nname = "causal"\n'
 SCENARIO = '[mobility]\ngenerator = "waypoint"\nrange = "50m"\n[[protocols]]\nname = "causal"\n'
 
 
@@ -50,6 +52,27 @@ def _make_bytes(root: Path) -> None:
         "too-late": b"a b 0 99999999999999999999\nb c 0 100\n",
         "alone": b"a a 0 600\n",
         "long-line": b"a " * 200_000,
+        "uni": "Zo\xeb \u738b 0 600\n\u738b \U0001f600 100 900\n".encode(),
+        "cut.gz": gzip.compress(CONTACTS.encode() * 1000)[:-20],
+        "trailed.gz": gzip.compress(CONTACTS.encode()) + b"garbage",
+        "packed-twice.gz": gzip.compress(gzip.compress(CONTACTS.encode())),
+        "lasts-less": b"a,b,start,duration\nx,y,5,-3\n",
+        "nan-place": b"node,t,x,y\na,0,nan,0\na,5,1,1\n",
+        "far-place": b"node,t,x,y\na,0,1e308,0\na,5,1,1\n",
+        "far-time": b"node,t,x,y\na,0,0,0\na,1e30,1,1\n",
+        "seen-once": b"node,t,x,y\na,0,0,0\n",
+        "swapped": b"node,t,lat,lon\na,0,120,50\na,9,120,50\n",
+        "pole": b"node,t,lat,lon\na,0,90,50\na,9,90,-130\nb,0,80,0\nb,9,80,0\n",
+        "unclosed": b'a,b,start,end\n"a,b,0,5\n',
+        "hexes": b"a b 0x10 0x20\n",
+        "underscores": b"a b 1_0 2_0\n",
+        "utf16-bare": "a b 0 600\n".encode("utf-16-le"),
+        "nan-walk": b"0 0 0 5 nan 3\n0 1 1 7 1 1\n",
+        "nan-ns2": b'$node_(0) set X_ nan\n$ns_ at 1 "$node_(0) setdest 1 1 1"\n',
+        "crawl-ns2": b'$ns_ at 1 "$node_(0) setdest 1 1 1e-300"\n',
+        "before-ns2": b'$ns_ at -1 "$node_(0) setdest 1 1 1"\n',
+        "far-one": b"0 9 0 9 0 9\n0 a 1e400 0\n3 a 1 1\n",
+        "dirty": b"a b 0 600\na b 100 200\nc c 1 5\n",
         "zip": b"PK\x03\x04" + bytes(40),
         "half-zip": b"PK\x05\x06" + bytes(18),
     }.items():
@@ -185,6 +208,24 @@ def _make_scenarios(root: Path) -> None:
         "digits": SCENARIO + f'[network]\nframe = "{"9" * 5000}B"\n',
         "long-life": SCENARIO.replace("causal", "delta") + 'lifetimes = ["999999999d"]\n',
         "latency": SCENARIO + '[network]\nlatency = "-1s"\n',
+        "paper": '[scenario]\npaper = "opp-bus"\n' + SCENARIO,
+        "presence": MET.replace("\n[[", '\npresence = "maybe"\n[['),
+        "no-slot": MET.replace("\n[[", '\nslot = "0s"\n[['),
+        "less-slot": MET.replace("\n[[", '\nslot = "-20s"\n[['),
+        "bare-slot": MET.replace("\n[[", "\nslot = 20\n[["),
+        "nan-slot": MET.replace("\n[[", "\nslot_s = nan\n[["),
+        "strict": MET.replace("\n[[", '\nstrict = "yes"\n[['),
+        "back-hours": SCENARIO.replace("range", 'hours = "-1h"\nrange'),
+        "many-hours": SCENARIO.replace("range", 'hours = "99999d"\nrange'),
+        "date": SCENARIO.replace('"50m"', "2024-01-01"),
+        "input-table": '[mobility.input]\nx = 1\n[[protocols]]\nname = "causal"\n',
+        "watched": SCENARIO + '[gauges]\nperiod = "1m"\nnode = [1]\n',
+        "payload": SCENARIO + "[traffic]\npayload = -5\n",
+        "overlay": '[scenario]\nworld = "overlay"\n[overlay]\nnodes = [1000000]\n',
+        "nan-law": '[scenario]\nworld = "overlay"\n[overlay]\nstarts = ["normal", nan, 5]\n',
+        "fat": '[scenario]\nworld = "overlay"\n[overlay]\npayload_bytes = 99999999999\n',
+        "drift": '[scenario]\nworld = "drift"\n[drift]\nmessages = 99999999999999\n',
+        "cells": '[scenario]\nworld = "cells"\n[cells]\nrates = [nan]\n',
         "five": '[mobility]\nrange = 5\nfoo = 1\n[traffic]\nperiod = "0s"\n[bar]\n',
     }.items():
         (root / f"{name}.toml").write_text(content)
@@ -213,6 +254,7 @@ def _make_results(root: Path) -> None:
         (root / name / "plan.json").write_text(index)
         (root / name / "scenario.json").write_text(scenario)
         (root / name / "runs.parquet").write_bytes(b"PAR1 and no more")
+    _make_finished(root)
     for name in ("plan.json", "scenario.json"):
         (root / "folders" / name).mkdir(parents=True)
         (root / "latin").mkdir(exist_ok=True)
@@ -222,6 +264,31 @@ def _make_results(root: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(manifest)
         (folder / "events.parquet").write_bytes(b"PAR1")
+
+
+def _make_finished(root: Path) -> None:
+    """One that is whole, and the same with one thing wrong each."""
+    runs = [{**make_run("causal", None, seed), "world": "contacts"} for seed in (1, 2)]
+    rows = len(runs)
+    sound = pa.Table.from_pylist(runs)
+    tables = {
+        "whole": sound,
+        "no-runs": sound.slice(0, 0),
+        "no-bytes": sound.drop_columns(["bytes"]),
+        "text-bytes": _with(sound, "bytes", ["x"] * rows),
+        "null-deliveries": _with(sound, "deliveries", pa.array([None] * rows, pa.int64())),
+        "null-protocol": _with(sound, "protocol", pa.array([None] * rows, pa.string())),
+        "nan-delay": _with(sound, "delay_us_avg", [float("nan")] * rows),
+        "text-hops": sound,
+        "cut-hops": sound,
+    }
+    for name, table in tables.items():
+        (root / name).mkdir()
+        pq.write_table(table, root / name / "runs.parquet")
+        (root / name / "scenario.json").write_text(json.dumps({"name": name}))
+    words = pa.table({"run": [runs[0]["run"]], "hops": ["a"], "receptions": [1]})
+    pq.write_table(words, root / "text-hops" / "hops.parquet")
+    (root / "cut-hops" / "hops.parquet").write_bytes(b"PAR1")
 
 
 def _make_streams(root: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from beforehand.errors import InputError, InputErrors
 from beforehand.mobility.gtfs import read_gtfs
-from beforehand.mobility.gtfs_repairs import LEGAL
+from beforehand.mobility.repairs import LEGAL
 from tests.mobility.town import FEED, write_feed
 
 US = 1_000_000

@@ -159,7 +159,7 @@ REFUSED_CONTACTS = [
     ("prose", "what is this\nnobody knows\n", (), "the format is unknown"),
     ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "not a time in seconds: `08:00`"),
     ("no such date", "t,i,j\n2024-13-01T00:00,a,b\n", (), "no such date"),
-    ("strict", "a b 1 5\na b 3 9\n", ("--strict",), "the trace is not clean: merged 1"),
+    ("strict", "a b 1 5\na b 3 9\n", ("--strict",), "odd.txt:2"),
 ]
 READ = [*HEADERS_OF_POSITIONS, *CONTACTS_AND_SIGHTINGS]
 REFUSED = [*REFUSED_POSITIONS, *REFUSED_CONTACTS]

@@ -27,7 +27,10 @@ pytestmark = pytest.mark.spark
 
 QUICK = Path(__file__).parent.parent.parent / "scenarios" / "quick.toml"
 SMALL = ("mobility.hours=0.1",)
-PUBLISHED = ("runs", "quantiles", "scatter", "gauges", "presence", "trace")
+PUBLISHED = (
+    *("runs", "quantiles", "scatter", "gauges", "presence", "trace"),
+    *("nodes", "messages", "meetings", "hops"),
+)
 
 # Six runs of about a second each: a sweep with a middle.
 SWEEP = """\

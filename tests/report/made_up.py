@@ -63,6 +63,7 @@ def write_datasets(
         "nodes": [row for run in names for row in make_nodes(run)],
         "messages": [row for run in names for row in make_messages(run)],
         "meetings": make_meetings(),
+        "hops": [row for run in names for row in make_hops(run)],
     }
     for name, rows in datasets.items():
         write_rows(folder, name, rows, as_folder=as_folders)
@@ -211,6 +212,11 @@ def make_messages(run: str, count: int = 300) -> list[dict[str, Any]]:
         }
         for i in range(count)
     ]
+
+
+def make_hops(run: str) -> list[dict[str, Any]]:
+    """Half from the origin, a third after two hops, a sixth after three."""
+    return [{"run": run, "hops": n, "receptions": many} for n, many in ((1, 30), (2, 20), (3, 10))]
 
 
 def make_meetings() -> list[dict[str, Any]]:

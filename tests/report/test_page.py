@@ -17,7 +17,7 @@ from beforehand.report.page import write_page
 from beforehand.report.shell import Still, render_page
 from tests.report.made_up import TRANSFER, write_datasets
 
-DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace", "meetings")
+DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace", "meetings", "hops")
 
 
 def build(folder, **options):
@@ -213,10 +213,11 @@ def test_what_was_not_recorded_is_left_out(missing, tmp_path):
         "presence": {"presence"},
         "gauges": {"registries-causal-none", "registries-delta-20m", "buffer"},
         "meetings": {"meetings-duration", "meetings-between"},
+        "hops": {"hops"},
         "trace": set(),
     }[missing]
     assert not figures & gone
-    assert len(figures) == 10 - len(gone)
+    assert len(figures) == 11 - len(gone)
 
 
 def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):
@@ -326,3 +327,41 @@ def test_any_page_can_be_written_not_only_ours(tmp_path):
         small_page("Six lines in a grid").sections[0].tables[0].data
     )
     assert (tmp_path / "figures" / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_hops_have_their_average_over_the_seeds_and_their_distribution(tmp_path):
+    folder = write_datasets(tmp_path, seeds=2)
+    hops = pq.read_table(folder / "hops.parquet").to_pandas()
+    second = hops["run"].unique()[1]
+    hops = hops[(hops["run"] != second) | (hops["hops"] == 1)]  # all from the origin itself
+    hops.to_parquet(folder / "hops.parquet")
+    page = build_opportunistic_page(folder)
+    section = next(section for section in page.sections if section.title == "Hops")
+    table = section.tables[0]
+    average, most, direct = table.rows[0][1:]
+    assert (average.text, average.spread) == ("1.33", "± 4.24")  # 5/3 and 1, 12.706 by Student
+    assert (most.text, direct.text) == ("3", "66.67 %")  # 60 of 90
+    assert table.rows[1][1].spread == ""  # both seeds agree
+    first = section.figures[0].data
+    first = first[first["line"] == first["line"].iloc[0]]
+    assert first["share"].tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+
+
+def test_receptions_whose_way_is_not_known_are_told_and_not_averaged(tmp_path):
+    folder = write_datasets(tmp_path)
+    hops = pq.read_table(folder / "hops.parquet").to_pandas()
+    hops.loc[hops["hops"] == 3, "hops"] = -1
+    hops.to_parquet(folder / "hops.parquet")
+    section = next(s for s in build_opportunistic_page(folder).sections if s.title == "Hops")
+    assert "Of 60 receptions it is not known." in section.prose
+    assert section.tables[0].rows[0][1].text == "1.40"
+
+
+def test_a_figure_without_room_for_all_lines_says_how_many_it_leaves_out(tmp_path):
+    page = build_opportunistic_page(write_datasets(tmp_path, protocols=("vector", "none")))
+    captions = {f.slug: f.caption for section in page.sections for f in section.figures}
+    for slug, more in {"cdf-delay": 12, "buffer": 10, "hops": 10}.items():  # of 18
+        assert captions[slug].endswith(f" {more} more are not shown."), captions[slug]
+    few = build_opportunistic_page(write_datasets(tmp_path))
+    captions = [figure.caption for section in few.sections for figure in section.figures]
+    assert not any("not shown" in caption for caption in captions)

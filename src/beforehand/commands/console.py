@@ -6,17 +6,22 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from beforehand.errors import InputError, choose
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
+Tell = Callable[[str, int, int | None], None]
+"""Hears a stage, how much of it is done, and of how much; None: nobody knows."""
 FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
 SEED_MAX = 2**63 - 1
+STDOUT = Path("-")
 CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 _volume = {"quiet": False}
@@ -93,6 +98,13 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def refuse_json(args: argparse.Namespace, flag: str) -> None:
+    """Where stdout is taken already."""
+    if args.json:
+        problem = "both would go to stdout: the file and the JSON"
+        raise InputError(problem, where=f"{flag} -, --json", hint="give one of them a file")
+
+
 def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
@@ -129,6 +141,25 @@ def note_rest(count: int, noun: str) -> None:
     """Say how many of a list were left out, if any were."""
     if count > 0:
         note(f"{count:,} more {noun} not shown")
+
+
+@contextmanager
+def told_stages() -> Iterator[Tell]:
+    """A bar for each stage that is told of: how much of it is done, of how much, how long still.
+
+    A stage begins anew when it is told that nothing of it is done.
+    """
+    tasks: dict[str, TaskID] = {}
+    with progress() as bar:
+
+        def tell(stage: str, done: int, of: int | None) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=of)
+            elif not done:
+                bar.reset(tasks[stage], total=of)
+            bar.update(tasks[stage], completed=done, total=of)
+
+        yield tell
 
 
 def progress() -> Progress:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from beforehand.commands.console import (
+    STDOUT,
     Commands,
     add_command,
     add_json,
     note,
     print_json,
     print_table,
+    refuse_json,
 )
 from beforehand.commands.tracing import add_trace_options, load_trace, tell_trace, trace_json
 from beforehand.errors import EXIT_VALID
-from beforehand.files import check_file_target, refuse_device, replaced
+from beforehand.files import check_file_target, refuse_device, refuse_same, replaced
 from beforehand.units import format_duration
 
 EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
@@ -26,23 +29,31 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "contacts", summary, EXAMPLE)
     parser.add_argument("input", type=Path, help="a file or folder of any known format, or `-`")
     add_trace_options(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write contacts and presence")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write contacts and presence; `-`: to stdout"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.mobility.contacts_list import write_contacts
+    from beforehand.mobility.contacts_list import contact_lines, write_contacts
     from beforehand.mobility.statistics import describe
 
-    if args.out is not None:
+    if args.out == STDOUT:
+        refuse_json(args, "--out")
+    elif args.out is not None:
         check_file_target(args.out)
+        refuse_same(args.out, args.input)
     refuse_device(args.input)
     found = load_trace(args)
     tell_trace(found)
+    if args.out == STDOUT:
+        sys.stdout.writelines(contact_lines(found))
+        return EXIT_VALID
     if args.out is not None:
         with replaced(args.out) as partial:
-            write_contacts(found, partial)
+            write_contacts(found, partial, packed=args.out.suffix == ".gz")
         stays = len(found.presence)
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics = describe(found)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from beforehand.check.fuzz import Outcome
 
 EXAMPLE = "beforehand fuzz --seeds 10000"
-SEEDS_MAX, WORKERS_MAX = 10_000_000, 1024
+SEEDS, SEEDS_MAX, WORKERS_MAX = 1000, 10_000_000, 1024
 FAILURES_SHOWN = 3
 DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube", "observer")
 
@@ -31,8 +31,8 @@ DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube", "observer")
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "fuzz", "try to break the protocols with random worlds", EXAMPLE)
     seed, count = whole(0, SEED_MAX), whole(1, SEEDS_MAX)
-    parser.add_argument("--seeds", type=count, default=1000, metavar="N", help="how many seeds")
-    parser.add_argument("--start", type=seed, default=0, metavar="SEED", help="the first of them")
+    parser.add_argument("--seeds", type=count, metavar="N", help="how many seeds; default: 1000")
+    parser.add_argument("--start", type=seed, metavar="SEED", help="the first of them; default: 0")
     parser.add_argument("--protocol", help=f"one protocol; else {', '.join(DEFAULT_PROTOCOLS)}")
     parser.add_argument(
         "--replay", type=seed, metavar="SEED", help="run one seed and tell its story"
@@ -52,6 +52,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
     protocols = DEFAULT_PROTOCOLS if args.protocol is None else (args.protocol,)
     if args.replay is not None:
+        for name in ("seeds", "start", "workers"):
+            if getattr(args, name) is not None:
+                problem = "says nothing beside `--replay`, which runs one seed"
+                raise InputError(problem, where=f"--{name}", hint="leave it out")
         return _replay(args.replay, protocols, as_json=args.json)
     return _swarm(args, protocols)
 
@@ -73,10 +77,11 @@ def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
 def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
     from beforehand.check.swarm import run_swarm
 
+    start, seeds = args.start or 0, args.seeds or SEEDS
     with progress() as bar:
-        task = bar.add_task("fuzzing", total=args.seeds * len(protocols))
+        task = bar.add_task("fuzzing", total=seeds * len(protocols))
         swarm = run_swarm(
-            range(args.start, args.start + args.seeds),
+            range(start, start + seeds),
             protocols,
             workers=args.workers,
             on_done=lambda count: bar.advance(task, count),
@@ -84,8 +89,8 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
     if args.json:
         print_json(
             {
-                "seeds": args.seeds,
-                "start": args.start,
+                "seeds": seeds,
+                "start": start,
                 "tallies": {name: vars(tally) for name, tally in swarm.tallies.items()},
                 "failures": [_as_dict(outcome) for outcome in swarm.failures],
                 "cpu_s": round(swarm.cpu_s, 1),
@@ -101,7 +106,7 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
             for name, t in swarm.tallies.items()
         ]
         headings = ("protocol", "runs", "moves", "deliveries", "that had to wait", "failures")
-        print_table(f"{args.seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
+        print_table(f"{seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
         for outcome in swarm.failures[:FAILURES_SHOWN]:
             _print_failure(outcome)
         note_rest(len(swarm.failures) - FAILURES_SHOWN, "failures")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import (
     SEED_MAX,
+    STDOUT,
     Commands,
     add_command,
     add_json,
     note,
     print_json,
     print_table,
+    refuse_json,
+    told_stages,
     whole,
 )
 from beforehand.commands.tracing import (
@@ -24,13 +29,13 @@ from beforehand.commands.tracing import (
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.files import check_file_target, refuse_device
+from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_duration, show_share
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
-    from beforehand.sim.run import Spec
+    from beforehand.sim.run import Result, Spec
 
 EXAMPLE = "beforehand simulate meetings.txt --protocol delta --lifetime 20m --seed 7"
 
@@ -51,7 +56,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--literal", action="store_true", help="deadlines to the letter of the paper"
     )
-    parser.add_argument("--events", type=Path, metavar="FILE.parquet", help="write the event log")
+    parser.add_argument(
+        "--events", type=Path, metavar="FILE.parquet", help="write the event log; `-`: to stdout"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -60,38 +67,63 @@ def run(args: argparse.Namespace) -> int:
     spec = read_spec(args)
     spec.check()
     if args.events is not None:
-        check_file_target(args.events)
-    trace = read_trace(args)
+        _check_events_target(args)
+    with told_stages() as tell:
+        tell("reading the trace", 0, None)
+        trace = read_trace(args)
 
     from beforehand.sim.workload import check_size
 
     check_size(trace, spec.traffic, where="--period")
     tell_trace(trace)
 
-    from beforehand.sim.log import event_table, write_events
     from beforehand.sim.protocols import PROTOCOLS
     from beforehand.sim.run import run_one
     from beforehand.sim.summary import count_violations, summarise
 
-    result = run_one(trace, spec)
+    with told_stages() as tell:
+        result = run_one(trace, spec, on_done=partial(tell, "simulating"))
+        violations = count_violations(result.columns, on_done=partial(tell, "senders judged"))
     if args.events is not None:
-        run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
-        write_events(
-            event_table(run, result.columns, promise=promise, names=trace.names), args.events
-        )
-        note(f"wrote {len(result.columns['t_us'])} events to {args.events}")
+        _write_events(args.events, trace, spec, result)
     summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
-    summary["violations"] = count_violations(result.columns)
+    summary["violations"] = violations
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
     summary["read"] = trace_json(trace)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
-    else:
+    elif args.events != STDOUT:  # where a table would stand in the middle of a file
         _print_summary(trace, spec, summary)
-    is_broken = PROTOCOLS[spec.protocol].is_causal and any(summary["violations"].values())
+    is_broken = PROTOCOLS[spec.protocol].is_causal and any(violations.values())
     return EXIT_VIOLATION if is_broken else EXIT_VALID
+
+
+def _check_events_target(args: argparse.Namespace) -> None:
+    """Before any work."""
+    if args.events == STDOUT:
+        refuse_json(args, "--events")
+        if sys.stdout.isatty():
+            hint = "pipe it: `beforehand simulate ... --events - | beforehand verify -`"
+            raise InputError("an event log is nothing to look at", where="--events -", hint=hint)
+        return
+    check_file_target(args.events)
+    if args.input is not None:
+        refuse_same(args.events, args.input)
+
+
+def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> None:
+    from beforehand.sim.log import event_table, events_bytes, write_events
+    from beforehand.sim.protocols import PROTOCOLS
+
+    run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
+    log = event_table(run, result.columns, promise=promise, names=trace.names)
+    if target == STDOUT:
+        sys.stdout.buffer.write(events_bytes(log))
+    else:
+        write_events(log, target)
+    note(f"wrote {len(result.columns['t_us'])} events to {target}")
 
 
 def read_spec(args: argparse.Namespace) -> Spec:

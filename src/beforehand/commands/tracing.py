@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from beforehand.commands.console import note
 from beforehand.errors import InputError
 from beforehand.scenario import values
+from beforehand.scenario.quantities import FLAGS
 from beforehand.units import parse_duration
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ class ReaderFlag(NamedTuple):
 
 READER_FLAGS = {
     "presence": ReaderFlag("presence", "whole|seen", "who is there, where contacts do not say"),
-    "slot": ReaderFlag("slot_s", "TIME", "how long a sighting counts: 20s", is_time=True),
-    "gap": ReaderFlag("gap_s", "TIME", "no row for longer: the node is away", is_time=True),
+    "slot": ReaderFlag(FLAGS["slot"], "TIME", "how long a sighting counts: 20s", is_time=True),
+    "gap": ReaderFlag(FLAGS["gap"], "TIME", "no row for longer: the node is away", is_time=True),
     "day": ReaderFlag("day", "DATE", "of a timetable: 2014-06-02"),
     "blocks": ReaderFlag("blocks", "auto|infer|trip", "which trips one vehicle drives"),
-    "layover": ReaderFlag("layover_s_max", "TIME", "no trip for longer: away", is_time=True),
+    "layover": ReaderFlag(FLAGS["layover"], "TIME", "no trip for longer: away", is_time=True),
 }
 
 
@@ -55,7 +56,7 @@ def given_trace_options(args: argparse.Namespace) -> list[str]:
 def load_trace(args: argparse.Namespace) -> Trace:
     """The contacts of `args.input`; whatever is wrong with the flags is told before it is read."""
     from beforehand.mobility.positions import Positions
-    from beforehand.mobility.read import format_of, has_places, opened, options_of, read
+    from beforehand.mobility.read import format_of, has_places, opened, read
 
     range_m = parse_range(args.range)
     options = _reader_options(args)
@@ -72,9 +73,7 @@ def load_trace(args: argparse.Namespace) -> Trace:
                 "`node,t,x,y`, or pass `--format`"
             )
             raise InputError(problem, where=f"--range, {args.input}", hint=hint)
-        if args.strict and "strict" in options_of(format):
-            options["strict"] = True  # it then knows the line of each
-        found = read(path, format, **options)
+        found = read(path, format, **options, strict=args.strict)
     if not isinstance(found, Positions):
         trace = found
     else:
@@ -137,11 +136,12 @@ def _check_applies(format: str, options: dict[str, Any]) -> None:
 
 
 def _refuse_mended(trace: Trace, path: Path) -> None:
-    from beforehand.mobility.gtfs_repairs import LEGAL
+    """What no reader has refused by its line."""
+    from beforehand.mobility.repairs import LEGAL
 
-    # That slots are joined is what the format means.
+    # That slots are joined is what the format means, and how long a sighting counts was asked for.
     is_slots = trace.understood is not None and trace.understood.format == "sociopatterns"
-    fine = (*LEGAL, "merged") if is_slots else LEGAL
+    fine = (*LEGAL, "lengthened", "merged") if is_slots else (*LEGAL, "lengthened")
     broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}
     if broken:
         told = ", ".join(f"{kind} {count}" for kind, count in broken.items())

@@ -15,7 +15,7 @@ from beforehand.commands.console import (
     note_rest,
     print_json,
     print_table,
-    progress,
+    told_stages,
 )
 
 if TYPE_CHECKING:
@@ -51,13 +51,8 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.verify.verdict import verify_events
 
     lost = tuple(find_lost_logs(args.events))
-    with progress() as bar:
-        task = bar.add_task("verifying logs", total=None)
-        verdict = verify_events(
-            args.events,
-            promise=args.promise,
-            on_done=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with told_stages() as tell:
+        verdict = verify_events(args.events, promise=args.promise, on_done=tell)
     verdict = replace(verdict, lost=lost)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)

@@ -11,6 +11,7 @@ Sequence numbers are names here. They need not grow, nor must `origin` be the no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,11 +95,18 @@ def index_log(
     return History(compact, message, spoken, _ranks(compact[spoken]), nodes.astype(np.int64))
 
 
-def find_violations(history: History, low: int = 0, high: int | None = None) -> Violations:
+def find_violations(
+    history: History,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> Violations:
     """What is wrong with the deliveries of messages from the senders `low` to `high` (excluded).
 
     Senders are indices into `history.nodes`; without bounds, all of them. A delivery of a message
-    that nobody had broadcast teaches its node nothing; it is counted where `low` is 0.
+    that nobody had broadcast teaches its node nothing; it is counted where `low` is 0. on_done:
+    hears how many senders were looked at, and of how many.
     """
     high = len(history.nodes) if high is None else high
     sender = history.sender
@@ -111,7 +119,9 @@ def find_violations(history: History, low: int = 0, high: int | None = None) -> 
     wrong = np.zeros(len(rows), np.bool_)
     width = _block_width(len(history.nodes) + len(history.spoken))
     for start in range(low, high, width):
+        on_done(start - low, high - low)
         _walk(history, sender, premature, start, min(start + width, high), wrong)
+    on_done(high - low, high - low)
     ours = np.zeros(len(rows), np.bool_)
     ours[known] = (sender[history.message[known]] >= low) & (sender[history.message[known]] < high)
     again = _repeated(history, np.flatnonzero(ours & delivered))

@@ -12,18 +12,23 @@ from pathlib import Path
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.positions import Positions, positions_of_points
+from beforehand.mobility.repairs import Repairs
+from beforehand.mobility.unclean import find_unclean_points
 
 Point = tuple[int, float, float]
 
 
-def read_bonnmotion(path: str | Path) -> Positions:
-    """The movement of the file, in metres as given."""
+def read_bonnmotion(path: str | Path, *, strict: bool = False) -> Positions:
+    """The movement of the file, in metres as given. strict: refuse, line by line, what would be
+    mended."""
     path = Path(path)
     problems = lines.Problems(path)
     ways: list[list[Point]] = []
+    numbers: list[int] = []
     for number, line in lines.numbered_lines(lines.read_text(path)):
         try:
             ways.append(_waypoints(line.split()))
+            numbers.append(number)
         except ValueError as error:
             problems.add(number, str(error), hint="a line is `t x y t x y ...`, in seconds")
     problems.check()
@@ -38,7 +43,12 @@ def read_bonnmotion(path: str | Path) -> Positions:
         for point in [*way, *([(end_us, *way[-1][1:])] if way[-1][0] < end_us else [])]
     ]
     node, t_us, x, y = zip(*rows, strict=True)
-    return positions_of_points([str(i) for i in range(len(ways))], node, t_us, x, y)
+    found = positions_of_points([str(i) for i in range(len(ways))], node, t_us, x, y)
+    repairs = Repairs(path, strict=strict)
+    points = [(str(i), at, numbers[i]) for i, at in zip(node, t_us, strict=True)]
+    find_unclean_points(repairs, points, found)
+    repairs.check()
+    return found
 
 
 def _waypoints(fields: list[str]) -> list[Point]:

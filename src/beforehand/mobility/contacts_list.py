@@ -11,6 +11,8 @@ A list may also say who was there when. Then a column `kind` says of every row w
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +22,10 @@ import numpy as np
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.columns import CONTACTS, TIMES, Layout
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import Table, read_table
 from beforehand.mobility.trace import Trace, make_trace
+from beforehand.mobility.unclean import find_unclean_contacts
 
 Row = tuple[str, str, int, int]
 
@@ -30,32 +34,39 @@ HEADER = "a,b,start,end,kind"
 
 
 def read_contacts(
-    path: str | Path, *, presence: str | None = None, slot_s: float | None = None
+    path: str | Path,
+    *,
+    presence: str | None = None,
+    slot_s: float | None = None,
+    strict: bool = False,
 ) -> Trace:
     """The contacts of the file as a clean trace; what was mended is counted in `changes`.
 
     presence: for a file that does not say who was there when. `whole`: everybody from its first to
     its last instant, also if not given; `seen`: each node from its first to its last contact.
     slot_s: how long a contact without duration lasts; without it, those are dropped and counted.
+    strict: refuse, line by line, what would be mended.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
     table = read_table(path)
     layout = _believed(table, table.layout_of(CONTACTS))
-    met, there = _rows(table, layout)
+    (met, there), numbers = _rows(table, layout)
     changes: dict[str, int] = {}
+    repairs = Repairs(path, strict=strict)
+    met = lines.lengthen(met, slot_us, changes, str(path))
+    find_unclean_contacts(repairs, met, numbers, _stays(there) if there else None)
+    repairs.check()
     if not there:
         if not met:
             hint = "is it the right file?"
             raise InputError("no contacts in the file", where=str(path), hint=hint)
-        met = lines.lengthen(met, slot_us, changes, str(path))
         trace = lines.trace_of_contacts(met, changes, presence)
         assumed = [*table.assumed_dates(layout), lines.assumed_presence(presence)]
         return replace(trace, understood=layout.understood(assumed))
     if presence is not None:
         hint = "leave `presence` out"
         raise InputError("the file itself says who was there", where=str(path), hint=hint)
-    met = lines.lengthen(met, slot_us, changes, str(path))
     names = lines.natural_order([name for row in met for name in row[:2]] + [r[0] for r in there])
     index = {name: i for i, name in enumerate(names)}
     # Whoever is there for no time is known by name all the same.
@@ -65,24 +76,25 @@ def read_contacts(
     return replace(trace, understood=layout.understood(table.assumed_dates(layout)))
 
 
-def write_contacts(trace: Trace, path: str | Path) -> None:
-    """Write contacts and presence as CSV that `read_contacts` reads back exactly."""
+def write_contacts(trace: Trace, path: str | Path, *, packed: bool = False) -> None:
+    """Write contacts and presence as CSV that `read_contacts` reads back exactly. packed: gzip."""
+    text = "".join(contact_lines(trace)).encode()
+    # Without the time, so that the same contacts are the same file.
+    Path(path).write_bytes(gzip.compress(text, mtime=0) if packed else text)
+
+
+def contact_lines(trace: Trace) -> Iterator[str]:
     for name in trace.names:
         if not name or "\n" in name or "\r" in name:
             raise InputError(f"not a name for a line of text: {name!r}", hint="rename the node")
     present = set(trace.presence[:, 0].tolist())
     absent = [[node, 0, 0] for node in range(trace.nodes_count) if node not in present]
     quoted = ['"' + name.replace('"', '""') + '"' for name in trace.names]
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{HEADER}\n")
-        file.writelines(
-            f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
-            for node, up_us, down_us in [*trace.presence.tolist(), *absent]
-        )
-        file.writelines(
-            f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"
-            for a, b, up_us, down_us in trace.contacts.tolist()
-        )
+    yield f"{HEADER}\n"
+    for node, up_us, down_us in [*trace.presence.tolist(), *absent]:
+        yield f"{quoted[node]},,{_seconds(up_us)},{_seconds(down_us)},presence\n"
+    for a, b, up_us, down_us in trace.contacts.tolist():
+        yield f"{quoted[a]},{quoted[b]},{_seconds(up_us)},{_seconds(down_us)},contact\n"
 
 
 def _believed(table: Table, layout: Layout) -> Layout:
@@ -94,11 +106,12 @@ def _believed(table: Table, layout: Layout) -> Layout:
     return layout if is_ours else replace(layout, kind_at=None)
 
 
-def _rows(table: Table, layout: Layout) -> tuple[list[Row], list[Row]]:
-    """Contacts, and presence."""
+def _rows(table: Table, layout: Layout) -> tuple[tuple[list[Row], list[Row]], list[int]]:
+    """Contacts, and presence; and the lines of the contacts."""
     problems = lines.Problems(table.path)
     kind_at = layout.kind_at
     rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}
+    numbers: list[int] = []
     for number, fields in table.rows:
         try:
             table.check_width(fields, layout)
@@ -106,19 +119,26 @@ def _rows(table: Table, layout: Layout) -> tuple[list[Row], list[Row]]:
             if kind not in KINDS:
                 raise ValueError(f"neither `contact` nor `presence`: `{kind}`")
             rows[kind].append(_parse(fields, layout, kind))
+            if kind == "contact":
+                numbers.append(number)
         except ValueError as error:
             hint = "" if layout.header else "a line is `a b start end`, in seconds"
             problems.add(number, str(error), hint=hint)
     if rows["presence"]:
         _check_presence_rows(rows["presence"], rows["contact"], problems)
     problems.check()
-    return rows["contact"], rows["presence"]
+    return (rows["contact"], rows["presence"]), numbers
 
 
-def _check_presence_rows(there: list[Row], met: list[Row], problems: lines.Problems) -> None:
+def _stays(there: list[Row]) -> dict[str, list[tuple[int, int]]]:
     spans: dict[str, list[tuple[int, int]]] = {}
     for name, _, up_us, down_us in there:
         spans.setdefault(name, []).append((up_us, down_us))
+    return spans
+
+
+def _check_presence_rows(there: list[Row], met: list[Row], problems: lines.Problems) -> None:
+    spans = _stays(there)
     for name, stays in spans.items():
         stays.sort()
         if any(later[0] < earlier[1] for earlier, later in pairwise(stays)):

@@ -15,25 +15,30 @@ from beforehand.errors import InputError
 from beforehand.mobility import geo, lines
 from beforehand.mobility.columns import POSITIONS, Layout
 from beforehand.mobility.positions import Positions, positions_of_points
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import read_table
+from beforehand.mobility.unclean import find_unclean_points
 
 Row = tuple[str, int, float, float]
 
 
-def read_csv(path: str | Path, *, gap_s: float | None = None) -> Positions:
+def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = False) -> Positions:
     """The movement of the file, straight from one row of a node to its next.
 
     gap_s: a node without a row for longer than this is away in between; by default it never is.
+    strict: refuse, line by line, what would be mended.
     """
     path, gap_us = Path(path), lines.span_us("gap_s", gap_s)
     problems = lines.Problems(path)
     table = read_table(path)
     layout = table.layout_of(POSITIONS)
     rows: list[Row] = []
+    numbers: list[int] = []
     for number, fields in table.rows:
         try:
             table.check_width(fields, layout)
             rows.append(_row(fields, layout))
+            numbers.append(number)
         except ValueError as error:
             problems.add(number, str(error))
     problems.check()
@@ -48,6 +53,10 @@ def read_csv(path: str | Path, *, gap_s: float | None = None) -> Positions:
         x, y = geo.project(x, y)
     node, t_us = [index[row[0]] for row in rows], [row[1] for row in rows]
     found = positions_of_points(names, node, t_us, x, y, gap_us=gap_us)
+    repairs = Repairs(path, strict=strict)
+    points = [(row[0], row[1], number) for row, number in zip(rows, numbers, strict=True)]
+    find_unclean_points(repairs, points, found)
+    repairs.check()
     if not len(found.presence):
         hint = "a node needs two rows at different times"
         raise InputError("nobody is there for any time", where=str(path), hint=hint)

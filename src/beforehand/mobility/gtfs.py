@@ -20,9 +20,9 @@ from beforehand.mobility.gtfs_calendar import parse_day
 from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_map import Map, read_map
 from beforehand.mobility.gtfs_paths import Floats, Way, call_times, drive, place_stops
-from beforehand.mobility.gtfs_repairs import Repairs
 from beforehand.mobility.gtfs_tables import CALLS_FILE, DAY_S, Trip, clock_s, trips_of_day
 from beforehand.mobility.positions import Positions, join_points, make_positions
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.understood import Understood
 
 RUNS_MAX = 200_000

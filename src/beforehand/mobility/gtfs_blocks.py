@@ -31,13 +31,17 @@ class Run:
         return float(self.way.t_s[-1])
 
 
+def check_blocks(blocks: str) -> None:
+    if blocks not in BLOCKS:
+        options = ", ".join(f"`{option}`" for option in BLOCKS)
+        raise InputError(f"no such way to form blocks: `{blocks}`", hint=f"pass one of {options}")
+
+
 def assign(
     runs: Sequence[Run], blocks: str, layover_s_max: float, changes: dict[str, int]
 ) -> dict[str, list[Run]]:
     """Runs by the name of their vehicle, each vehicle's in order of time and without overlap."""
-    if blocks not in BLOCKS:
-        options = ", ".join(f"`{option}`" for option in BLOCKS)
-        raise InputError(f"no such way to form blocks: `{blocks}`", hint=f"pass one of {options}")
+    check_blocks(blocks)
     ordered = sorted(runs, key=lambda run: (run.start_s, run.end_s, run.route))
     given: dict[str, list[Run]] = {}
     free: list[list[Run]] = []

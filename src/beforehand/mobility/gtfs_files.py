@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, list_some
 from beforehand.mobility import lines
-from beforehand.mobility.gtfs_repairs import Repairs
+from beforehand.mobility.repairs import Repairs
 
 REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
 FIELD_LINES_MAX = 20
@@ -100,7 +100,7 @@ def _opener(path: Path) -> Open:
         inner = [name for name in archive.namelist() if name.lower().endswith(".zip")]
         if inner and not any(name.endswith("stop_times.txt") for name in archive.namelist()):
             if len(inner) > 1:
-                listed = ", ".join(f"`{name}`" for name in inner[:5])
+                listed = list_some(inner)
                 hint = "unpack it and pass one of them"
                 raise InputError(f"several feeds in one zip: {listed}", where=str(path), hint=hint)
             archive = zipfile.ZipFile(io.BytesIO(archive.read(inner[0])))
@@ -137,7 +137,7 @@ def _folder_of_feed(names: list[str], path: Path) -> str:
     depth = min(len(folder.parts) for folder in folders)
     nearest = [folder for folder in folders if len(folder.parts) == depth]
     if len(nearest) > 1:
-        listed = ", ".join(f"`{folder}`" for folder in nearest[:5])
+        listed = list_some([str(folder) for folder in nearest])
         hint = "pass the folder of one of them"
         raise InputError(f"several feeds in one place: {listed}", where=str(path), hint=hint)
     return f"{nearest[0]}/" if nearest[0].parts else ""

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.mobility.gtfs_repairs import Repairs
 from beforehand.mobility.gtfs_tables import StopTime
+from beforehand.mobility.repairs import Repairs
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from beforehand.mobility import lines
 from beforehand.mobility.gtfs_calendar import choose_day, read_calendar
 from beforehand.mobility.gtfs_files import Feed, Row, whole
-from beforehand.mobility.gtfs_repairs import Repairs
+from beforehand.mobility.repairs import Repairs
 
 DAY_S = 86_400
 WRAP_S = DAY_S // 2

@@ -100,7 +100,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
     negative time as "cancelled".
     """
     try:
-        value = Decimal(text)
+        value = Decimal(text.replace("_", "?"))  # Python would take `1_0` for 10
     except InvalidOperation:
         raise ValueError(f"not a time in seconds: `{text}`{_comma(text)}") from None
     if not value.is_finite():
@@ -116,7 +116,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
 def metres(text: str) -> float:
     """A coordinate, a speed or an angle. Raises ValueError with what is wrong."""
     try:
-        value = float(text)
+        value = float(text.replace("_", "?"))
     except ValueError:
         raise ValueError(f"not a number: `{text}`{_comma(text)}") from None
     if not math.isfinite(value):
@@ -153,7 +153,7 @@ def _comma(text: str) -> str:
 
 def is_number(text: str) -> bool:
     try:
-        return Decimal(text).is_finite()
+        return "_" not in text and Decimal(text).is_finite()
     except InvalidOperation:
         return False
 

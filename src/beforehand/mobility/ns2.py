@@ -21,6 +21,7 @@ from beforehand.errors import InputError
 from beforehand.kernels.contacts import Segments
 from beforehand.mobility import lines
 from beforehand.mobility.positions import Positions, make_positions
+from beforehand.mobility.repairs import Repairs
 
 NODE = r"\$\w+\((?P<node>[^)]+)\)"
 AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\")?"
@@ -61,12 +62,13 @@ class Walk:
         self.since_us, self.x, self.y = time_us, x, y
 
 
-def read_ns2(path: str | Path) -> Positions:
-    """The movement of the file, in metres as given."""
+def read_ns2(path: str | Path, *, strict: bool = False) -> Positions:
+    """The movement of the file, in metres as given. strict: refuse, line by line, what would be
+    mended."""
     path = Path(path)
     problems = lines.Problems(path)
-    changes: dict[str, int] = {}
-    events = _events(lines.read_text(path), problems, changes)
+    repairs = Repairs(path, strict=strict)
+    events = _events(lines.read_text(path), problems, repairs)
     problems.check()
     if not events:
         raise InputError("no movement in the file", where=str(path), hint="is it the right file?")
@@ -78,10 +80,17 @@ def read_ns2(path: str | Path) -> Positions:
         except ValueError as error:
             problems.add(number, str(error), hint="check the order of the events of this node")
     problems.check()
-    return _positions(walks, changes)
+    found = _positions(walks, repairs.changes)
+    if strict:
+        lines_of = {event[3]: event[1] for event in reversed(events)}
+        for name in sorted(set(walks) - set(found.names), key=lines_of.__getitem__):
+            what = f"`{name}` is there for no time; left out"
+            repairs.mend("never_present", "", lines_of[name], what)
+    repairs.check()
+    return found
 
 
-def _events(text: str, problems: lines.Problems, changes: dict[str, int]) -> list[Event]:
+def _events(text: str, problems: lines.Problems, repairs: Repairs) -> list[Event]:
     events: list[Event] = []
     for number, line in lines.numbered_lines(text):
         fields = line.split()
@@ -97,7 +106,7 @@ def _events(text: str, problems: lines.Problems, changes: dict[str, int]) -> lis
             elif "setdest" in line:
                 raise ValueError(f"not a movement: `{line}`")
             else:
-                changes["skipped_line"] = changes.get("skipped_line", 0) + 1
+                repairs.mend("skipped_line", "", number, f"moves nobody: `{line[:60]}`; skipped")
         except ValueError as error:
             problems.add(number, str(error), hint="see the formats in docs/mobility.md")
     return events

@@ -9,38 +9,46 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.positions import Positions, positions_of_points
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.trace import Trace
+from beforehand.mobility.unclean import find_unclean_contacts, find_unclean_points
 from beforehand.mobility.understood import Understood
 
 Contact = tuple[str, str, int, int]
+Event = tuple[int, str, str, bool, int]  # time_us, a, b, whether it is up, line
 
 
 def read_one_events(
-    path: str | Path, *, presence: str | None = None, slot_s: float | None = None
+    path: str | Path,
+    *,
+    presence: str | None = None,
+    slot_s: float | None = None,
+    strict: bool = False,
 ) -> Trace:
     """The contacts of the file.
 
     A second `up` before the `down` is a second, overlapping contact (`duplicate_up`): the pair is
     connected until as many `down` have come. `unmatched_down` are dropped; what is up at the end
-    ends with the last event (`never_down`). presence, slot_s: as in `contacts_list.read_contacts`.
+    ends with the last event (`never_down`). The options are as in `contacts_list.read_contacts`.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
     problems = lines.Problems(path)
-    changes: dict[str, int] = {}
-    events: list[tuple[int, str, str, bool]] = []
+    repairs = Repairs(path, strict=strict)
+    events: list[Event] = []
     for number, line in lines.numbered_lines(lines.read_text(path)):
         fields = line.split()
         if len(fields) > 1 and fields[1] != "CONN":
-            _count(changes, "skipped_line")
+            repairs.mend("skipped_line", "", number, f"no `CONN`, but `{fields[1]}`; skipped")
             continue
         try:
-            events.append(_event(fields))
+            events.append(_event(fields, number))
         except ValueError as error:
             problems.add(number, str(error), hint="a line is `time CONN a b up|down`")
     problems.check()
@@ -48,18 +56,25 @@ def read_one_events(
         raise InputError(
             "no `CONN` event in the file", where=str(path), hint="is it the right file?"
         )
-    met = lines.lengthen(_contacts(events, changes), slot_us, changes, str(path))
+    contacts, numbers = _contacts(events, repairs)
+    met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))
+    find_unclean_contacts(repairs, met, numbers)
+    repairs.check()
     understood = Understood("one-events", assumed=(lines.assumed_presence(presence),))
-    return replace(lines.trace_of_contacts(met, changes, presence), understood=understood)
+    return replace(lines.trace_of_contacts(met, repairs.changes, presence), understood=understood)
 
 
-def read_one_movement(path: str | Path) -> Positions:
-    """The movement of the file, in metres; a node is there from its first to its last line."""
+def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
+    """The movement of the file, in metres; a node is there from its first to its last line.
+
+    strict: refuse, line by line, what would be mended.
+    """
     path = Path(path)
     problems = lines.Problems(path)
     body = lines.numbered_lines(lines.read_text(path))
     start_us, left, bottom = _header(path, next(body, (1, "")))
     rows: list[tuple[str, int, float, float]] = []
+    numbers: list[int] = []
     for number, line in body:
         fields = line.split()
         try:
@@ -70,6 +85,7 @@ def read_one_movement(path: str | Path) -> Positions:
                 raise ValueError(f"time {fields[0]} is before the minTime of the header")
             x, y = lines.place_m(fields[2]) - left, lines.place_m(fields[3]) - bottom
             rows.append((fields[1], time_us, x, y))
+            numbers.append(number)
         except ValueError as error:
             problems.add(number, str(error), hint="a line is `time id x y`")
     problems.check()
@@ -78,42 +94,52 @@ def read_one_movement(path: str | Path) -> Positions:
     names = lines.natural_order(row[0] for row in rows)
     index = {name: i for i, name in enumerate(names)}
     node, t_us, x_m, y_m = zip(*rows, strict=True)
-    return positions_of_points(names, [index[name] for name in node], t_us, x_m, y_m)
+    found = positions_of_points(names, [index[name] for name in node], t_us, x_m, y_m)
+    repairs = Repairs(path, strict=strict)
+    find_unclean_points(repairs, list(zip(node, t_us, numbers, strict=True)), found)
+    repairs.check()
+    return found
 
 
-def _event(fields: list[str]) -> tuple[int, str, str, bool]:
+def _event(fields: list[str], number: int) -> Event:
     # The ONE may add the name of the radio after the state.
     if len(fields) not in (5, 6) or fields[4].lower() not in ("up", "down"):
         raise ValueError(f"not a connectivity event: `{' '.join(fields)}`")
     a, b = sorted(fields[2:4])
-    return lines.seconds_us(fields[0]), a, b, fields[4].lower() == "up"
+    return lines.seconds_us(fields[0]), a, b, fields[4].lower() == "up", number
 
 
-def _contacts(events: list[tuple[int, str, str, bool]], changes: dict[str, int]) -> list[Contact]:
-    disorder = sum(b[0] < a[0] for a, b in pairwise(events))
-    if disorder:
-        changes["out_of_order"] = disorder
-        events = sorted(events, key=lambda event: event[0])
-    open_: dict[tuple[str, str], list[int]] = {}
+def _contacts(events: list[Event], repairs: Repairs) -> tuple[list[Contact], list[int]]:
+    """Each contact, and the line of the event that ends it; of one that never does, the first."""
+    for before, event in pairwise(events):
+        if event[0] < before[0]:
+            what = f"earlier than the event of line {before[4]}; put in order"
+            repairs.mend("out_of_order", "", event[4], what)
+    open_: dict[tuple[str, str], list[tuple[int, int]]] = {}
     contacts: list[Contact] = []
-    for time_us, a, b, is_up in events:
+    numbers: list[int] = []
+    for time_us, a, b, is_up, number in sorted(events, key=itemgetter(0)):
         ups = open_.setdefault((a, b), [])
         if is_up:
             if ups:
-                _count(changes, "duplicate_up")
-            ups.append(time_us)
+                what = f"`{a}` and `{b}` are up already, by line {ups[-1][1]}"
+                repairs.mend("duplicate_up", "", number, what)
+            ups.append((time_us, number))
         elif not ups:
-            _count(changes, "unmatched_down")
+            repairs.mend("unmatched_down", "", number, f"`{a}` and `{b}` are not up; skipped")
         else:
-            up_us = ups.pop()
+            up_us, _ = ups.pop()
             if not ups:
                 contacts.append((a, b, up_us, time_us))
-    end_us = events[-1][0]
+                numbers.append(number)
+    end_us = max(event[0] for event in events)
     for (a, b), ups in open_.items():
         if ups:
-            _count(changes, "never_down")
-            contacts.append((a, b, ups[0], end_us))
-    return contacts
+            what = f"`{a}` and `{b}` never come down; ended with the last event"
+            repairs.mend("never_down", "", ups[0][1], what)
+            contacts.append((a, b, ups[0][0], end_us))
+            numbers.append(ups[0][1])
+    return contacts, numbers
 
 
 def _header(path: Path, first: tuple[int, str]) -> tuple[int, float, float]:
@@ -130,7 +156,3 @@ def _header(path: Path, first: tuple[int, str]) -> tuple[int, float, float]:
             where=f"{path}:{number}",
             hint="the first line is `minTime maxTime minX maxX minY maxY [minZ maxZ]`",
         ) from error
-
-
-def _count(changes: dict[str, int], kind: str) -> None:
-    changes[kind] = changes.get(kind, 0) + 1

@@ -23,6 +23,7 @@ refused, and `format` must say what it is.
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,7 @@ from beforehand.temporary import scratch_folder
 SAMPLE_LINES = 200
 SAMPLE_CHARACTERS = 100_000
 STDIN, STDIN_SHOWN = "-", "<stdin>"
+NOT_NUMBERS = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 READERS: dict[str, Callable[..., Positions | Trace]] = {
     "gtfs": read_gtfs,
@@ -191,7 +193,8 @@ def _bonnmotion_share(sample: Sequence[str]) -> float:
         return 0.0
     return _share(
         len(row) % 3 == 0
-        and _numbers(row)
+        # A waypoint that is not a number makes it no list of contacts.
+        and all(lines.is_number(field) or NOT_NUMBERS.fullmatch(field) for field in row)
         and float(row[0]) == 0
         and all(float(a) <= float(b) for a, b in pairwise(row[::3]))
         for row in rows

@@ -15,6 +15,7 @@ from pathlib import Path
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.columns import SIGHTINGS, Layout
+from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import read_table
 from beforehand.mobility.trace import Trace
 from beforehand.units import format_duration
@@ -25,19 +26,24 @@ NOBODY = re.compile(r"-[0-9]+")
 
 
 def read_sociopatterns(
-    path: str | Path, *, slot_s: float | None = None, presence: str | None = None
+    path: str | Path,
+    *,
+    slot_s: float | None = None,
+    presence: str | None = None,
+    strict: bool = False,
 ) -> Trace:
     """The contacts of the file; slots that were joined are counted as `merged`.
 
     slot_s: how long a sighting counts, 20 s if not given: the time up to t, or from t on in a file
     that starts at zero. presence: the file does not say who was there when. `whole`: everybody from
-    its first to its last instant; `seen`: each node from its first to its last contact.
+    its first to its last instant; `seen`: each node from its first to its last contact. strict:
+    refuse, line by line, what would be mended; that slots are joined is what the format means.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", SLOT_S if slot_s is None else slot_s)
     assert slot_us is not None
     problems = lines.Problems(path)
-    changes: dict[str, int] = {}
+    repairs = Repairs(path, strict=strict)
     table = read_table(path)
     layout = table.layout_of(SIGHTINGS)
     rows: list[tuple[str, str, int]] = []
@@ -50,17 +56,21 @@ def read_sociopatterns(
             problems.add(number, str(error), hint=hint)
             continue
         if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
-            changes["saw_nobody"] = changes.get("saw_nobody", 0) + 1
-        else:
-            rows.append((a, b, seen_us))
+            what = f"`{a}` and `{b}`: a sighting of nobody; left out"
+            repairs.mend("saw_nobody", "", number, what)
+            continue
+        if a == b and strict:
+            repairs.mend("self_contact", "", number, f"`{a}` meets itself; left out")
+        rows.append((a, b, seen_us))
     problems.check()
+    repairs.check()
     if not rows:
         raise InputError("no contacts in the file", where=str(path), hint="is it the right file?")
     times = sorted({seen_us for _, _, seen_us in rows})
     from_t = times[0] < slot_us
     shift_us = 0 if from_t else slot_us
     spans = [(a, b, t_us - shift_us, t_us - shift_us + slot_us) for a, b, t_us in rows]
-    trace = lines.trace_of_contacts(spans, changes, presence)
+    trace = lines.trace_of_contacts(spans, repairs.changes, presence)
     assumed = [
         *table.assumed_dates(layout),
         _slot_assumed(times, slot_us, slot_s is None, from_t),

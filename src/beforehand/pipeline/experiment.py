@@ -76,6 +76,8 @@ class Experiment:
     """What a report says of the folder that was published to."""
     compared: Compared
     """What `beforehand diff` shows."""
+    papers: tuple[str, ...] = ()
+    """Keys of published figures that a scenario may ask to be compared with."""
     is_small: Callable[[Work], bool] = lambda _: True
     """Whether Java has so little to do that it had better start fast than run fast."""
 
@@ -101,4 +103,4 @@ def read_scenario(
     """The scenario of a file. seeds: instead of its own. overrides: `section.key=value`."""
     document = Document(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(world_of(document), where=str(path))
-    return read_head(document, experiment.tables(), experiment.seeds)
+    return read_head(document, experiment.tables(), experiment.seeds, experiment.papers)

@@ -27,6 +27,9 @@ EVENTS = (
 )
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
 
+HOPS = "run string, hops bigint, receptions bigint"
+"""Receptions by the hops that the message had made; -1: nobody knows."""
+
 PLAN = (
     "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
     " spec string"
@@ -63,7 +66,7 @@ QUANTILES_FILE, SCATTER_FILE = "quantiles.parquet", "scatter.parquet"
 NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
 METRIC_FILES = (QUANTILES_FILE, SCATTER_FILE, NODES_FILE, MESSAGES_FILE)
 """Of each run."""
-GAUGES_FILE = "gauges.parquet"
+GAUGES_FILE, HOPS_FILE = "gauges.parquet", "hops.parquet"
 
 
 def names_of(columns: str) -> list[str]:

@@ -9,16 +9,16 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, list_some
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.positions import read_trace
-from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, table_of_rows
+from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, HOPS, HOPS_FILE, table_of_rows
 from beforehand.pipeline.stages import Job, Made
 from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
 from beforehand.sim.protocols import PROTOCOLS
 from beforehand.sim.run import Result, run_one
-from beforehand.sim.summary import count_reach
+from beforehand.sim.summary import count_reach, tally_hops
 from beforehand.sim.workload import check_size
 from beforehand.verify.event_log import EVENTS_FILE
 
@@ -49,6 +49,9 @@ def simulate(job: Job) -> Made:
     result = run_one(trace, spec)
     cpu_s = time.process_time() - started_s
     write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
+    tally = tally_hops(result.columns, result.senders)
+    hops = [(job.name, made, receptions) for made, receptions in tally.items()]
+    write_table(job.dataset.file(HOPS_FILE), table_of_rows(HOPS, hops))
     promise = PROTOCOLS[spec.protocol].promise
     log = event_table(job.name, result.columns, promise=promise, names=trace.names)
     write_events(log, job.dataset.file(EVENTS_FILE))
@@ -87,10 +90,8 @@ def watched_node(trace: Trace, wanted: str | int | None) -> int:
         return wanted
     if wanted in trace.names:
         return trace.names.index(str(wanted))
-    shown = ", ".join(f"`{name}`" for name in trace.names[:5])
-    raise InputError(
-        f"no node to watch: `{wanted}`", hint=f"`gauges.node` is an index or one of {shown}, ..."
-    )
+    hint = f"`gauges.node` is an index or one of {list_some(trace.names)}"
+    raise InputError(f"no node to watch: `{wanted}`", hint=hint)
 
 
 def _gauge_table(run: str, watched: int, result: Result) -> pa.Table:

@@ -114,6 +114,26 @@ def cdf_chart(
     return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
 
 
+def hops_chart(table: pd.DataFrame) -> Chart:
+    """Share of receptions after each number of hops, a line per run (line, hops, share)."""
+    order = list(dict.fromkeys(table["line"]))
+    chosen = alt.selection_point(fields=["line"], bind="legend")
+    base = alt.Chart(table).encode(
+        x=alt.X("hops:Q", title="Hops").axis(tickMinStep=1, format="d"),
+        y=_share_y("receptions"),
+        color=alt.Color("line:N", title=None, sort=order).scale(domain=order, range=PALETTE),
+        opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
+        tooltip=[
+            alt.Tooltip("line:N", title="Protocol, lifetime"),
+            alt.Tooltip("hops:Q", title="Hops"),
+            alt.Tooltip("share:Q", title="Share", format=".1%"),
+            alt.Tooltip("receptions:Q", title="Receptions", format=","),
+        ],
+    )
+    line = base.mark_line(strokeWidth=2, point=True).add_params(chosen)
+    return alt.LayerChart(layer=[line, base.mark_circle(size=160).encode(opacity=alt.value(0))])
+
+
 def share_chart(
     table: pd.DataFrame, *, title: str, of: str, end_us: int, log_from_us: int | None
 ) -> Chart:

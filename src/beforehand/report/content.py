@@ -10,6 +10,9 @@ import pandas as pd
 
 Chart = alt.Chart | alt.LayerChart
 Mark = Literal["met", "missed", ""]
+Verdict = Literal["valid", "invalid", "unknown"]
+TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
+"""Of the tile that counts what is wrong, so that it says what the headline says."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Tile:
 class Page:
     title: str
     subtitle: str
-    verdict: Literal["valid", "invalid", "unknown"]
+    verdict: Verdict
     headline: str
     summary: str
     tiles: tuple[Tile, ...]

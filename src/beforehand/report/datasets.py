@@ -44,6 +44,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("delay_us_max", "age_us_max"),
     ),
     "meetings": ("metric", "share", "value_us"),
+    "hops": ("run", "hops", "receptions"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
     "measures": (
         *("reading", "law", "processes", "epsilon", "delta", "rate", "messages", "seed"),
@@ -82,6 +83,20 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
+TEXTS = (
+    *("run", "protocol", "verdict", "transfer_model", "metric", "name", "gauge", "reading", "law"),
+    *("observer", "system", "histogram", "experiment", "mac", "network", "kind"),
+    *("claim", "figure", "text", "note", "expected", "measured"),
+)
+LISTS = ("to_station", "kept")
+"""All other columns are numbers."""
+FILLED = (
+    *(name for name in TEXTS if name != "note"),
+    *("seed", "node", "nodes", "contacts", "broadcasts", "receptions", "deliveries", "expired"),
+    *("frames", "bytes", "packets", "violations", "duplicates", "missing", "received", "inverted"),
+    *("up_us", "down_us", "t_us", "value_us", "share", "value", "count", "hops"),
+)
+"""Columns without empty fields. Elsewhere one says that there is nothing to take a mean of."""
 HINT = "give the folder that `beforehand run` wrote"
 
 
@@ -175,6 +190,36 @@ def read_table(
     wanted = [pc.field(column).isin(list(values)) for column, values in (where or {}).items()]
     chosen = functools.reduce(operator.and_, wanted) if wanted else None
     try:
-        return pq.read_table(path, columns=list(columns), filters=chosen)
+        found = pq.read_table(path, columns=list(columns), filters=chosen)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error, HINT) from error
+    if name in COLUMNS and len(found):
+        _check_columns(name, found, path)
+    return found
+
+
+def _check_columns(name: str, table: pa.Table, path: Path) -> None:
+    """Refuse what nobody could reckon with."""
+    for column in table.column_names:
+        kind: Any = table.schema.field(column).type
+        if column in TEXTS:
+            fits, wanted = pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"
+        elif column in LISTS:
+            fits, wanted = pa.types.is_list(kind) or pa.types.is_large_list(kind), "lists"
+        else:
+            fits, wanted = _is_number(kind), "numbers"
+        if not fits and not (pa.types.is_null(kind) and column not in FILLED):
+            problem = f"column `{column}` of `{name}` is {kind}, not {wanted}"
+            raise InputError(problem, where=str(path), hint=HINT)
+        if column in FILLED and table[column].null_count:
+            problem = f"empty fields in the column `{column}` of `{name}`"
+            raise InputError(problem, where=str(path), hint=HINT)
+        if pa.types.is_floating(kind) and not pc.all(pc.is_finite(table[column])).as_py():
+            problem = f"what is no number in the column `{column}` of `{name}`"
+            raise InputError(problem, where=str(path), hint=HINT)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    )

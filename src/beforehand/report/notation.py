@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from beforehand.interval import margin_of
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -87,6 +89,15 @@ def show_difference(ours: float, published: float) -> str:
 def show_points(ours: float, published: float) -> str:
     """The difference of two ratios, in percentage points."""
     return _signed(100 * (ours - published), "+.2f", " pt")
+
+
+def show_spread(values: Sequence[float], shape: str) -> str:
+    """`± 3`: half of the 95 % confidence interval; nothing where one seed gives none, or all agree.
+
+    shape: of the number.
+    """
+    margin = margin_of(values)
+    return f"± {shape.format(margin)}" if margin else ""
 
 
 def _signed(value: float, shape: str, unit: str) -> str:

@@ -87,8 +87,10 @@ class Document:
 
     def check(self) -> None:
         """Raise all that was found, if anything was."""
-        if self.problems:
-            raise self.problems[0] if len(self.problems) == 1 else InputErrors(self.problems)
+        # A value that stands for several things is wrong once.
+        told = list({(p.problem, p.where): p for p in self.problems}.values())
+        if told:
+            raise told[0] if len(told) == 1 else InputErrors(told)
 
     def _override(self, written: str) -> None:
         key, equals, value = written.partition("=")

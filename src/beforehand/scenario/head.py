@@ -5,7 +5,7 @@ All that is wrong with a file is told at once, with line numbers, before anythin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,15 @@ def world_of(document: Document) -> str:
     return str(head.get("world", DEFAULT_WORLD)) if isinstance(head, dict) else DEFAULT_WORLD
 
 
-def read_head(document: Document, tables: Mapping[str, Table], seeds: int) -> Scenario:
-    """The whole scenario. tables: those of its world. seeds: how many, unless it says so."""
+def read_head(
+    document: Document, tables: Mapping[str, Table], seeds: int, papers: Sequence[str] = ()
+) -> Scenario:
+    """The whole scenario. tables: those of its world. seeds: how many, unless it says so. papers:
+    keys of published figures that its world can be compared with."""
     head = {
         "name": Option(values.plain_name, document.path.stem),
         "title": Option(values.text),
-        "paper": Option(values.text),
+        "paper": Option(values.one_of(*papers)),
         "world": Option(values.text, DEFAULT_WORLD),
     }
     sweep = {"seeds": Option(values.whole(1, SEEDS_MAX), seeds)}

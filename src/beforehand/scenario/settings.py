@@ -29,8 +29,8 @@ class Setting(NamedTuple):
     flag: str = ""
     """What stands behind the flag in the usage; empty: there is no such flag."""
     help: str = ""
-    bare: str | None = None
-    """The unit of a bare number on the command line; empty: it is a number without one."""
+    is_number: bool = False
+    """So that what stands behind the flag is read as a number is in a file."""
 
 
 TRAFFIC: dict[str, Setting] = {
@@ -38,20 +38,20 @@ TRAFFIC: dict[str, Setting] = {
         "traffic.period_us", values.positive_duration, "TIME", "between two broadcasts"
     ),
     "first": Setting("traffic.first_us", values.duration, "TIME", "until the first broadcast"),
-    "payload": Setting("traffic.payload_bytes", values.size, "BYTES", bare="B"),
+    "payload": Setting("traffic.payload_bytes", values.size, "BYTES"),
 }
 NETWORK: dict[str, Setting] = {
     "latency": Setting("links.latency_us", values.duration, "TIME"),
-    "bandwidth": Setting("links.bytes_per_s", values.rate, "BYTES/S", "or `endless`", bare="B/s"),
+    "bandwidth": Setting("links.bytes_per_s", values.rate, "BYTES/S", "or `endless`"),
     "announce": Setting("layer.announce_us", values.duration, "TIME", "0s: at once"),
-    "loss": Setting("links.loss", values.share, "SHARE", "of all frames", bare=""),
+    "loss": Setting("links.loss", values.share, "SHARE", "of all frames", is_number=True),
     "duplication": Setting("links.duplication", values.share),
     "jitter": Setting("links.jitter_us", values.duration),
     "retry": Setting(
         "layer.retry_us", values.positive_duration, "TIME", "repeat what was not answered"
     ),
     "capacity": Setting(
-        "layer.capacity", values.whole(1), "N", "messages a node can hold", bare=""
+        "layer.capacity", values.whole(1), "N", "messages a node can hold", is_number=True
     ),
     "eviction": Setting("layer.eviction", values.one_of("oldest", "random")),
     "transfer": Setting("layer.transfer", values.one_of("random", "oldest", "newest")),
@@ -90,11 +90,7 @@ def read_network(document: Document) -> dict[str, Any]:
 def parse_flag(name: str, written: str) -> Any:
     """The value of one of `FLAGS`."""
     setting = FLAGS[name]
-    value: object = written
-    if setting.bare == "":
-        value = toml_value(written)
-    elif setting.bare is not None and written.isdecimal():
-        value = written + setting.bare
+    value = toml_value(written) if setting.is_number else written
     try:
         return setting.parse(value)
     except InputError as error:

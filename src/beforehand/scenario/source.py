@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,12 +16,16 @@ from typing import Any, get_type_hints
 from beforehand.errors import InputError
 from beforehand.files import refuse_device
 from beforehand.mobility import buses, crowd, walkers, waypoint
+from beforehand.mobility.gtfs_blocks import check_blocks
+from beforehand.mobility.gtfs_calendar import parse_day
+from beforehand.mobility.lines import check_presence, span_us
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read
 from beforehand.mobility.trace import Trace
 from beforehand.scenario import values
 from beforehand.scenario.bounds import find_out_of_bounds
 from beforehand.scenario.document import Document
+from beforehand.scenario.quantities import FLAGS, names_of, read_quantities
 
 Make = Callable[..., Positions | Trace]
 
@@ -31,6 +36,14 @@ GENERATORS: dict[str, Make] = {
     "crowd": crowd.generate,
 }
 
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "presence": check_presence,
+    "day": parse_day,
+    "blocks": check_blocks,
+    **{name: partial(span_us, name) for name in FLAGS.values()},
+}
+"""Of the options of readers: raise what is wrong with a value."""
 
 KEYS = ("generator", "input", "format", "range")
 """Of `[mobility]`; what else is there belongs to the generator or to the reader."""
@@ -51,7 +64,7 @@ class Source:
     @property
     def has_places(self) -> bool:
         """Whether contacts have yet to be computed."""
-        return get_type_hints(self._make())["return"] is Positions
+        return get_type_hints(self.make())["return"] is Positions
 
     def load(self, seed: int) -> Positions | Trace:
         """A generator draws with `seed`; a file is what it is."""
@@ -76,13 +89,10 @@ class Source:
 
     def problems(self) -> Iterator[tuple[str, InputError]]:
         """(key, what is wrong with it), without loading anything."""
-        try:
-            make = self._make()
-        except InputError as error:
-            is_format = self.format is not None and self.format not in READERS
-            yield "format" if is_format else "input", error
-            return
+        make = self.make()
         wrong = list(_wrong_options(make, self.options))
+        if self.generator is None and not wrong:
+            wrong += _wrong_reader_options(self.options)
         yield from wrong
         if self.generator is not None and not wrong:
             parameters = inspect.signature(make).parameters.values()
@@ -94,7 +104,8 @@ class Source:
         if not self.has_places and self.range_m is not None:
             yield "range", InputError("these are contacts already", hint="leave `range` out")
 
-    def _make(self) -> Make:
+    def make(self) -> Make:
+        """The generator or the reader."""
         if self.generator is not None:
             return GENERATORS[self.generator]
         assert self.path is not None
@@ -132,8 +143,16 @@ def read_source(document: Document) -> Source | None:
         source = Source(None, written or None, format, range_m, options)
     if len(document.problems) > before:
         return None
-    for key, error in source.problems():
-        document.add(error, ("mobility", key))
+    try:
+        found, wrong = read_quantities(source.make(), options)
+    except InputError as error:
+        is_format = source.format is not None and source.format not in READERS
+        document.add(error, ("mobility", "format" if is_format else "input"))
+        return None
+    source = replace(source, options=found)
+    written_as = {name: key for key, name in names_of(found).items() if key in options}
+    for key, error in [*wrong, *source.problems()]:
+        document.add(error, ("mobility", key if key in options else written_as.get(key, key)))
     return source
 
 
@@ -175,6 +194,16 @@ def _wrong_options(make: Make, options: Mapping[str, Any]) -> Iterator[tuple[str
             default = parameters[key].default
             hint = f"the default is `{default}`" if default is not None else "write it in quotes"
             yield key, InputError(f"`{key}`: not what it takes: `{value}`", hint=hint)
+
+
+def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, InputError]]:
+    """What a reader would refuse when it is called, which may be hours later."""
+    for key in [key for key in CHECKS if key in options]:
+        try:
+            CHECKS[key](options[key])
+        except (InputError, ValueError) as error:
+            hint = getattr(error, "hint", "")
+            yield key, InputError(str(error), hint=hint)
 
 
 def _fits(value: object, kind: Any) -> bool:

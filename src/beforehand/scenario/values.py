@@ -14,9 +14,10 @@ Parse = Callable[[object], object]
 """The value as the simulator takes it, or an `InputError`."""
 
 BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
-SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB)")
-SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`"
+SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB|)")
+SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`; without one it is bytes"
 RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
+PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -48,10 +49,11 @@ def distance(value: object) -> float:
 
 
 def size(value: object) -> int:
-    match = SIZE.fullmatch(_with_unit(value, "200B").strip())
+    """Bytes, also without a unit: they are counted, and nothing smaller is."""
+    match = None if isinstance(value, bool) else SIZE.fullmatch(str(value).strip())
     if match is None:
         raise InputError(f"not a size: `{value}`", hint=SIZE_HINT)
-    total = Fraction(match[1]) * BYTES[match[2]]
+    total = Fraction(match[1]) * BYTES[match[2] or "B"]
     if total >= 2**63:
         raise InputError(f"too large: `{value}`", hint=SIZE_HINT)
     if total.denominator != 1:
@@ -61,10 +63,10 @@ def size(value: object) -> int:
 
 def rate(value: object) -> int | None:
     """Bytes per second; None is endless."""
-    shown = _with_unit(value, "1MB/s").strip()
+    shown = str(value).strip()
     if shown == "endless":
         return None
-    if not shown.endswith("/s"):
+    if not shown.endswith("/s") and not shown.isdecimal():
         raise InputError(f"not a bandwidth: `{value}`", hint=RATE_HINT)
     per_s = size(shown.removesuffix("/s"))
     if not per_s:
@@ -73,9 +75,16 @@ def rate(value: object) -> int | None:
 
 
 def share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise InputError(f"not a share: `{value}`", hint="write a number from 0 to below 1")
-    return float(value)
+    """A number, or in per cent."""
+    found = float(Fraction(match[1]) / 100) if (match := _percent(value)) else value
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1:
+        hint = "write a number from 0 to below 1, or per cent: `0.1`, `10%`"
+        raise InputError(f"not a share: `{value}`", hint=hint)
+    return float(found)
+
+
+def _percent(value: object) -> re.Match[str] | None:
+    return PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
 
 
 def whole(least: int, most: int = 2**63 - 1) -> Parse:

@@ -10,6 +10,7 @@ then frames arrive and timers fire.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -45,7 +46,13 @@ _LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 GAUGES = ("cache", "barrier", "delivered", "pending")
 """What OPP shows over time (figures 6 and 11)."""
 
+TOLD_TIMES = 500
+"""About how often in a run it is told how far it is."""
+
 Wake = tuple[Timer, int]
+OnDone = Callable[[int, int], object]
+"""Hears how much of what was known beforehand (contacts, stays, broadcasts) has happened, of how
+much."""
 MakeCore = Callable[[int], Speaker[Any]]
 
 
@@ -70,6 +77,8 @@ class ContactWorld:
         per period and node, of `gauge_nodes` or all."""
         self.log = Log()
         self.gauges: list[tuple[int, int, str, int]] = []  # t_us, node, gauge, value
+        self.senders = array("i")
+        """Who handed on what was received, a number for each such row of the log."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
         self.drivers: dict[int, SpeakerDriver[Any]] = {}
         self._trace = trace
@@ -85,6 +94,7 @@ class ContactWorld:
         self._queue: list[tuple[int, int, int, Any, Any]] = []
         self._ticket = 0
         self._out: Outbox[Any] = Outbox()
+        self._source = -1  # of the frame that is being looked at
         self._channels: dict[tuple[int, int], Channel] = {}
         self._asleep: dict[int, list[Wake]] = {}  # node that is off -> timers that came due
         self._present: set[int] = set()
@@ -95,20 +105,24 @@ class ContactWorld:
 
     # ---- running --------------------------------------------------------------------------------
 
-    def run(self, events_max: int = 1 << 40) -> None:
+    def run(self, events_max: int = 1 << 40, *, on_done: OnDone | None = None) -> None:
         """Until nothing is left to happen. A world that does not come to rest is an error."""
         plan, queue = self._plan, self._queue
         position = 0
+        pace = max(1, len(plan) // TOLD_TIMES)
         for _ in range(events_max):
             if position < len(plan) and (not queue or plan[position][0] <= queue[0][0]):
                 self.now_us, kind, a, b, index = plan[position]
                 position += 1
                 self._change(kind, a, b, index)
+                if on_done is not None and position % pace == 0:
+                    on_done(position, len(plan))
             elif queue:
                 self.now_us, _, target, source, item = heappop(queue)
                 if type(source) is tuple:
                     self._fire(target, source, item)
                 else:
+                    self._source = source
                     local_us = self.local_us(target) if self._clocks else self.now_us
                     self.drivers[target].on_message(local_us, source, item)
                     if self._gauge_us is not None:
@@ -226,6 +240,7 @@ class ContactWorld:
         self.log.add(self.now_us, node, BROADCAST, (spoken,), len(spoken.past))  # type: ignore[arg-type]
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self.senders.extend([self._source] * len(messages))
         self.log.add(self.now_us, node, RECEIVE, messages)  # type: ignore[arg-type]
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,14 +107,25 @@ def event_table(
 
 def write_events(table: pa.Table, path: Path) -> None:
     """Parquet, whole or not at all: a reader never finds half a file."""
+    with replaced(path) as partial:
+        _write_parquet(table, partial)
+
+
+def events_bytes(table: pa.Table) -> bytes:
+    """The same file, for whoever has no place for it."""
+    buffer = io.BytesIO()
+    _write_parquet(table, buffer)
+    return buffer.getvalue()
+
+
+def _write_parquet(table: pa.Table, target: Path | io.BytesIO) -> None:
     import pyarrow.parquet as pq
 
-    with replaced(path) as partial:
-        pq.write_table(
-            table,
-            partial,
-            compression="zstd",
-            use_dictionary=["run", "kind", "node", "origin"],  # type: ignore[arg-type]
-            column_encoding=dict.fromkeys(("step", "t_us", "seq", "value"), "DELTA_BINARY_PACKED"),
-            write_page_checksum=True,
-        )
+    pq.write_table(
+        table,
+        target,
+        compression="zstd",
+        use_dictionary=["run", "kind", "node", "origin"],  # type: ignore[arg-type]
+        column_encoding=dict.fromkeys(("step", "t_us", "seq", "value"), "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+    )

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.core.base import Counters
@@ -16,7 +17,7 @@ from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
 from beforehand.sim.clock import Clock, Clocks
 from beforehand.sim.collector import no_collection
-from beforehand.sim.contacts import ContactWorld
+from beforehand.sim.contacts import ContactWorld, OnDone
 from beforehand.sim.links import LinkModel
 from beforehand.sim.protocols import check_protocol, make_order
 from beforehand.sim.streams import generator, stream_key, unit
@@ -112,6 +113,8 @@ class Result:
     """What one run left behind."""
 
     columns: dict[str, NDArray[Any]]
+    senders: NDArray[np.int32]
+    """Who handed on what was received: one for each row of that kind."""
     gauges: list[tuple[int, int, str, int]]
     """t_us, node, gauge, value."""
     counters: Counters
@@ -120,8 +123,11 @@ class Result:
     bytes_sent: int
 
 
-def run_one(trace: Trace, spec: Spec) -> Result:
-    """The same trace and spec give the same result, on any machine."""
+def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
+    """The same trace and spec give the same result, on any machine.
+
+    on_done: hears how far it is.
+    """
     spec.check()
     lifetimes = None
     if spec.lifetime_us is not None:
@@ -147,9 +153,10 @@ def run_one(trace: Trace, spec: Spec) -> Result:
         gauge_us=spec.gauge_us,
     )
     with no_collection():
-        world.run()
+        world.run(on_done=on_done)
     return Result(
         world.log.columns(),
+        np.array(world.senders, np.int32),
         world.gauges,
         world.counters(),
         world.frames_sent,

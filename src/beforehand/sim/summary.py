@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.causality import KINDS as VIOLATIONS
 from beforehand.kernels.causality import find_violations, index_log
+from beforehand.kernels.hops import count_hops
 from beforehand.sim.log import (
     BROADCAST,
     CRASH,
@@ -90,6 +91,16 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
     return len(np.unique(places)), reachable - len(sent_us)
 
 
+def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> dict[int, int]:
+    """How many receptions there were after each number of hops; senders: of every reception."""
+    received = columns["kind"] == RECEIVE
+    message, _ = index_messages(columns)
+    node, origin = (columns[name][received].astype(np.int64) for name in ("node", "origin"))
+    hops = count_hops(node, message[received], senders.astype(np.int64), origin)
+    values, counts = np.unique(hops, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
 def _stays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """(from when, until when, whether it is the last of its node) of every stay, node by node."""
     rows = np.flatnonzero(np.isin(columns["kind"], (JOIN, LEAVE, CRASH, RECOVER)))
@@ -109,14 +120,22 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-    """Deliveries that are late, a second time, or of what nobody broadcast; exact."""
+def count_violations(
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> dict[str, int]:
+    """Deliveries that are late, a second time, or of what nobody broadcast; exact.
+
+    on_done: hears how many senders were looked at, and of how many.
+    """
     kind = columns["kind"]
     kept = (kind == BROADCAST) | (kind == DELIVER)
     rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
     spoken = rows["kind"] == BROADCAST
     history = index_log(rows["node"], spoken, rows["origin"], rows["seq"])
-    counts = np.bincount(find_violations(history).kind, minlength=len(VIOLATIONS)).tolist()
+    found = find_violations(history, on_done=on_done)
+    counts = np.bincount(found.kind, minlength=len(VIOLATIONS)).tolist()
     return dict(zip(VIOLATIONS, counts, strict=True))
 
 

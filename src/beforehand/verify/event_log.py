@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
@@ -117,10 +116,26 @@ def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
     table = _joined(parts, where)
     said = [read_about(part.schema.metadata) for part in parts]
     about = {run: found for part in said for run, found in part.items()}
-    for run in pc.unique(table["run"]):
-        name = str(run.as_py())
-        rows = table.filter(pc.equal(table["run"], run))
+    for name, rows in _by_run(table):
         yield _log(name, rows, where, about.get(name, about.get("", About())))
+
+
+def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """In the order in which they come."""
+    names, codes = _coded(table["run"])
+    present, first = np.unique(codes, return_index=True)
+    for code in present[np.argsort(first)]:
+        # Where there is one, there is nothing to choose, and nothing to copy.
+        rows = table if len(present) == 1 else table.filter(pa.array(codes == code))
+        yield str(names[code]), rows
+
+
+def _coded(column: Any) -> tuple[list[Any], NDArray[Any]]:
+    """The values of a column of texts, each once, and of each row which: whole numbers compare a
+    hundred times faster."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = encoded.unify_dictionaries().combine_chunks()
+    return whole.dictionary.to_pylist(), whole.indices.to_numpy(zero_copy_only=False)
 
 
 def _damage(path: Path) -> str:
@@ -207,19 +222,17 @@ def _column(column: Any, name: str, where: str) -> Any:
 
 def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     table = _in_order(run, table, where)
-    kinds = table["kind"]
-    kept = table.filter(pc.is_in(kinds, value_set=pa.array(["broadcast", "deliver"])))
+    kinds, codes = _coded(table["kind"])
+    is_broadcast = np.array([kind == "broadcast" for kind in kinds])[codes]
+    kept = np.array([kind in ("broadcast", "deliver") for kind in kinds])[codes]
+    columns = {name: table[name].to_numpy()[kept] for name in NUMBERS}
     return Log(
         run=run,
-        step=kept["step"].to_numpy(),
-        t_us=kept["t_us"].to_numpy(),
-        node=kept["node"].to_numpy(),
-        is_broadcast=pc.is_in(kept["kind"], value_set=pa.array(["broadcast"])).to_numpy(),
-        origin=kept["origin"].to_numpy(),
-        seq=kept["seq"].to_numpy(),
+        **columns,
+        is_broadcast=is_broadcast[kept],
         where=where,
         about=about,
-        doubts=(*_holes(table, about), *_strange(kinds), *about.doubts),
+        doubts=(*_holes(table, about), *_strange(kinds, codes), *about.doubts),
     )
 
 
@@ -247,12 +260,15 @@ def _holes(table: pa.Table, about: About) -> Iterator[str]:
         yield f"{len(table):,} events where there were {about.events:,}"
 
 
-def _strange(kinds: Any) -> Iterator[str]:
+def _strange(kinds: Sequence[str | None], codes: NDArray[Any]) -> Iterator[str]:
     """Events of no known kind, which may be anything."""
-    others = kinds.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(KINDS))))
-    if not len(others):
+    many = np.bincount(codes, minlength=len(kinds)).tolist()
+    found: Counter[str] = Counter()
+    for kind, count in zip(kinds, many, strict=True):
+        if count and kind not in KINDS:
+            found[str(kind)] += count
+    if not found:
         return
-    counts = Counter(others.to_pylist())
-    shown = [f"`{str(kind)[:40]}` {count:,}" for kind, count in counts.most_common(SHOWN_MAX)]
-    shown += [f"{len(counts) - SHOWN_MAX} more kinds"] if len(counts) > SHOWN_MAX else []
-    yield f"{len(others):,} events are of no known kind: {', '.join(shown)}"
+    shown = [f"`{kind[:40]}` {count:,}" for kind, count in found.most_common(SHOWN_MAX)]
+    shown += [f"{len(found) - SHOWN_MAX} more kinds"] if len(found) > SHOWN_MAX else []
+    yield f"{found.total():,} events are of no known kind: {', '.join(shown)}"

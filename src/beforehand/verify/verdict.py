@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,10 @@ from beforehand.kernels.causality import (
 from beforehand.units import format_duration
 from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
 from beforehand.verify.event_log import Log, find_logs, read_logs
+
+OnDone = Callable[[str, int, int], object]
+"""Hears a stage, how much of it is done, and of how much."""
+LOGS, SENDERS = "logs judged", "senders of this log"
 
 State = Literal["valid", "invalid", "unknown"]
 EXIT_CODES: dict[State, int] = {
@@ -87,17 +92,19 @@ def verify_events(
     path: Path,
     *,
     promise: str | None = None,
-    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+    on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
     """Judge every run of an event log, a Parquet file or a folder with those of many runs.
 
     promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
-    does not is held to causal order. on_done: hears how many logs are judged, and of how many.
+    does not is held to causal order. on_done: hears how many logs are judged, and of how many; and
+    of each, of how many of its senders it is known what became of their messages.
     """
     found, judged = list(find_logs(path)), []
-    for done, files in enumerate(found, 1):
-        judged += [judge(log, promise) for log in read_logs(files)]
-        on_done(done, len(found))
+    for done, files in enumerate(found):
+        on_done(LOGS, done, len(found))
+        judged += [judge(log, promise, partial(on_done, SENDERS)) for log in read_logs(files)]
+    on_done(LOGS, len(found), len(found))
     return Verdict(tuple(judged))
 
 
@@ -109,10 +116,14 @@ def worst(states: Iterable[str]) -> State:
     return "valid" if found == {"valid"} else "unknown"
 
 
-def judge(log: Log, promise: str | None = None) -> RunVerdict:
+def judge(
+    log: Log,
+    promise: str | None = None,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> RunVerdict:
     held_to = promise or log.about.promise or DEFAULT_PROMISE
     history = log.history()
-    violations = find_violations(history)
+    violations = find_violations(history, on_done=on_done)
     counts = count_kinds(violations)
     deliveries = len(history.node) - len(history.spoken)
     state, reason = state_of(counts, deliveries, log.doubts, held_to)

@@ -49,7 +49,15 @@ def test_a_line_is_the_mean_over_the_seeds_with_least_and_most():
     rows = [measured(p, c=40, epsilon=5, seed=s) for s, p in enumerate((1.0, 2.0, 6.0))]
     table = panel_table(BY_NUMBER[2], pd.DataFrame(rows), "half", "cbd")
     assert table.to_dict("records") == [
-        {"reading": "to all others", "line": "ε = 5", "c": 40, "mean": 3.0, "min": 1.0, "max": 6.0}
+        {
+            "reading": "to all others",
+            "line": "ε = 5",
+            "c": 40,
+            "mean": 3.0,
+            "min": 1.0,
+            "max": 6.0,
+            "ci95": pytest.approx(6.573, abs=1e-3),
+        }
     ]
 
 
@@ -185,3 +193,31 @@ def test_a_folder_without_measures_or_of_another_world_is_refused(tmp_path):
         write_report(tmp_path)
     with pytest.raises(InputError, match="no such world: `moon`"):
         write_report(save(tmp_path, world="moon"))
+
+
+def test_the_tiles_say_what_the_headline_says(tmp_path):
+    page = build_observer_page(save(tmp_path))
+    tiles = {tile.label: tile for tile in page.tiles}
+    assert page.headline.startswith(f"All {tiles['deliveries at the full wait'].value} deliveries")
+    assert tiles["pairs in the wrong order there"].mark == "met"
+    page = build_observer_page(save(tmp_path, [*MEASURES, measured(9.0, inverted=7)]))
+    tiles = {tile.label: tile for tile in page.tiles}
+    assert (page.verdict, page.headline[:7]) == ("invalid", "7 pairs")
+    wrong = tiles["pairs in the wrong order there"]
+    assert (wrong.value, wrong.mark) == ("7", "missed")
+
+
+def test_without_anybody_who_waits_in_full_nothing_is_known(tmp_path):
+    page = build_observer_page(save(tmp_path, [measured(3.0, c=80)]))
+    assert page.verdict == "unknown"
+    assert page.headline.startswith("No observer waited in full")
+    assert {tile.label: tile.mark for tile in page.tiles}["pairs in the wrong order there"] == ""
+
+
+def test_a_point_has_its_interval_and_a_lone_seed_none(tmp_path):
+    rows = [measured(p, c=40, seed=s) for s, p in enumerate((1.0, 2.0))] + [measured(5.0, c=60)]
+    table = panel_table(BY_NUMBER[2], pd.DataFrame(rows), "half", "cbd").set_index("c")
+    assert table.loc[40, "ci95"] == pytest.approx(12.706 * 0.5)
+    assert table.loc[60, "ci95"] != table.loc[60, "ci95"]
+    drawn = violations_chart(table.reset_index()).to_dict()
+    assert any(layer["mark"]["type"] == "rule" for layer in drawn["layer"])

@@ -343,4 +343,5 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    papers=("mob",),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from beforehand.files import read_parquet
 from beforehand.pipeline.datasets import Dataset
 from beforehand.pipeline.experiment import Compared, Conclusion, Experiment, Grid, Row, State
-from beforehand.pipeline.schemas import GAUGES_FILE, SPREADS
+from beforehand.pipeline.schemas import GAUGES_FILE, HOPS_FILE, SPREADS
 from beforehand.pipeline.stages import (
     AsTasks,
     InParts,
@@ -56,9 +56,16 @@ def _tables() -> dict[str, Table]:
         "gauges": {
             "period": Option(values.positive_duration),
             # The node whose registries are watched, by name or index; else who is there longest.
-            "node": Option(values.as_written),
+            "node": Option(_watched),
         },
     }
+
+
+def _watched(value: object) -> str | int:
+    """A name, or a number."""
+    if isinstance(value, int):
+        return cast(int, values.whole(0)(value))
+    return values.text(value)
 
 
 # ---- the stages ---------------------------------------------------------------------------------
@@ -167,7 +174,7 @@ def _events() -> Stage:
     return Stage(
         name="events",
         inputs=("contacts", "plan"),
-        sources=("core", "sim", "pipeline/simulate.py"),
+        sources=("core", "sim", "kernels/hops.py", "pipeline/simulate.py"),
         plan=_plan_events,
         maker=AsTasks(simulate),
         check=check_watched,
@@ -191,11 +198,12 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     from beforehand.pipeline.positions import PRESENCE_FILE, TraceFacts, read_trace
 
     tables = gather_tables(work)
-    gauges = [read_parquet(events.file(GAUGES_FILE)) for events in work.datasets("events")]
+    for name in (GAUGES_FILE, HOPS_FILE):
+        parts = [read_parquet(events.file(name)) for events in work.datasets("events")]
+        tables[Path(name).stem] = pa.concat_tables(parts)
     # One trace stands for all seeds: they differ in no more than chance.
     first = traces_of(scenario, work)[scenario.seeds[0]]
     trace = read_trace(first)
-    tables["gauges"] = pa.concat_tables(gauges)
     tables["meetings"] = find_meetings(trace.contacts)
     tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
@@ -273,5 +281,6 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    papers=("opp-buses", "opp-ostermalm"),
     is_small=_is_small,
 )

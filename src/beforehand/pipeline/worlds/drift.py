@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STAGE = "measures"
 SOURCES = ("core", "kernels", "sim", "pipeline/worlds/drift.py")
+MESSAGES_MAX = 10_000_000
+"""Of one simulation, all in memory, each with a vector clock."""
 READINGS: dict[str, dict[str, Any]] = {
     "all": {"sends_to_all": True},
     "one": {"sends_to_all": False},
@@ -35,7 +37,7 @@ def _tables() -> dict[str, Table]:
     readings = values.list_of(values.one_of(*READINGS))
     return {
         "drift": {
-            "messages": Option(values.whole(1), 10_000),
+            "messages": Option(values.whole(1, MESSAGES_MAX), 10_000),
             "readings": Option(readings, tuple(READINGS)),
         }
     }
@@ -121,4 +123,5 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    papers=("obs",),
 )

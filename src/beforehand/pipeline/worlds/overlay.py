@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 STAGE = "overlay"
 SOURCES = ("core", "kernels", "sim")
 NUMBERS = {"uniform": 2, "triangular": 2, "normal": 2, "exponential": 1}
+NODES_MAX = 16_384
+"""One run of these takes some gigabytes."""
+PAYLOAD_BYTES_MAX = 100_000_000
+LAW_MAX = 1_000_000_000
+"""In units of time."""
 LAW_HINT = 'write its name and its numbers in units of time: `["normal", 100, 25]`'
 HEADINGS = (
     *("system", "nodes", "payload", "seeds", "packets", "bytes"),
@@ -42,8 +47,9 @@ def _law(value: object) -> Law:
     shape, *numbers = value
     if len(numbers) != NUMBERS[shape] or not all(type(n) in (int, float) for n in numbers):
         raise InputError(f"not the numbers of a {shape} law: `{numbers}`", hint=LAW_HINT)
-    if min(numbers) < 0:
-        raise InputError(f"a time is below zero: `{numbers}`", hint=LAW_HINT)
+    if not all(0 <= number <= LAW_MAX for number in numbers):
+        problem = f"not times from 0 to {LAW_MAX:,}: `{numbers}`"
+        raise InputError(problem, hint=LAW_HINT)
     return Law(shape, *(float(number) * UNIT_US for number in numbers))
 
 
@@ -52,12 +58,12 @@ def _tables() -> dict[str, Table]:
 
     return {
         "overlay": {
-            "nodes": Option(values.list_of(values.whole(2)), (8, 16, 32, 64)),
-            "payload_bytes": Option(values.whole(1), OverlaySpec.payload_bytes),
+            "nodes": Option(values.list_of(values.whole(2, NODES_MAX)), (8, 16, 32, 64)),
+            "payload_bytes": Option(values.whole(1, PAYLOAD_BYTES_MAX), OverlaySpec.payload_bytes),
             # Of how many seeds there is a run with one tree for all, and one with small messages.
             "single_seeds": Option(values.whole(0), 0),
             "small_seeds": Option(values.whole(0), 0),
-            "small_payload_bytes": Option(values.whole(1), 5),
+            "small_payload_bytes": Option(values.whole(1, PAYLOAD_BYTES_MAX), 5),
             "starts": Option(_law, OverlaySpec.starts),
             "propagation": Option(_law, OverlaySpec.propagation),
         },
@@ -167,4 +173,5 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    papers=("vcu",),
 )

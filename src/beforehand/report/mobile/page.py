@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 
+from beforehand.interval import margin_of
 from beforehand.papers.mobile import Claim, read_claims, read_source
-from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.mobile.claims import Answer, claims_table, judge
 from beforehand.report.mobile.data import RUN, SYSTEMS, Cells, read_cells
 from beforehand.report.mobile.figures import (
@@ -20,6 +22,7 @@ from beforehand.report.mobile.figures import (
 from beforehand.report.notation import show_count, show_time
 
 COLUMNS = ("delay_us_avg", "lost_percent", "kept_avg", "early_avg", "sent_per_delivery")
+INTERVALS = tuple(f"{name}_ci95" for name in COLUMNS)
 HEAD = (
     *("Experiment", "System", "Stations", "Hosts", "Broadcasts (1/s)", "MAC", "Seeds"),
     *("Delay", "Lost", "Kept", "Early", "Frames per delivery", "Wrong or missing"),
@@ -33,7 +36,7 @@ def build_mobile_page(directory: Path) -> Page:
     return Page(
         title=cells.scenario.title,
         subtitle=f"Scenario {cells.scenario.name}",
-        verdict="invalid" if cells.runs["broken"].sum() else "valid",
+        verdict=_verdict(cells.runs),
         headline=_headline(cells.runs),
         summary=(
             "Hosts walk between the cells of stations and speak to them by radio; the stations "
@@ -46,10 +49,18 @@ def build_mobile_page(directory: Path) -> Page:
     )
 
 
+def _verdict(runs: pd.DataFrame) -> Verdict:
+    if runs["broken"].sum():
+        return "invalid"
+    return "valid" if runs["deliveries"].sum() else "unknown"
+
+
 def _headline(runs: pd.DataFrame) -> str:
     deliveries, broken = show_count(int(runs["deliveries"].sum())), int(runs["broken"].sum())
     if broken:
         return f"{show_count(broken)} deliveries are wrong or missing."
+    if not runs["deliveries"].sum():
+        return "Nothing was delivered, so that nothing can be said of the order."
     return (
         f"All {deliveries} deliveries of {len(runs)} runs kept causal order, none came twice, and "
         "none is missing."
@@ -57,11 +68,11 @@ def _headline(runs: pd.DataFrame) -> str:
 
 
 def _tiles(runs: pd.DataFrame, judged: Sequence[tuple[Claim, Answer]]) -> tuple[Tile, ...]:
-    wrong = int(runs["violations"].sum() + runs["duplicates"].sum())
+    broken = int(runs["broken"].sum())
     tiles = [
         Tile(show_count(len(runs)), "runs"),
         Tile(show_count(int(runs["deliveries"].sum())), "deliveries checked"),
-        Tile(show_count(wrong), "out of order or twice", "missed" if wrong else "met"),
+        Tile(show_count(broken), "wrong or missing", TILE_MARKS[_verdict(runs)]),
     ]
     known = [(claim, ours) for claim, ours in judged if ours is not None]
     if known:
@@ -92,7 +103,7 @@ def _runs_table(cells: Cells) -> Table:
     rows, data = [], []
     for key, part in runs.groupby(RUN, sort=False, dropna=False):
         *names, rate, mac = key
-        means = {name: _mean(part[name]) for name in COLUMNS}
+        figures = {name: part[name].dropna().tolist() for name in COLUMNS}
         broken = int(part["broken"].sum())
         is_search = bool(part["is_search"].any())
         shown_rate = "highest" if is_search else f"{rate:g}"
@@ -103,28 +114,37 @@ def _runs_table(cells: Cells) -> Table:
             (
                 *(Cell(word) for word in words),
                 Cell(str(part["seed"].nunique())),
-                *(Cell(text) for text in _shown(means)),
+                *_cells(figures),
                 Cell(show_count(broken), mark=mark),
             )
         )
-        data.append((*key, part["seed"].nunique(), *means.values(), broken))
-    frame = pd.DataFrame(data, columns=[*RUN, "seeds", *COLUMNS, "broken"])
+        data.append((*key, part["seed"].nunique(), *_machine(figures), broken))
+    frame = pd.DataFrame(data, columns=[*RUN, "seeds", *COLUMNS, *INTERVALS, "broken"])
     return Table("runs", "Runs", HEAD, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
 
 
-def _mean(values: pd.Series) -> float | None:
-    known = values.dropna()
-    return float(known.mean()) if len(known) else None
+def _cells(figures: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
+    """The mean of each over the seeds, and how far it can be trusted."""
+    for name, values in figures.items():
+        show = _show_delay if name == "delay_us_avg" else _show_number
+        unit = " %" if name == "lost_percent" else ""
+        margin = margin_of(values)
+        spread = f"± {show(margin)}{unit}" if margin else ""
+        yield Cell(f"{show(fmean(values))}{unit}" if values else "–", spread=spread)
 
 
-def _shown(means: dict[str, float | None]) -> Iterator[str]:
-    units = {"lost_percent": " %"}
-    for name, value in means.items():
-        if value is None:
-            yield "–"
-        else:
-            is_time = name == "delay_us_avg"
-            yield show_time(value) if is_time else f"{value:.2f}{units.get(name, '')}"
+def _show_delay(value: float) -> str:
+    return show_time(value)
+
+
+def _show_number(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _machine(figures: Mapping[str, Sequence[float]]) -> Iterator[float | None]:
+    """All means, then half of the interval of each."""
+    yield from (fmean(values) if values else None for values in figures.values())
+    yield from map(margin_of, figures.values())
 
 
 def _mac_table(cells: Cells) -> Table | None:
@@ -136,20 +156,21 @@ def _mac_table(cells: Cells) -> Table | None:
     rows, data = [], []
     part_of = cells.runs[cells.runs["experiment"].isin(chosen)]
     for key, part in part_of.groupby(["experiment", "system", "mac"], sort=False):
-        means = {name: _mean(part[name]) for name in COLUMNS}
+        figures = {name: part[name].dropna().tolist() for name in COLUMNS}
         name, system, mac = (str(word) for word in key)
-        rows.append((*map(Cell, (name, SYSTEMS[system], mac)), *map(Cell, _shown(means))))
-        data.append((*key, *means.values()))
+        rows.append((*map(Cell, (name, SYSTEMS[system], mac)), *_cells(figures)))
+        data.append((*key, *_machine(figures)))
     head = ("Experiment", "System", "MAC", "Delay", "Lost", "Kept", "Early", "Frames per delivery")
-    frame = pd.DataFrame(data, columns=["experiment", "system", "mac", *COLUMNS])
+    frame = pd.DataFrame(data, columns=["experiment", "system", "mac", *COLUMNS, *INTERVALS])
     return Table("macs", "By MAC", head, tuple(rows), frame, words=(0, 1, 2), is_wide=True)
 
 
 SETTING = (
     "*Delay* is from a broadcast to a delivery, *lost* is the share of frames by radio that did "
     "not reach one that they were meant for, *kept* are messages in the send buffer of a station, "
-    "*early* those in the receive buffer of a host. Means over the seeds. *Highest*: the rate was "
-    "searched for.",
+    "*early* those in the receive buffer of a host. Means over the seeds, with "
+    "half of their 95 % confidence interval (Student's t) where there are several. *Highest*: the "
+    "rate was searched for.",
 )
 CLAIMS = (
     "A range is as the papers print it; around a single figure it is a quarter up and down. The "

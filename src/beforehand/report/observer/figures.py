@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from beforehand.interval import margin_of
 from beforehand.report.charts import PALETTE
 from beforehand.report.content import Chart, Figure
 
@@ -74,7 +75,8 @@ def observer_panels(graph: Graph, measures: pd.DataFrame) -> tuple[Figure, ...]:
 
 
 def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -> pd.DataFrame:
-    """A row per reading, line and wait: the mean over the seeds, the least and the most."""
+    """A row per reading, line and wait: the mean over the seeds, the least and the most, and half
+    of the 95 % confidence interval of the mean."""
     fixed = {key: value for key, value in {**USUAL, **graph.fixed}.items() if key != graph.along}
     rows = measures[measures["law"] == law]
     for name, value in fixed.items():
@@ -88,7 +90,10 @@ def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -
         named = [f"{graph.sign} = {value:g}" for value in rows[graph.along]]
         rows = rows.assign(place=rows[graph.along], line=named)
     keys = ["reading", "place", "line", "wait_percent"]
-    spread = rows.groupby(keys, sort=True)["violations_percent"].agg(["mean", "min", "max"])
+    grouped = rows.groupby(keys, sort=True)["violations_percent"]
+    spread = grouped.agg(["mean", "min", "max"]).assign(
+        ci95=[margin_of(values.tolist()) for _, values in grouped]
+    )
     table = spread.reset_index().rename(columns={"wait_percent": "c"}).drop(columns="place")
     # The reading that stands first in the data is the first to be shown.
     rank = {reading: place for place, reading in enumerate(measures["reading"].unique())}
@@ -130,6 +135,7 @@ def violations_chart(table: pd.DataFrame) -> Chart:
                 alt.Tooltip("mean:Q", title="Mean (%)", format=".3~f"),
                 alt.Tooltip("min:Q", title="Least (%)", format=".3~f"),
                 alt.Tooltip("max:Q", title="Most (%)", format=".3~f"),
+                alt.Tooltip("ci95:Q", title="± (95 %)", format=".3~f"),
             ],
         )
     )
@@ -139,7 +145,13 @@ def violations_chart(table: pd.DataFrame) -> Chart:
         shape=alt.Shape("line:N", title=None, sort=lines).scale(domain=lines, range=shapes)
     )
     touch = base.mark_circle(size=300).encode(opacity=alt.value(0))
-    chart = alt.LayerChart(layer=[line, point, touch])
+    interval = (
+        base.transform_filter("isValid(datum.ci95)")
+        .transform_calculate(low="max(0, datum.mean - datum.ci95)", high="datum.mean + datum.ci95")
+        .mark_rule(strokeWidth=1)
+        .encode(y="low:Q", y2="high:Q")
+    )
+    chart = alt.LayerChart(layer=[line, interval, point, touch])
     return chart.add_params(reading)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
 from beforehand.errors import InputError
-from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.datasets import HINT, Scenario, read_frame, read_scenario
 from beforehand.report.notation import show_count
 from beforehand.report.observer.figures import GRAPHS, LAWS, name_reading, observer_panels
@@ -32,19 +33,28 @@ def build_observer_page(directory: Path) -> Page:
         for graph in GRAPHS
         if (panels := observer_panels(graph, measures))
     ]
+    verdict: Verdict = "invalid" if broken else "valid" if delivered else "unknown"
     headline = (
         f"{show_count(broken)} pairs of messages were shown in the wrong order at the full wait."
         if broken
         else f"All {show_count(delivered)} deliveries at the full wait, with the full timestamp, "
         "kept causal order."
+        if delivered
+        else "No observer waited in full, so that nothing can be said of the order."
     )
     return Page(
         title=scenario.title,
         subtitle=f"Scenario {scenario.name}",
-        verdict="invalid" if broken else "valid",
+        verdict=verdict,
         headline=headline,
         summary=_summary(claims),
-        tiles=_tiles(measures, claims, broken),
+        tiles=(
+            Tile(show_count(len(_simulations(measures))), "simulations"),
+            Tile(show_count(len(measures)), "observers on them"),
+            Tile(show_count(delivered), "deliveries at the full wait"),
+            Tile(show_count(broken), "pairs in the wrong order there", TILE_MARKS[verdict]),
+            *_claim_tiles(claims),
+        ),
         sections=(
             Section("What was run", _setting(scenario, measures)),
             _exact_section(exact),
@@ -68,16 +78,10 @@ def _summary(claims: pd.DataFrame) -> str:
     )
 
 
-def _tiles(measures: pd.DataFrame, claims: pd.DataFrame, broken: int) -> tuple[Tile, ...]:
-    tiles = [
-        Tile(show_count(len(_simulations(measures))), "simulations"),
-        Tile(show_count(len(measures)), "observers on them"),
-        Tile(show_count(broken), "violations at the full wait", "missed" if broken else "met"),
-    ]
+def _claim_tiles(claims: pd.DataFrame) -> Iterator[Tile]:
     for reading, rows in claims.groupby("reading", sort=False):
         label = f"claims held, {name_reading(str(reading))}"
-        tiles.append(Tile(f"{_count_held(rows)} of {len(rows)}", label))
-    return tuple(tiles)
+        yield Tile(f"{_count_held(rows)} of {len(rows)}", label)
 
 
 def _count_held(claims: pd.DataFrame) -> int:
@@ -96,7 +100,8 @@ def _setting(scenario: Scenario, measures: pd.DataFrame) -> tuple[str, ...]:
     return (
         f"{times}, {messages} messages in each simulation, delays {' and '.join(LAWS.values())}. "
         "Unless a figure says otherwise: 10 processes, ε = δ = 10, rate 0.1. A line is the mean "
-        "over the seeds; the CSV has the least and the most as well.",
+        "over the seeds, a stroke through a point its 95 % confidence interval (Student's t); the "
+        "CSV has the least and the most as well.",
         "A violation is counted as in the paper: the mean of the share of messages that were shown "
         "before one of their causes and the share that were shown after one of their effects.",
         "DAPW shows a message after the share c of the full wait. CBD waits as long, and then "

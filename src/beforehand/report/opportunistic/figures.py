@@ -99,6 +99,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
         axis, told = _value_axis(table, _cut(material, metric), f"the longest {metric}")
         caption = "Diamonds are what the paper says in words. " if material.paper else ""
         caption += f"{told}Choose lines in the legend."
+        caption += tell_rest(material, table["lifetime"].nunique())
         chart = cdf_chart(table, title=METRICS[metric], **axis)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
         figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
@@ -108,10 +109,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
 def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
     quantiles = material.quantiles
     parts = []
-    groups = material.groups
-    if len(groups) > len(PALETTE):
-        groups = tuple(material.by_lifetime.values()) or groups[: len(PALETTE)]
-    for group in groups:
+    for group in _told_apart(material):
         chosen = quantiles[
             (quantiles["run"] == group.first_run) & (quantiles["metric"] == metric)
         ].sort_values("share")
@@ -126,6 +124,20 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
             name = name_group(material.by_lifetime[said.lifetime_us])
             parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
+
+
+def _told_apart(material: Material) -> tuple[Group, ...]:
+    """As many groups as there are colours."""
+    groups = material.groups
+    if len(groups) > len(PALETTE):
+        groups = tuple(material.by_lifetime.values()) or groups
+    return groups[: len(PALETTE)]
+
+
+def tell_rest(material: Material, shown: int) -> str:
+    """What to say below a figure that has no room for all protocols and lifetimes."""
+    more = len(material.groups) - shown
+    return f" {more} more {'is' if more == 1 else 'are'} not shown." if more > 0 else ""
 
 
 def _spread_out(count: int, wanted: int) -> list[int]:
@@ -192,6 +204,7 @@ def buffer_figures(material: Material) -> tuple[Figure, ...]:
         return ()
     most = show_count(table["value"].max())
     caption = f"Messages that node {_name(material, node)} keeps to pass them on: at most {most}."
+    caption += tell_rest(material, len(groups))
     chart = registry_chart(table, of="Messages")
     return (Figure("buffer", "Buffer occupancy over time", caption, chart, table),)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
-from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
@@ -21,6 +21,7 @@ from beforehand.report.opportunistic.figures import (
     registry_figures,
     scatter_figures,
 )
+from beforehand.report.opportunistic.hops import hops_section
 from beforehand.report.opportunistic.material import Material, read_material
 from beforehand.report.opportunistic.measured import UNORDERED, Group
 from beforehand.report.opportunistic.tables import (
@@ -34,9 +35,6 @@ from beforehand.report.opportunistic.tables import (
     trace_table,
 )
 
-Verdict = Literal["valid", "invalid", "unknown"]
-TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
-
 
 def build_opportunistic_page(directory: Path) -> Page:
     """The page of the datasets in this folder."""
@@ -45,6 +43,7 @@ def build_opportunistic_page(directory: Path) -> Page:
         _scenario_section(material),
         *_comparison_sections(material),
         *_figure_sections(material),
+        *((hops,) if (hops := hops_section(material)) else ()),
         _cost_section(material),
         *((each,) if (each := each_section(material)) else ()),
     )

@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
+from beforehand.interval import margin_of
 from beforehand.report.content import Cell, Mark
 from beforehand.report.datasets import HINT, Scenario, read_frame, read_scenario
-from beforehand.report.notation import show_points
+from beforehand.report.notation import show_points, show_spread
 
 UT_US = 1000
 """One unit of time of the paper."""
@@ -117,6 +118,11 @@ class Found:
         return stdev(self.values) if len(self.values) > 1 else 0.0
 
     @property
+    def margin(self) -> float | None:
+        """Half of the 95 % confidence interval of the mean; None where one seed gives none."""
+        return margin_of(self.values)
+
+    @property
     def difference(self) -> float | None:
         return None if self.published is None else self.mean - self.published
 
@@ -127,12 +133,12 @@ class Found:
         return abs(self.difference) <= self.tolerance
 
     def share_cell(self) -> Cell:
-        """As a share in per cent: ours with its deviation, theirs, the difference in points."""
-        text = f"{self.mean:.2f} ± {self.deviation:.2f} %"
+        """As a share in per cent: ours with its interval, theirs, the difference in points."""
+        text, spread = f"{self.mean:.2f} %", show_spread(self.values, "{:.2f}")
         if self.published is None:
-            return Cell(text)
+            return Cell(text, spread=spread)
         difference = show_points(self.mean / 100, self.published / 100)
-        return Cell(text, f"{self.published:.2f} %", difference, MARKS[self.is_met])
+        return Cell(text, f"{self.published:.2f} %", difference, MARKS[self.is_met], spread)
 
 
 def machine_rows(found: Sequence[Found]) -> pd.DataFrame:
@@ -143,6 +149,7 @@ def machine_rows(found: Sequence[Found]) -> pd.DataFrame:
             "seeds": len(item.values),
             "ours": item.mean,
             "deviation": item.deviation,
+            "ours_ci95": item.margin,
             "published": item.published,
             "difference": item.difference,
             "is_met": item.is_met,

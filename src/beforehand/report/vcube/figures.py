@@ -1,12 +1,14 @@
-"""Figures 1 and 6 to 11 of VCU: means over the seeds, with their standard deviation as bars."""
+"""Figures 1 and 6 to 11 of VCU: means over the seeds, with their 95 % intervals as bars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import altair as alt
 import pandas as pd
 
+from beforehand.interval import margin_of
 from beforehand.report.charts import PALETTE
 from beforehand.report.content import Chart, Figure
 from beforehand.report.vcube.data import UT_US, Found, Histogram, Overlay
@@ -16,7 +18,7 @@ COLOURS = [PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5]]
 SHAPES = ["circle", "square", "diamond", "triangle-up"]
 WIDTHS = (1, 2, 5, 10, 25, 50)
 BARS_MAX = 30
-BARS = "Bars: one standard deviation over the seeds."
+BARS = "Bars: the 95 % confidence interval of the mean over the seeds (Student's t)."
 
 Lines = Mapping[str, tuple[str, str, float]]
 """By name of the line: the system, its column, and what to divide by."""
@@ -80,7 +82,7 @@ def packet_figure(claims: Sequence[Found]) -> Figure:
             "line": f"{names[claim.quantity]}, {whose}",
             "nodes": int(claim.place),
             "mean": mean,
-            "std": claim.deviation if whose == "ours" else 0.0,
+            "ci95": claim.margin if whose == "ours" else None,
         }
         for quantity in names
         for whose in ("ours", "published")
@@ -158,15 +160,17 @@ def node_figures(overlay: Overlay, nodes: int) -> tuple[Figure, ...]:
 
 
 def lines_table(overlay: Overlay, lines: Lines) -> pd.DataFrame:
-    """A row per line and number of nodes: line, nodes, mean, deviation, low, high, seeds."""
-    parts = []
+    """A row per line and number of nodes: line, nodes, mean, ci95, low, high, seeds."""
+    rows_found = []
     for name, (system, column, unit) in lines.items():
         rows = overlay.of(system)
         values = rows.assign(value=rows[column].astype(float) / unit)
-        found = values.groupby("nodes")["value"].agg(["mean", "std", "count"]).reset_index()
-        parts.append(found.assign(line=name).dropna(subset="mean"))
-    table = pd.concat(parts, ignore_index=True).rename(columns={"count": "seeds"})
-    return _with_bars(table)[["line", "nodes", "mean", "deviation", "low", "high", "seeds"]]
+        for nodes, of_seeds in values.groupby("nodes")["value"]:
+            if known := of_seeds.dropna().tolist():
+                part = {"mean": fmean(known), "ci95": margin_of(known), "seeds": len(known)}
+                rows_found.append({"line": name, "nodes": nodes, **part})
+    table = pd.DataFrame(rows_found, columns=["line", "nodes", "mean", "ci95", "seeds"])
+    return _with_bars(table)[["line", "nodes", "mean", "ci95", "low", "high", "seeds"]]
 
 
 def _spread(found: Histogram, line: str, width: int, *, scale: float = 1.0) -> pd.DataFrame:
@@ -175,16 +179,15 @@ def _spread(found: Histogram, line: str, width: int, *, scale: float = 1.0) -> p
     counts = [scale * found.within(start, start + width - 1) for start in starts]
     table = pd.DataFrame({"line": line, "value": list(starts)})
     table["mean"] = [float(of_seeds.mean()) for of_seeds in counts]
-    table["std"] = [
-        float(of_seeds.std(ddof=1)) if len(of_seeds) > 1 else 0.0 for of_seeds in counts
-    ]
+    table["ci95"] = [margin_of(of_seeds.tolist()) for of_seeds in counts]
     return _with_bars(table)
 
 
 def _with_bars(table: pd.DataFrame) -> pd.DataFrame:
-    table = table.rename(columns={"std": "deviation"}).fillna({"deviation": 0.0})
-    low = (table["mean"] - table["deviation"]).clip(lower=0)
-    return table.assign(low=low, high=table["mean"] + table["deviation"])
+    """One seed gives no interval, and no bar."""
+    half = table["ci95"].astype(float).fillna(0.0)
+    low = (table["mean"] - half).clip(lower=0)
+    return table.assign(low=low, high=table["mean"] + half)
 
 
 def size_chart(table: pd.DataFrame, title: str, *, is_log: bool = False) -> Chart:
@@ -196,7 +199,7 @@ def size_chart(table: pd.DataFrame, title: str, *, is_log: bool = False) -> Char
 def line_chart(
     table: pd.DataFrame, along: str, x: alt.X, title: str, *, is_log: bool = False
 ) -> Chart:
-    """Lines with points and error bars (line, mean, deviation, low, high and what is on `x`)."""
+    """Lines with points and error bars (line, mean, ci95, low, high and what is on `x`)."""
     lines = list(dict.fromkeys(table["line"]))
     legend = alt.Legend(columns=2)  # the names are long; two fit on a phone
     chosen = alt.selection_point(fields=["line"], bind="legend")
@@ -215,7 +218,7 @@ def line_chart(
                 alt.Tooltip("line:N", title="Line"),
                 alt.Tooltip(f"{along}:Q", title=along.capitalize()),
                 alt.Tooltip("mean:Q", title="Mean", format=",.4~r"),
-                alt.Tooltip("deviation:Q", title="Deviation", format=",.3~r"),
+                alt.Tooltip("ci95:Q", title="± (95 %)", format=",.3~r"),
             ],
         )
     )
@@ -245,7 +248,7 @@ def bar_chart(table: pd.DataFrame, x_title: str, y_title: str) -> Chart:
         tooltip=[
             alt.Tooltip("value:Q", title=x_title),
             alt.Tooltip("mean:Q", title="Mean", format=".2f"),
-            alt.Tooltip("deviation:Q", title="Deviation", format=".2f"),
+            alt.Tooltip("ci95:Q", title="± (95 %)", format=".2f"),
         ],
     )
     bars = base.mark_rule(strokeWidth=4, color=PALETTE[0]).encode(

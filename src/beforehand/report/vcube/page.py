@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from beforehand.papers.vcube import Published, read_published
-from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile
+from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.notation import show_count
 from beforehand.report.vcube.data import Found, Overlay, read_overlay
 from beforehand.report.vcube.figures import (
@@ -40,12 +40,11 @@ def build_vcube_page(directory: Path) -> Page:
     """The page of the datasets `overlay_runs` and `overlay_histograms` in this folder."""
     overlay, published = read_overlay(directory), read_published()
     runs = overlay.runs
-    broken = int(runs["violations"].sum() + runs["missing"].sum())
     claims = packet_claims(overlay, published)
     return Page(
         title=overlay.scenario.title,
         subtitle=f"Scenario {overlay.scenario.name}",
-        verdict="invalid" if broken else "valid",
+        verdict=_verdict(runs),
         headline=_headline(runs),
         summary=_summary(overlay, claims),
         tiles=_tiles(runs, claims, published),
@@ -54,13 +53,24 @@ def build_vcube_page(directory: Path) -> Page:
     )
 
 
+def _verdict(runs: pd.DataFrame) -> Verdict:
+    if runs["violations"].sum() + runs["missing"].sum():
+        return "invalid"
+    return "valid" if runs["deliveries"].sum() else "unknown"
+
+
 def _headline(runs: pd.DataFrame) -> str:
     deliveries = show_count(runs["deliveries"].sum())
     violations, missing = int(runs["violations"].sum()), int(runs["missing"].sum())
+    late = f"{show_count(violations)} of {deliveries} deliveries broke causal order"
+    if violations and missing:
+        return f"{late}, and {show_count(missing)} never came."
     if violations:
-        return f"{show_count(violations)} of {deliveries} deliveries broke causal order."
+        return f"{late}."
     if missing:
         return f"{show_count(missing)} deliveries never came."
+    if not runs["deliveries"].sum():
+        return "Nothing was delivered, so that nothing can be said of the order."
     return (
         f"All {deliveries} deliveries of {len(runs)} runs kept causal order, and none is missing."
     )
@@ -78,11 +88,11 @@ def _summary(overlay: Overlay, claims: list[Found]) -> str:
 
 
 def _tiles(runs: pd.DataFrame, claims: list[Found], published: Published) -> tuple[Tile, ...]:
-    violations = int(runs["violations"].sum())
+    counts = {"violations": runs["violations"].sum(), "deliveries missing": runs["missing"].sum()}
     tiles = [
         Tile(show_count(len(runs)), "runs"),
         Tile(show_count(runs["deliveries"].sum()), "deliveries checked"),
-        Tile(show_count(violations), "violations", "missed" if violations else "met"),
+        *(Tile(show_count(n), label, "missed" if n else "met") for label, n in counts.items()),
     ]
     judged = [claim for claim in claims if claim.difference is not None]
     if judged:
@@ -103,7 +113,8 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
     yield Section(
         "Packets",
         (
-            "Each figure is the mean over the seeds and their standard deviation. Below it: the "
+            "Each figure is the mean over the seeds, ± half of their 95 % confidence interval "
+            "(Student's t). Below it: the "
             f"published one, and the difference. ✓ is within {published.tolerance:g} percentage "
             "points and ✗ is not.",
         ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 import pandas as pd
 
 from beforehand.papers.vcube import Published, number
 from beforehand.report.content import Cell, Table
-from beforehand.report.notation import show_count, show_difference
+from beforehand.report.notation import show_count, show_difference, show_spread
 from beforehand.report.vcube.data import Found, Overlay, machine_rows
 
 FOCUS = 256
@@ -57,7 +58,7 @@ def packet_table(overlay: Overlay, published: Published) -> Table:
     for nodes, reduction, packed in zip(overlay.sizes, claims[::2], claims[1::2], strict=True):
         counts = []
         for system in ("plain", "aggregated"):
-            ours = overlay.means(system, "packets")[nodes]
+            ours = overlay.of(system, nodes)["packets"].tolist()
             theirs = float(rows[nodes][system]) if nodes in rows else None
             counts.append(_count_cell(ours, theirs))
         shown.append((Cell(str(nodes)), *counts, reduction.share_cell(), packed.share_cell()))
@@ -73,10 +74,12 @@ def packet_table(overlay: Overlay, published: Published) -> Table:
     )
 
 
-def _count_cell(ours: float, theirs: float | None) -> Cell:
+def _count_cell(values: Sequence[float], theirs: float | None) -> Cell:
+    ours, spread = fmean(values), show_spread(values, "{:,.0f}")
     if theirs is None:
-        return Cell(show_count(ours))
-    return Cell(show_count(ours), show_count(theirs), show_difference(ours, theirs))
+        return Cell(show_count(ours), spread=spread)
+    difference = show_difference(ours, theirs)
+    return Cell(show_count(ours), show_count(theirs), difference, spread=spread)
 
 
 def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:

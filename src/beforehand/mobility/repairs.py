@@ -1,4 +1,4 @@
-"""What is mended in a timetable, counted by kind; or refused line by line, if that is asked for."""
+"""What is mended in a file, counted by kind; or refused line by line, if that is asked for."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ class Repairs:
 
     def __init__(self, path: Path, *, strict: bool) -> None:
         self.changes: dict[str, int] = {}
-        self._path, self._strict = path, strict
+        self.strict = strict
+        self._path = path
         self._refused: list[InputError] = []
         self._unlisted = 0
 
     def mend(self, kind: str, file: str, line: int | None, what: str, times: int = 1) -> None:
-        """Something of the feed is not taken as it stands. what: in words, with what is done."""
+        """Something of the input is not taken as it stands. what: in words, with what is done.
+
+        file: in the feed; empty where the input is a file itself.
+        """
         if times <= 0:
             return
         self.changes[kind] = self.changes.get(kind, 0) + times
-        if self._strict:
+        if self.strict:
             if len(self._refused) < lines.PROBLEMS_MAX:
-                where = f"{self._path}/{file}" + (f":{line}" if line else "")
+                place = f"{self._path}/{file}" if file else str(self._path)
+                where = place + (f":{line}" if line else "")
                 hint = f"without `strict` it is mended and counted as `{kind}`"
                 self._refused.append(InputError(what, where=where, hint=hint))
             else:

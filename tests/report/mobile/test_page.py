@@ -1,0 +1,88 @@
+"""The page of hosts and stations, from runs made up so that every figure is known."""
+
+import json
+
+import pytest
+from tests.report.made_up import write_rows
+
+from beforehand.report.datasets import COLUMNS
+from beforehand.report.mobile.page import build_mobile_page
+
+RUN = {
+    "run": "r",
+    "experiment": "scale",
+    "system": "was",
+    "seed": 1,
+    "stations": 3,
+    "hosts": 9,
+    "rate_per_s": 5.0,
+    "mac": "dcf",
+    "broadcasts": 10,
+    "deliveries": 90,
+    "violations": 0,
+    "duplicates": 0,
+    "missing": 0,
+    "missing_at_returned": 0,
+    "delay_us_avg": 2e6,
+    "lost_percent": 1.0,
+    "kept_avg": 3.0,
+    "early_avg": 0.5,
+    "sent_per_delivery": 2.0,
+    "handoffs": 4,
+    "is_search": False,
+    "is_sustained": None,
+}
+FLOW = {
+    **{name: RUN[name] for name in ("run", "experiment", "system", "seed", "stations", "hosts")},
+    "rate_per_s": 5.0,
+    "mac": "dcf",
+    "network": "radio",
+    "kind": "data",
+    "frames": 5,
+    "control_bytes": 1,
+    "payload_bytes": 1,
+    "header_bytes": 1,
+    "to_station": [1],
+}
+
+
+def page_of(folder, *runs):
+    write_rows(folder, "cells_runs", [RUN | run for run in runs], as_folder=False)
+    write_rows(folder, "cells_flows", [FLOW], as_folder=False)
+    about = {"name": "toy", "world": "cells", "versions": {"beforehand": "9"}}
+    (folder / "scenario.json").write_text(json.dumps(about))
+    return build_mobile_page(folder)
+
+
+def test_the_runs_made_up_here_have_the_columns_of_the_contract():
+    assert set(RUN) == set(COLUMNS["cells_runs"])
+    assert set(FLOW) == set(COLUMNS["cells_flows"])
+
+
+@pytest.mark.parametrize("fault", ["violations", "duplicates", "missing", "missing_at_returned"])
+def test_whatever_is_wrong_the_tile_says_what_the_headline_says(tmp_path, fault):
+    page = page_of(tmp_path, {fault: 7}, {"seed": 2})
+    assert (page.verdict, page.headline) == ("invalid", "7 deliveries are wrong or missing.")
+    tiles = {tile.label: tile for tile in page.tiles}
+    assert (tiles["wrong or missing"].value, tiles["wrong or missing"].mark) == ("7", "missed")
+
+
+def test_where_nothing_was_delivered_nothing_is_known(tmp_path):
+    page = page_of(tmp_path, {"deliveries": 0})
+    assert page.verdict == "unknown"
+    assert page.headline.startswith("Nothing was delivered")
+    assert {tile.label: tile.mark for tile in page.tiles}["wrong or missing"] == ""
+
+
+def test_a_figure_has_its_interval_over_the_seeds_and_a_lone_seed_none(tmp_path):
+    alone = {"system": "ck", "kept_avg": 8.0, "lost_percent": None}
+    page = page_of(tmp_path, {"kept_avg": 3.0}, {"kept_avg": 5.0, "seed": 2}, alone)
+    (table,) = page.sections[0].tables
+    kept = table.head.index("Kept")
+    assert [(row[kept].text, row[kept].spread) for row in table.rows] == [
+        ("4.00", "± 12.71"),  # 12.706 by Student's t, for two seeds that are 2 apart
+        ("8.00", ""),
+    ]
+    assert table.rows[1][table.head.index("Lost")].text == "–"
+    assert table.data["kept_avg_ci95"].tolist()[0] == pytest.approx(12.706)
+    assert table.data["kept_avg_ci95"].isna().tolist() == [False, True]
