@@ -4,10 +4,10 @@ Three rules keep the memory of a node bounded, however much its neighbours have 
 
 - Frames that wait for a slow neighbour stay what they are, references to messages that are held
   anyway. They become bytes when there is room for them on the wire.
-- No more than `WINDOW_IDS` messages are asked of a neighbour at a time. While they are on their way,
-  or while the program does not read, further announcements wait, as bytes.
-- Who asks for more than it takes in, or announces more than anybody could hold, loses its link. When
-  it comes back it is told everything anew, so nothing is lost by that.
+- No more than `WINDOW_IDS` messages are asked of a neighbour at a time. While they are on their
+  way, or while the program does not read, further announcements wait, as bytes.
+- Who asks for more than it takes in, or announces more than anybody could hold, loses its link.
+  When it comes back it is told everything anew, so nothing is lost by that.
 """
 
 from __future__ import annotations

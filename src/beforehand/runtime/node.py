@@ -1,8 +1,8 @@
 """A node on real links: the event loop around the driver of a core.
 
 Frames, links, timers and the program's broadcasts go in; what the core asks for is held back until
-what it saved with it is on the disk (`runtime.commits`), and then goes out. A neighbour whose frames
-are no frames loses its link. A disk that fails ends the node: nothing leaves it any more.
+what it saved with it is on the disk (`runtime.commits`), and then goes out. A neighbour whose
+frames are no frames loses its link. A disk that fails ends the node: nothing leaves it any more.
 """
 
 from __future__ import annotations
