@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
-from beforehand.errors import InputError, LocalError
-from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.runtime.memory_mesh import Net, member, run, take
 
 
 def test_what_one_says_another_reads(tmp_path):

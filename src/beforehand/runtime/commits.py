@@ -35,6 +35,17 @@ class Batch:
         self.actions: list[Action] = []
 
 
+def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
+    """Add the saves of one step."""
+    rows = batch.rows
+    for table, key, value in saves:
+        place = (table, key)
+        if value is not None and rows.get(place, place) is None:
+            del rows[place]
+            batch.again.add(place)
+        rows[place] = value
+
+
 class Commits(Store):
     """The store of a driver, in front of a `DiskStore`. All but its writes is in the event loop."""
 
@@ -64,13 +75,7 @@ class Commits(Store):
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
         """The saves of one step. They share a transaction with others, but are never divided."""
-        rows, again = self._open.rows, self._open.again
-        for table, key, value in saves:
-            place = (table, key)
-            if value is not None and rows.get(place, place) is None:
-                del rows[place]
-                again.add(place)
-            rows[place] = value
+        collect(self._open, saves)
         self._schedule()
 
     def load(self, tables: Sequence[Table]) -> Rows:

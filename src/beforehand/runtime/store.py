@@ -29,6 +29,8 @@ but not the loss of power."""
 
 APPLICATION_ID = 0x62666864  # "bfhd", so that nobody's photographs are taken for a store
 SCHEMA = 2
+HEADER_BYTES = 100
+"""Of every SQLite file: what it is at 0, the schema's version at 60, whose it is at 68."""
 CHUNKS = (512, 64, 8, 1)
 """Rows per statement. One of many rows takes the interpreter's lock once, and not once for each row
 while another thread is busy with it. Few sizes, so that statements are prepared once."""
@@ -67,6 +69,7 @@ class DiskStore:
         with self._told():
             if self.is_new:
                 self._make(group, name)
+            self._refuse_stranger()
             self._database = _connect(path)
             try:
                 self._open(group, name)
@@ -142,16 +145,19 @@ class DiskStore:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
 
-    def _open(self, group: str, name: str) -> None:
-        if self.path.stat().st_size == 0:
+    def _refuse_stranger(self) -> None:
+        """By its first bytes: SQLite itself would change what it opens."""
+        with self.path.open("rb") as opened:
+            head = opened.read(HEADER_BYTES)
+        if not head:
             raise self._refusal("an empty file, and no store", _HINTS["SQLITE_CORRUPT"])
-        (application,) = self._database.execute("PRAGMA application_id").fetchone()
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID:
+        if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION_ID.to_bytes(4):
             raise self._refusal("not a store of beforehand", _HINTS["SQLITE_NOTADB"])
-        if version > SCHEMA:
+        if (version := int.from_bytes(head[60:64])) > SCHEMA:
             hint = "run that version again, or start with another store and another name"
             raise self._refusal(f"a store of a newer version: its schema is {version}", hint)
+
+    def _open(self, group: str, name: str) -> None:
         (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise self._refusal(f"broken: {state}", _HINTS["SQLITE_CORRUPT"])
@@ -160,6 +166,7 @@ class DiskStore:
             if found != wanted:
                 hint = f"give another file, or the {what} `{found}`"
                 raise self._refusal(f"the store of the {what} `{found}`, not of `{wanted}`", hint)
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version < SCHEMA:
             _migrate(self._database, version)
         self.sync()  # this takes the lock, and shows now whether it can be written to
