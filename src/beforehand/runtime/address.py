@@ -19,6 +19,10 @@ class Address(msgspec.Struct, frozen=True, order=True):
     """A name, or an IP address; empty, where one listens: every interface."""
     port: int
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= PORT_MAX:
+            raise InputError(f"no such port: {self.port}", hint=f"ports end at {PORT_MAX}")
+
     @classmethod
     def parse(cls, text: str) -> Address:
         """From `host:port` or `[v6]:port`."""
@@ -29,9 +33,7 @@ class Address(msgspec.Struct, frozen=True, order=True):
             colon = ""  # an IPv6 address without its brackets: where does the port begin?
         if not colon or not digits.isascii() or not digits.isdecimal():
             raise InputError(f"not an address: `{text}`", hint=HINT)
-        if len(digits) > 5 or int(digits) > PORT_MAX:
-            raise InputError(f"no such port: `{text}`", hint=f"ports end at {PORT_MAX}")
-        return cls(host, int(digits))
+        return cls(host, int(digits[:9]))
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

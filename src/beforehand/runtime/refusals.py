@@ -44,13 +44,22 @@ class LinkCounters(msgspec.Struct):
     """A link that was still there when its neighbour came with a new one."""
     broken: int = 0
     """Ended by the network, or by a neighbour that did not say goodbye."""
+    unwanted: int = 0
+    """Cut by the node above, because of what a frame held."""
+    shunned: int = 0
+    """Came back too soon after it had lost its link for a fault of its own."""
     turned_away: int = 0
-    """We dialed, and the other end hung up on us without a word: it holds another secret or
-    version, or has no place; a goodbye with a reason is in the notes."""
+    """The other end refused us. It said why, or hung up on our greeting without a word: then it
+    holds another secret or version, or has no place."""
     unreachable: int = 0
     """We dialed, and nobody took the call."""
     own_address: int = 0
     """We dialed, and it was us."""
+    no_discovery: int = 0
+    """Multicast DNS did not work, and is tried again."""
+
+    def count(self, kind: str) -> None:
+        setattr(self, kind, getattr(self, kind) + 1)
 
 
 class Refused(RemoteError):
