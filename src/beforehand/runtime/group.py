@@ -50,8 +50,8 @@ SKEW_US = 60_000_000
 """By which the clocks of two members may differ."""
 ANNOUNCE_US = 2_000
 """News of one such period goes out together."""
-QUEUE_BYTES_MAX = 2 << 20
-"""That wait on one link; twice the largest frame, since half of it is made use of."""
+QUEUE_BYTES_MAX = 4 << 20
+"""That wait on one link. Half of it is made use of, and a frame may come on top of that."""
 CAPACITY = 200_000
 
 BINDINGS = Table("binding", str, bytes)

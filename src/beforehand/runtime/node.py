@@ -20,6 +20,7 @@ from beforehand.core.outbox import LossKind
 from beforehand.errors import LocalError, RemoteError
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.lanes import Lane
+from beforehand.runtime.records import FRAME_OVERHEAD
 
 OUT_FRAMES_MAX = 20_000
 """That wait for one neighbour. One more, and its link is cut (`slow`)."""
@@ -320,7 +321,7 @@ class Node(Generic[FrameT]):
         try:
             while lane.out and room >= self._room_min:
                 data = self._codec.encode(lane.next_out())
-                room -= len(data)
+                room -= len(data) + FRAME_OVERHEAD
                 frames.append(data)
         except Exception as error:
             self.fail(error)
