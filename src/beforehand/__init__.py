@@ -32,6 +32,9 @@ from beforehand.errors import BeforehandError, InputError, LocalError, RemoteErr
 
 if TYPE_CHECKING:
     from beforehand.observe.stream import observe as observe_events
+    from beforehand.runtime.blocking import BlockingGroup
+    from beforehand.runtime.group import Group
+    from beforehand.runtime.reading import GroupMessage
     from beforehand.sim.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
 
@@ -41,6 +44,7 @@ __all__ = [
     "EVERYBODY",
     "Barrier",
     "BeforehandError",
+    "BlockingGroup",
     "Codec",
     "Core",
     "Counters",
@@ -48,6 +52,8 @@ __all__ = [
     "Driver",
     "Epidemic",
     "Fate",
+    "Group",
+    "GroupMessage",
     "Guarantees",
     "InputError",
     "Lifetimes",
@@ -82,6 +88,9 @@ __all__ = [
 ]
 
 _LATER = {
+    "BlockingGroup": ("beforehand.runtime.blocking", "BlockingGroup"),
+    "Group": ("beforehand.runtime.group", "Group"),
+    "GroupMessage": ("beforehand.runtime.reading", "GroupMessage"),
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),
     "observe_events": ("beforehand.observe.stream", "observe"),
