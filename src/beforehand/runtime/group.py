@@ -27,7 +27,7 @@ from beforehand.core.epidemic import Epidemic, Options
 from beforehand.core.frames import Frame
 from beforehand.core.order import Lifetimes
 from beforehand.core.proof import Proofs
-from beforehand.core.tables import Table
+from beforehand.core.tables import Store, Table
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.address import Address
@@ -54,6 +54,8 @@ QUEUE_BYTES_MAX = 4 << 20
 """That wait on one link. Half of it is made use of, and a frame may come on top of that."""
 CAPACITY = 200_000
 
+MakeRecorder = Callable[[Store, int], Recorder]
+"""Given the node's store, and how often the node was started."""
 BINDINGS = Table("binding", str, bytes)
 """Whose key is whose."""
 MEMBER = "member"
@@ -68,6 +70,7 @@ class _Parts:
     node: Node[Frame]
     mesh: Mesh
     reading: Reading
+    recorder: Recorder | None
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -111,12 +114,12 @@ class Group:
         capacity: int = CAPACITY,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
-        recorder: Recorder | None = None,
+        make_recorder: MakeRecorder | None = None,
     ) -> None:
         """name: of this member, for as long as its store lives. store: a file, made if there is
         none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
         `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
-        docs/group.md. recorder: is told of every event."""
+        docs/group.md. make_recorder: of who is told every event."""
         for what, word in (("group", group), ("member", name)):
             if flaw := flaw_of_name(word):
                 raise InputError(f"no name for a {what}: {flaw}", hint="choose another name")
@@ -136,7 +139,7 @@ class Group:
         self._capacity = capacity
         self._limits = limits or Limits(queue_bytes_max=QUEUE_BYTES_MAX)
         self._clock_us = clock_us or wall_clock_us
-        self._recorder = recorder
+        self._make_recorder = make_recorder
         self._error: Exception | None = None
         self._state = "new"
         self._parts: _Parts | None = None
@@ -203,6 +206,8 @@ class Group:
                 left = parts.reading.end()
                 if not self._inbox:
                     parts.node.keep_unread(left)
+                if parts.recorder is not None:
+                    parts.recorder.close()
         finally:
             await parts.commits.close()
 
@@ -212,7 +217,9 @@ class Group:
         trust = Trust(
             self.name, member, bound, lambda who, public: commits.save([("binding", who, public)])
         )
-        node = self._make_node(trust, commits)
+        make_recorder = self._make_recorder
+        recorder = None if make_recorder is None else make_recorder(commits, disk.starts)
+        node = self._make_node(trust, commits, recorder)
         mesh = self.make_mesh(
             self.name,
             member,
@@ -226,9 +233,10 @@ class Group:
             on_frame=node.on_frame,
             on_room=node.on_room,
         )
-        return _Parts(trust, commits, node, mesh, Reading(inbox=self._inbox, on_open=node.open))
+        reading = Reading(inbox=self._inbox, on_open=node.open)
+        return _Parts(trust, commits, node, mesh, reading, recorder)
 
-    def _make_node(self, trust: Trust, commits: Commits) -> Node[Frame]:
+    def _make_node(self, trust: Trust, commits: Commits, recorder: Recorder | None) -> Node[Frame]:
         proofs = Proofs(self.group, trust.sign, trust.check)
         lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
         options = Options(announce_us=ANNOUNCE_US, capacity=self._capacity, transfer="oldest")
@@ -248,7 +256,7 @@ class Group:
             on_deliver=self._put,
             on_failure=self._fail,
             inbox=self._inbox,
-            recorder=self._recorder,
+            recorder=recorder,
         )
 
     # ---- messages -------------------------------------------------------------------------------
@@ -300,6 +308,11 @@ class Group:
     def peers(self) -> list[PeerInfo]:
         """Who is there."""
         return self._opened().mesh.peers()
+
+    @property
+    def held(self) -> int:
+        """How many messages it holds for others."""
+        return len(self._core().holds(self._clock_us()))
 
     @property
     def addresses(self) -> list[Address]:

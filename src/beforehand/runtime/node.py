@@ -45,13 +45,16 @@ class Links(Protocol):
 
 
 class Recorder(Protocol):
-    """Who writes down what happened at a node, as in `core.driver.Port`. It is told when what it is
-    told of is on the disk, and before anything of it leaves the node."""
+    """Who writes down what happened at a node, as its `Port` hears of it: `runtime.eventlog`.
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None: ...
-    def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
-    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None: ...
-    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+    It is told within the step, so that what it saves in the node's store is on the disk with what
+    it tells of, or not at all."""
+
+    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
+    def received(self, messages: Sequence[Message]) -> None: ...
+    def delivered(self, messages: Sequence[Message]) -> None: ...
+    def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+    def close(self) -> None: ...
 
 
 class NodeCounters(msgspec.Struct):
@@ -106,7 +109,8 @@ class Node(Generic[FrameT]):
         self._is_open = True
         self._is_paused = False
         self._ahead_bytes = 0
-        self._spoken: list[Message] | None = None
+        self._is_again = False
+        """Are the next deliveries those that an inbox hands over again?"""
         self._loop = asyncio.get_running_loop()
         self.driver: SpeakerDriver[FrameT] = SpeakerDriver(
             make_core, self, store=commits, inbox=inbox
@@ -118,10 +122,11 @@ class Node(Generic[FrameT]):
         self._links = links
         if is_new:
             return
+        left = self._commits.load((INBOX,))[INBOX.name]
+        self._is_again = self._inbox and bool(left)
         self.driver.restart(self._clock_us())
-        if not self._inbox:
+        if left and not self._inbox:
             # What the program had not read when it stopped. Forgotten first: at most once.
-            left = self._commits.load((INBOX,))[INBOX.name]
             self._commits.save([(INBOX.name, id, None) for id in left])
             self._commits.after(lambda: self._on_deliver(list(left.values())))
 
@@ -222,9 +227,11 @@ class Node(Generic[FrameT]):
         if self._inbox and len(others) < len(messages):
             own = [message.id for message in messages if message.origin == self.name]
             self._commits.save([(INBOX.name, id, None) for id in own])
-        told = list(messages) if self._spoken is None else self._spoken
-        self._spoken = None
-        self._commits.after(lambda: self._hand_over(told, others))
+        if self._recorder is not None and not self._is_again:
+            self._recorder.delivered(messages)
+        self._is_again = False
+        if others:
+            self._commits.after(lambda: self._on_deliver(others))
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         if timer in self._timers:
@@ -233,19 +240,16 @@ class Node(Generic[FrameT]):
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
-        if (recorder := self._recorder) is not None:
-            told = self._spoken = list(deliveries)
-            self._commits.after(lambda: recorder.spoke(self.name, message, told))
+        if self._recorder is not None:
+            self._recorder.spoke(message, deliveries)
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
-        if (recorder := self._recorder) is not None:
-            told = list(messages)
-            self._commits.after(lambda: recorder.received(self.name, told))
+        if self._recorder is not None:
+            self._recorder.received(messages)
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
-        if (recorder := self._recorder) is not None:
-            told = list(losses)
-            self._commits.after(lambda: recorder.lost(self.name, told))
+        if self._recorder is not None:
+            self._recorder.lost(losses)
 
     # ---- steps ----------------------------------------------------------------------------------
 
@@ -332,12 +336,6 @@ class Node(Generic[FrameT]):
     def _cut(self, peer: str, problem: str) -> None:
         if self._links is not None:
             self._links.cut(peer, problem)
-
-    def _hand_over(self, told: list[Message], others: list[Message]) -> None:
-        if self._recorder is not None:
-            self._recorder.deliver(self.name, told)
-        if others:
-            self._on_deliver(others)
 
     def _on_timer(self, timer: Timer, ticket: int) -> None:
         if self.driver.is_awaited(timer, ticket):
