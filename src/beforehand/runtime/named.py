@@ -6,9 +6,9 @@ are: they are the core's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, Iterator
+from typing import TYPE_CHECKING, Generic
 
 import msgspec
 
