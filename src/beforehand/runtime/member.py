@@ -124,6 +124,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         try:
             parts = self._parts = self._join(key, disk, commits)
             parts.node.start(parts.network, is_new=disk.is_new)
+            self._on_started(parts)
             await parts.network.start()
         except BaseException:
             if self._parts is None:
@@ -160,6 +161,9 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     @abstractmethod
     def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[FrameT, NetworkT]:
         """All parts, none of them started."""
+
+    def _on_started(self, parts: Parts[FrameT, NetworkT]) -> None:
+        """What the core must hear before the network opens."""
 
     def _record(self, disk: DiskStore, commits: Commits) -> Recorder | None:
         make_recorder = self._make_recorder
