@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.runtime.memory_mesh import Net, member, run, take, until
 
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.group import PAYLOAD_BYTES_MAX
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.reading import UNREAD_MAX
+from tests.runtime.memory_mesh import Net, member, run, take, until
 
 
 def test_what_one_says_another_reads(tmp_path):
