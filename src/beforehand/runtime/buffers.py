@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 
 from beforehand.runtime.records import BATCH_BYTES, FRAME_OVERHEAD
 
@@ -75,8 +77,13 @@ class SendQueue:
         if total <= BATCH_BYTES:
             self._append(frames, total)
             return
-        for frame, size in zip(frames, sizes, strict=True):
-            self._append((frame,), size + FRAME_OVERHEAD)
+        ends = [0, *accumulate(size + FRAME_OVERHEAD for size in sizes)]
+        begin = 0
+        while begin < len(frames):
+            # As many as fit into one batch, and one at least.
+            end = max(bisect_right(ends, ends[begin] + BATCH_BYTES) - 1, begin + 1)
+            self._append(frames[begin:end], ends[end] - ends[begin])
+            begin = end
 
     def _append(self, frames: Sequence[bytes], total: int) -> None:
         if self._batches and self._last_bytes + total <= BATCH_BYTES:
