@@ -26,7 +26,7 @@ def new_cell() -> str:
 
 def write_stations(folder, *names, wires=None):
     """A chain, unless told otherwise; each cell on loopback. The cells by name."""
-    wires = dict(zip(names, names[1:], strict=False)) if wires is None else wires
+    wires = dict(itertools.pairwise(names)) if wires is None else wires
     cells, lines = {}, ['group = "port"']
     for name, port in zip(names, free_ports(len(names)), strict=True):
         cells[name] = new_cell()
