@@ -15,6 +15,7 @@ import pytest
 from beforehand.cli import COMMANDS, main
 from tests.mobility.town import write_feed
 from tests.report.made_up import write_datasets
+from tests.verify.test_node_logs import SOUND, split, write_all
 from tests.verify.test_verdict import CHAIN, table_of
 
 REPO = Path(__file__).parent.parent
@@ -65,6 +66,7 @@ def place(tmp_path, monkeypatch):
     sound = table_of(CHAIN[:10])
     pq.write_table(sound.slice(0, 5), tmp_path / "parts" / "part-0.parquet")
     pq.write_table(sound.slice(5), tmp_path / "parts" / "part-1.parquet")
+    write_all(tmp_path / "logs", split(SOUND))
     for name in ("city-bus", "observer-figures"):
         folder = tmp_path / "out" / name
         folder.mkdir(parents=True)

@@ -33,6 +33,10 @@ from beforehand.errors import BeforehandError, InputError, LocalError, RemoteErr
 if TYPE_CHECKING:
     from beforehand.observe.stream import observe as observe_events
     from beforehand.pipeline.frames import simulate_runs, verify_runs
+    from beforehand.runtime.blocking import BlockingGroup
+    from beforehand.runtime.group import Group
+    from beforehand.runtime.overlay import Overlay
+    from beforehand.runtime.reading import GroupMessage
     from beforehand.sim.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
 
@@ -42,6 +46,7 @@ __all__ = [
     "EVERYBODY",
     "Barrier",
     "BeforehandError",
+    "BlockingGroup",
     "Codec",
     "Core",
     "Counters",
@@ -49,6 +54,8 @@ __all__ = [
     "Driver",
     "Epidemic",
     "Fate",
+    "Group",
+    "GroupMessage",
     "Guarantees",
     "InputError",
     "Lifetimes",
@@ -63,6 +70,7 @@ __all__ = [
     "Options",
     "Order",
     "Outbox",
+    "Overlay",
     "Port",
     "Proofs",
     "RemoteError",
@@ -85,6 +93,10 @@ __all__ = [
 ]
 
 _LATER = {
+    "BlockingGroup": ("beforehand.runtime.blocking", "BlockingGroup"),
+    "Group": ("beforehand.runtime.group", "Group"),
+    "GroupMessage": ("beforehand.runtime.reading", "GroupMessage"),
+    "Overlay": ("beforehand.runtime.overlay", "Overlay"),
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),
     "observe_events": ("beforehand.observe.stream", "observe"),

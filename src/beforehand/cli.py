@@ -13,15 +13,19 @@ from contextlib import suppress
 
 from beforehand import __version__
 from beforehand.commands import (
+    chat,
     completion,
     contacts,
     diff,
     doctor,
     fuzz,
+    host,
+    node,
     observe,
     report,
     run,
     simulate,
+    station,
     status,
     verify,
 )
@@ -37,7 +41,7 @@ from beforehand.errors import (
 
 COMMANDS = (
     *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    completion,
+    *(chat, node, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"

@@ -151,6 +151,9 @@ class Barrier(Order):
         # Past the deadline the registries have forgotten; before it, nothing came.
         return Fate("expired" if seq <= self._horizon_us else "unknown")
 
+    def pending(self) -> tuple[MessageId, ...]:
+        return tuple(self._waiting.pending)
+
     def gauges(self, now_us: int) -> dict[str, int]:
         """Sizes of the three registries (OPP figures 6 and 11)."""
         live = self._waiting.delivered.values()

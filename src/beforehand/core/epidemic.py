@@ -172,6 +172,10 @@ class Epidemic:
     def explain(self, message: MessageId) -> Fate:
         return self.order.explain(message)
 
+    def pending(self) -> tuple[MessageId, ...]:
+        """What was received and waits for its delivery, the longest waiting first."""
+        return self.order.pending()
+
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
         return {

@@ -131,6 +131,10 @@ class Order(ABC):
     def explain(self, message: MessageId) -> Fate:
         """What became of a message, and what it waits for."""
 
+    def pending(self) -> tuple[MessageId, ...]:
+        """What was received and waits for its delivery, the longest waiting first."""
+        return ()
+
     @abstractmethod
     def gauges(self, now_us: int) -> dict[str, int]:
         """The size of each registry."""

@@ -68,6 +68,9 @@ class Vector(Order):
             return Fate("waiting", self._waiting.missing(entry, LONG_AGO), entry.since_us)
         return Fate("delivered" if self.has_delivered(message) else "unknown")
 
+    def pending(self) -> tuple[MessageId, ...]:
+        return tuple(self._waiting.pending)
+
     def gauges(self, now_us: int) -> dict[str, int]:
         return {"delivered": len(self._waiting.delivered), **self._waiting.gauges()}
 

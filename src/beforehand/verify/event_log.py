@@ -21,11 +21,13 @@ from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
 from beforehand.verify.about import About, read_about
 
 EVENTS_FILE = "events.parquet"
+NODE_FILES = "*.node.parquet"
+"""What a real node writes down of itself, in parts: see `verify.node_logs`."""
 STDIN = Path("-")
 PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
-COLUMNS = ("run", "step", "t_us", "node", "kind", "origin", "seq")
 NUMBERS = ("step", "t_us", "node", "origin", "seq")
 TEXTS = ("run", "kind")
+COLUMNS = (*TEXTS, *NUMBERS)
 KINDS = (
     *("broadcast", "receive", "deliver", "expire", "drop", "send"),
     *("join", "leave", "crash", "recover"),
@@ -52,6 +54,8 @@ class Log:
     """What the file says of the run besides its rows."""
     doubts: tuple[str, ...] = ()
     """Why this may not be all that happened, whatever it was."""
+    impossible: int = 0
+    """Deliveries that lie before their own broadcasts in every order that nodes could have had."""
 
     def history(self) -> History:
         try:
@@ -75,8 +79,8 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
     """The event logs at a path, each as its files.
 
     A file is one, and so is what comes in where the path is `-`. In a folder they are those of all
-    runs below it, by the name of the file, which may be a folder of parts; without any such name,
-    the folder itself is one log in parts.
+    runs below it, by the name of the file, which may be a folder of parts; what real nodes wrote is
+    one log, all of it together. Without any such name, the folder itself is one log in parts.
     """
     if path == STDIN:
         return [(path,)]
@@ -84,9 +88,10 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
         raise InputError("no such file or folder", where=str(path), hint=HINT)
     if not path.is_dir():
         return [(path,)]
-    if found := sorted(path.rglob(EVENTS_FILE)):
-        return [(log,) if log.is_file() else _parts(log) for log in found]
-    return [_parts(path)]
+    found = [(log,) if log.is_file() else _parts(log) for log in sorted(path.rglob(EVENTS_FILE))]
+    if nodes := [file for file in sorted(path.rglob(NODE_FILES)) if file.name[0] not in "._"]:
+        found.append(tuple(nodes))
+    return found or [_parts(path)]
 
 
 def _parts(folder: Path) -> tuple[Path, ...]:
@@ -105,7 +110,7 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
         return
     parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
     if not any(map(len, parts)):
-        _joined(parts, where)
+        joined(parts, NUMBERS, TEXTS, where)
         yield _empty(paths[0], where, ("there are no events in the log",))
         return
     yield from logs_of(parts, where)
@@ -113,7 +118,7 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
 
 def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
     """Every run of a log that was read before. where: for whoever has to look there."""
-    table = _joined(parts, where)
+    table = joined(parts, NUMBERS, TEXTS, where)
     said = [read_about(part.schema.metadata) for part in parts]
     about = {run: found for part in said for run, found in part.items()}
     for name, rows in _by_run(table):
@@ -122,7 +127,7 @@ def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
 
 def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """In the order in which they come."""
-    names, codes = _coded(table["run"])
+    names, codes = coded(table["run"])
     present, first = np.unique(codes, return_index=True)
     for code in present[np.argsort(first)]:
         # Where there is one, there is nothing to choose, and nothing to copy.
@@ -130,7 +135,7 @@ def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield str(names[code]), rows
 
 
-def _coded(column: Any) -> tuple[list[Any], NDArray[Any]]:
+def coded(column: Any) -> tuple[list[Any], NDArray[Any]]:
     """The values of a column of texts, each once, and of each row which: whole numbers compare a
     hundred times faster."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -181,9 +186,12 @@ def _content(path: Path) -> bytes | None:
     return content
 
 
-def _joined(parts: Sequence[pa.Table], where: str) -> pa.Table:
-    """The columns of the event log, as they have to be."""
-    missing = [name for name in COLUMNS if any(name not in part.column_names for part in parts)]
+def joined(
+    parts: Sequence[pa.Table], numbers: Sequence[str], texts: Sequence[str], where: str
+) -> pa.Table:
+    """The columns of an event log, as they have to be."""
+    names = (*texts, *numbers)
+    missing = [name for name in names if any(name not in part.column_names for part in parts)]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
         raise InputError(f"no column {listed} in the event log", where=where, hint=HINT)
@@ -191,7 +199,8 @@ def _joined(parts: Sequence[pa.Table], where: str) -> pa.Table:
         raise InputError(f"column `{twice[0]}` is there twice", where=where, hint=HINT)
     tables = []
     for part in parts:
-        columns: Any = {name: _column(part[name], name, where) for name in COLUMNS}
+        columns: Any = {name: _texts(part[name], name, where) for name in texts}
+        columns |= {name: _numbers(part[name], name, where) for name in numbers}
         tables.append(pa.table(columns))
     try:
         return pa.concat_tables(tables).unify_dictionaries()
@@ -200,19 +209,18 @@ def _joined(parts: Sequence[pa.Table], where: str) -> pa.Table:
         raise InputError(problem, where=where, hint=HINT) from error
 
 
-def _column(column: Any, name: str, where: str) -> Any:
-    """Whole numbers of 64 bits with a sign, or text."""
-    kind: Any = column.type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if name in NUMBERS and not pa.types.is_integer(value):
-        raise InputError(f"column `{name}` is {kind}, not whole numbers", where=where)
+def _texts(column: Any, name: str, where: str) -> Any:
+    value = _value_type(column, name, where)
     is_text = pa.types.is_string(value) or pa.types.is_large_string(value)
-    if name in TEXTS and not is_text and not (name == "run" and pa.types.is_integer(value)):
-        raise InputError(f"column `{name}` is {kind}, not text", where=where, hint=HINT)
-    if column.null_count:
-        raise InputError(f"empty fields in the column `{name}`", where=where, hint=HINT)
-    if name in TEXTS:
-        return column
+    if not is_text and not (name == "run" and pa.types.is_integer(value)):
+        raise InputError(f"column `{name}` is {column.type}, not text", where=where, hint=HINT)
+    return column
+
+
+def _numbers(column: Any, name: str, where: str) -> Any:
+    """Of 64 bits with a sign."""
+    if not pa.types.is_integer(_value_type(column, name, where)):
+        raise InputError(f"column `{name}` is {column.type}, not whole numbers", where=where)
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as error:
@@ -220,9 +228,15 @@ def _column(column: Any, name: str, where: str) -> Any:
         raise InputError(problem, where=where, hint=HINT) from error
 
 
+def _value_type(column: Any, name: str, where: str) -> Any:
+    if column.null_count:
+        raise InputError(f"empty fields in the column `{name}`", where=where, hint=HINT)
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+
+
 def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     table = _in_order(run, table, where)
-    kinds, codes = _coded(table["kind"])
+    kinds, codes = coded(table["kind"])
     is_broadcast = np.array([kind == "broadcast" for kind in kinds])[codes]
     kept = np.array([kind in ("broadcast", "deliver") for kind in kinds])[codes]
     columns = {name: table[name].to_numpy()[kept] for name in NUMBERS}
@@ -232,7 +246,7 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
         is_broadcast=is_broadcast[kept],
         where=where,
         about=about,
-        doubts=(*_holes(table, about), *_strange(kinds, codes), *about.doubts),
+        doubts=(*_holes(table, about), *strange_kinds(table["kind"], KINDS), *about.doubts),
     )
 
 
@@ -260,12 +274,13 @@ def _holes(table: pa.Table, about: About) -> Iterator[str]:
         yield f"{len(table):,} events where there were {about.events:,}"
 
 
-def _strange(kinds: Sequence[str | None], codes: NDArray[Any]) -> Iterator[str]:
+def strange_kinds(column: Any, known: Sequence[str]) -> Iterator[str]:
     """Events of no known kind, which may be anything."""
+    kinds, codes = coded(column)
     many = np.bincount(codes, minlength=len(kinds)).tolist()
     found: Counter[str] = Counter()
     for kind, count in zip(kinds, many, strict=True):
-        if count and kind not in KINDS:
+        if count and kind not in known:
             found[str(kind)] += count
     if not found:
         return

@@ -26,6 +26,7 @@ from beforehand.kernels.causality import (
 from beforehand.units import format_duration
 from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
 from beforehand.verify.event_log import Log, find_logs, read_logs
+from beforehand.verify.node_logs import are_of_nodes, read_node_logs
 
 OnDone = Callable[[str, int, int], object]
 """Hears a stage, how much of it is done, and of how much."""
@@ -46,7 +47,8 @@ class RunVerdict:
     run: str
     state: State
     reason: str
-    """If unknown: why. If valid although something is out of order: why that is."""
+    """If unknown: why. If valid although something is out of order: why that is. If the log is
+    impossible: that."""
     promise: str
     """What it was held to: a key of `PROMISES`, or what the log says and nobody knows."""
     broadcasts: int
@@ -94,7 +96,8 @@ def verify_events(
     promise: str | None = None,
     on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
-    """Judge every run of an event log, a Parquet file or a folder with those of many runs.
+    """Judge every run of an event log, a Parquet file or a folder with those of many runs. What
+    real nodes wrote, each for itself, is merged by causality first.
 
     promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
     does not is held to causal order. on_done: hears how many logs are judged, and of how many; and
@@ -103,7 +106,8 @@ def verify_events(
     found, judged = list(find_logs(path)), []
     for done, files in enumerate(found):
         on_done(LOGS, done, len(found))
-        judged += [judge(log, promise, partial(on_done, SENDERS)) for log in read_logs(files)]
+        read = read_node_logs if are_of_nodes(files) else read_logs
+        judged += [judge(log, promise, partial(on_done, SENDERS)) for log in read(files)]
     on_done(LOGS, len(found), len(found))
     return Verdict(tuple(judged))
 
@@ -126,7 +130,7 @@ def judge(
     violations = find_violations(history, on_done=on_done)
     counts = count_kinds(violations)
     deliveries = len(history.node) - len(history.spoken)
-    state, reason = state_of(counts, deliveries, log.doubts, held_to)
+    state, reason = state_of(counts, deliveries, log.doubts, held_to, log.impossible)
     return RunVerdict(
         log.run,
         state,
@@ -147,13 +151,20 @@ def count_kinds(violations: Violations) -> dict[str, int]:
 
 
 def state_of(
-    counts: dict[str, int], deliveries: int, doubts: Sequence[str], promise: str
+    counts: dict[str, int],
+    deliveries: int,
+    doubts: Sequence[str],
+    promise: str,
+    impossible: int = 0,
 ) -> tuple[State, str]:
     """The verdict, and why it is unknown, or valid in spite of what is out of order.
 
     What is late or comes twice stays so, whatever else happened. But if there are doubts about the
-    log, a broadcast that nobody made may be among what it lacks, and so may a violation.
+    log, a broadcast that nobody made may be among what it lacks, and so may a violation. What is
+    there and cannot have been is wrong, whatever is not there.
     """
+    if impossible:
+        return "invalid", f"{impossible:,} deliveries before their broadcasts, in whatever order"
     if promise not in PROMISES:
         doubts = [*doubts, f"it promises `{promise}`, which nobody here can judge"]
     held = PROMISES.get(promise, ())
@@ -181,6 +192,9 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
         same = (log.node[:row] == node) & (history.message[:row] == history.message[row])
         rows = [*np.flatnonzero(same & ~log.is_broadcast[:row])[:1].tolist(), row]
         head = f"{what} a second time"
+    elif history.message[row] >= 0:
+        rows = [row, int(history.spoken[history.message[row]])]
+        head = f"{what} before it was broadcast"
     else:
         rows = [row]
         head = f"{what}, which nobody had broadcast"

@@ -1,0 +1,108 @@
+"""The logs of many nodes as one order that agrees with causality, without any clock.
+
+Two things are certain: a node's own events came in its own order, and a message was broadcast
+before it was delivered. Every order that keeps to both has the same causal past for every event, so
+whichever is taken, the same deliveries are late or come twice.
+
+Each node is read as far as it goes: to its end, or to a delivery of what is not broadcast yet. The
+broadcast wakes those who wait for it. So an event is looked at once, or twice if its node waited
+there. If everybody waits, the logs are impossible: somebody delivered what was broadcast only after
+that. One delivery of such a ring is taken as it stands, and told.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.compiling import compiled
+
+Ints = NDArray[np.int64]
+Small = NDArray[np.int32]
+
+NOBODY = -1
+
+
+def merge_by_causality(node: Small, message: Small, spoken: Ints) -> tuple[Ints, Ints]:
+    """Rows in an order that agrees with causality, and those that agree with none, as they come.
+
+    node: of each row, 0, 1, ...; the rows of a node lie together, in its own order, shape (rows,).
+    message: which is broadcast or delivered there, -1 if nobody broadcast it, shape (rows,).
+    spoken: the row of each message's broadcast, shape (messages,).
+    """
+    nodes_count = int(node[-1]) + 1 if len(node) else 0
+    bounds = np.searchsorted(node, np.arange(nodes_count + 1)).astype(np.int64)
+    order = np.empty(len(node), np.int64)
+    is_forced = np.zeros(len(node), np.bool_)
+    _merge(node, message, spoken, bounds, order, is_forced)
+    return order, order[is_forced[order]]
+
+
+@compiled
+def _merge(
+    node: Small,
+    message: Small,
+    spoken: Ints,
+    bounds: Ints,
+    order: Ints,
+    is_forced: NDArray[np.bool_],
+) -> None:
+    nodes_count = len(bounds) - 1
+    at = bounds[:-1].copy()
+    is_spoken = np.zeros(len(spoken), np.bool_)
+    first_waiting = np.full(len(spoken), NOBODY, np.int32)  # of each message: a list through
+    next_waiting = np.full(nodes_count, NOBODY, np.int32)  # these, since a node waits for one
+    awake = np.arange(nodes_count - 1, -1, -1).astype(np.int32)
+    awake_count = nodes_count
+    done = 0
+    while done < len(order):
+        if awake_count == 0:
+            stuck = _in_ring(node, message, spoken, bounds, at)
+            is_forced[at[stuck]] = True
+            _unlink(first_waiting, next_waiting, message[at[stuck]], stuck)
+            awake[0] = stuck
+            awake_count = 1
+        awake_count -= 1
+        who = awake[awake_count]
+        while at[who] < bounds[who + 1]:
+            row = at[who]
+            what = message[row]
+            if what >= 0 and spoken[what] == row:
+                is_spoken[what] = True
+                waiting = first_waiting[what]
+                while waiting != NOBODY:
+                    awake[awake_count] = waiting
+                    awake_count += 1
+                    waiting = next_waiting[waiting]
+            elif what >= 0 and not is_spoken[what] and not is_forced[row]:
+                next_waiting[who] = first_waiting[what]
+                first_waiting[what] = who
+                break
+            order[done] = row
+            done += 1
+            at[who] += 1
+
+
+@compiled
+def _in_ring(node: Small, message: Small, spoken: Ints, bounds: Ints, at: Ints) -> int:
+    """One of those who wait for each other in a ring, when nobody is awake."""
+    who = 0
+    while at[who] == bounds[who + 1]:
+        who += 1
+    # Whoever should have broadcast waits as well; after as many steps as there are nodes, the
+    # way to them is behind us.
+    for _ in range(len(at)):
+        who = node[spoken[message[at[who]]]]
+    return who
+
+
+@compiled
+def _unlink(first_waiting: Small, next_waiting: Small, what: int, who: int) -> None:
+    """It waits no more, and may soon wait for something else."""
+    if first_waiting[what] == who:
+        first_waiting[what] = next_waiting[who]
+        return
+    before = first_waiting[what]
+    while next_waiting[before] != who:
+        before = next_waiting[before]
+    next_waiting[before] = next_waiting[who]

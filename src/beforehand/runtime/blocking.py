@@ -1,0 +1,124 @@
+"""`beforehand.BlockingGroup`: a group for scripts, which have no event loop of their own.
+
+with beforehand.BlockingGroup("harbour", name="ann", store="ann.db", key="harbour.key",
+                              lifetime="20m") as group:
+    group.broadcast(b"fog at pier 4")
+    for message in group.messages(timeout=60):
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from beforehand.core.base import Fate, MessageId
+from beforehand.errors import LocalError
+from beforehand.runtime.group import Group, Pending
+from beforehand.runtime.mesh import PeerInfo
+from beforehand.runtime.meshed import MemberCounters
+from beforehand.runtime.reading import GroupMessage
+
+T = TypeVar("T")
+
+
+class BlockingGroup:
+    """A `Group` in a thread of its own. Any number of threads may use it."""
+
+    def __init__(self, group: str, **options: Any) -> None:
+        """The same options as `Group`."""
+        self._group = Group(group, **options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"beforehand-{group}", daemon=True
+        )
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        if self._is_over or self._thread.is_alive():
+            raise LocalError("the group was opened before", hint="make another one")
+        self._thread.start()
+        try:
+            self._wait_for(self._group.open())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._wait_for(self._group.__aexit__(kind, error, trace))
+        finally:
+            self._end()
+
+    def broadcast(self, payload: bytes, *, lifetime: str | None = None) -> MessageId:
+        """The id, when the message is on the disk."""
+        return self._wait_for(self._group.broadcast(payload, lifetime=lifetime))
+
+    def receive(self, timeout: float | None = None) -> GroupMessage | None:
+        """The next message of others; None if there is none within so many seconds."""
+        return self._wait_for(self._receive(timeout))
+
+    def messages(self, timeout: float | None = None) -> Iterator[GroupMessage]:
+        """Messages of others, until none comes for so many seconds. None: for ever."""
+        while (message := self.receive(timeout)) is not None:
+            yield message
+
+    def acknowledge(self, messages: Iterable[MessageId]) -> None:
+        """These need not come again, and that is on the disk when it returns."""
+        self._wait_for(self._group.acknowledge(messages))
+
+    def explain(self, message: MessageId) -> Fate:
+        """What became of a message here, and what it waits for."""
+        return self._ask(lambda: self._group.explain(message))
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        return self._ask(lambda: self._group.pending)
+
+    @property
+    def peers(self) -> list[PeerInfo]:
+        return self._ask(lambda: self._group.peers)
+
+    @property
+    def counters(self) -> MemberCounters:
+        return self._group.counters if self._is_over else self._ask(lambda: self._group.counters)
+
+    async def _receive(self, timeout: float | None) -> GroupMessage | None:
+        try:
+            async with asyncio.timeout(timeout):
+                return await anext(self._group)
+        except (TimeoutError, StopAsyncIteration):
+            return None
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        async def answer() -> T:
+            return question()
+
+        return self._wait_for(answer())
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._is_over or not self._thread.is_alive():
+            work.close()
+            raise LocalError("the group is not open", hint="use it inside of `with`")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C came while waiting: nobody waits for the answer any more
+            raise
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()

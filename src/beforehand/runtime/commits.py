@@ -1,0 +1,191 @@
+"""Group commit: the saves of many steps in one transaction, and all that waits for it.
+
+A core runs ahead of the disk. What it saves is collected while an earlier transaction is under way,
+and becomes the next one; what its steps let out (frames, deliveries, answers to a program) is held
+back until the saves of that step, and of every step before it, are on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from beforehand.core.tables import Rows, Store, Table
+from beforehand.runtime.store import DiskStore, Durability, SaveKey
+
+SYNC_SECONDS = 1.0
+"""With the durability `os`: a loss of power loses no more than this."""
+
+Action = Callable[[], None]
+
+
+class Batch:
+    """What goes to the disk together, and what is carried out when it is there."""
+
+    __slots__ = ("actions", "again", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[SaveKey, Any] = {}
+        """The last value of each row: the others are nobody's business."""
+        self.again: set[SaveKey] = set()
+        """Deleted first: they come after what was saved before them."""
+        self.actions: list[Action] = []
+
+
+def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
+    """Add the saves of one step."""
+    rows = batch.rows
+    for table, key, value in saves:
+        place = (table, key)
+        if value is not None and rows.get(place, place) is None:
+            del rows[place]
+            batch.again.add(place)
+        rows[place] = value
+
+
+class Commits(Store):
+    """The store of a driver, in front of a `DiskStore`. All but its writes is in the event loop."""
+
+    def __init__(
+        self,
+        disk: DiskStore,
+        *,
+        durable: Durability,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """on_failure: the disk failed, or an action did. Nothing is carried out after that."""
+        self.error: Exception | None = None
+        self.transactions = 0
+        self._disk = disk
+        self._durable = durable
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "beforehand-store")
+        self._open = Batch()
+        self._flying: Batch | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._is_scheduled = False
+        self._synced_at = time.monotonic()
+        self._sync_timer: asyncio.TimerHandle | None = None
+
+    # ---- the store of a driver ------------------------------------------------------------------
+
+    def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
+        """The saves of one step. They share a transaction with others, but are never divided."""
+        collect(self._open, saves)
+        self._schedule()
+
+    def load(self, tables: Sequence[Table]) -> Rows:
+        """What is on the disk; asked for before anything is saved."""
+        return self._disk.load(tables)
+
+    def count(self) -> int:
+        """Rows that are not on the disk yet."""
+        return len(self._open.rows) + (len(self._flying.rows) if self._flying else 0)
+
+    # ---- what waits -----------------------------------------------------------------------------
+
+    def after(self, action: Action) -> None:
+        """Carry this out when all that was saved up to now is on the disk, in the order in which it
+        was asked for, and never from within the call."""
+        if self._flying is not None and not self._open.rows and not self._open.actions:
+            self._flying.actions.append(action)
+        else:
+            self._open.actions.append(action)
+            self._schedule()
+
+    async def settled(self) -> None:
+        """All that was saved up to now is on the disk, and carried out. It raises what kept it from
+        getting there."""
+        if self.error is not None:
+            raise self.error
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.add(waiter)
+        waiter.add_done_callback(self._waiters.discard)
+        self.after(lambda: None if waiter.done() else waiter.set_result(None))
+        await waiter
+
+    async def close(self) -> None:
+        """The last transaction, and the file."""
+        try:
+            if self.error is None:
+                await self.settled()
+        finally:
+            if self._sync_timer is not None:
+                self._sync_timer.cancel()
+            await self._loop.run_in_executor(self._thread, self._disk.close)
+            self._thread.shutdown(wait=False)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled and self._flying is None and self.error is None:
+            self._is_scheduled = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        """Write what has come together; or, if that is nothing, carry out what waits for it."""
+        self._is_scheduled = False
+        batch = self._open
+        if self.error is not None or not (batch.rows or batch.actions):
+            return
+        self._open = Batch()
+        if not batch.rows:
+            self._carry_out(batch)
+            return
+        self._flying = batch
+        must_sync = self._must_sync()
+        writing = self._loop.run_in_executor(
+            self._thread, lambda: self._disk.write(batch.rows, batch.again, sync=must_sync)
+        )
+        writing.add_done_callback(self._land)
+
+    def _must_sync(self) -> bool:
+        now = time.monotonic()
+        is_due = self._durable == "disk" or now - self._synced_at >= SYNC_SECONDS
+        if is_due:
+            self._synced_at = now
+        return is_due
+
+    def _land(self, writing: asyncio.Future[None]) -> None:
+        batch, self._flying = self._flying, None
+        error = writing.exception()
+        if isinstance(error, Exception):
+            self._fail(error)
+            return
+        assert batch is not None
+        self.transactions += 1
+        if self._durable == "os" and self._sync_timer is None:
+            self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._sync)
+        self._carry_out(batch)
+        if self._open.rows or self._open.actions:
+            self._start()
+
+    def _carry_out(self, batch: Batch) -> None:
+        for action in batch.actions:
+            if self.error is not None:
+                return
+            try:
+                action()
+            except Exception as error:  # whatever it is, what comes after it must not overtake it
+                self._fail(error)
+
+    def _sync(self) -> None:
+        """The last transactions of a busy time have no later one to be synced with."""
+        self._sync_timer = None
+        syncing = self._loop.run_in_executor(self._thread, self._disk.sync)
+        syncing.add_done_callback(self._synced)
+
+    def _synced(self, syncing: asyncio.Future[None]) -> None:
+        if isinstance(error := syncing.exception(), Exception):
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self.error is None:
+            self.error = error
+            for waiter in [waiter for waiter in self._waiters if not waiter.done()]:
+                waiter.set_exception(error)
+            self._on_failure(error)

@@ -1,0 +1,218 @@
+"""What one real node writes down of itself, for `beforehand verify`: Parquet, whole files only.
+
+The events of a step go into the node's own store, in the transaction of that step: what is written
+down happened, and what happened is written down, wherever a crash falls. From there they move into
+a file when there are enough of them, or when they are old enough; a crash in between makes the same
+file again. A node without a store loses what is in no file yet when it is killed, and its log has
+no end, which is how `verify` knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from beforehand.core.base import Message, MessageId, NodeId
+from beforehand.core.outbox import LossKind
+from beforehand.core.tables import Rows, Store, Table
+from beforehand.errors import InputError
+from beforehand.files import check_folder_target, replaced
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = ("broadcast", "receive", "deliver", "expire", "drop", "start", "stop")
+(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, START, STOP) = range(len(KINDS))
+LOSSES: dict[LossKind, int] = {"expire": EXPIRE, "drop": DROP}
+METADATA = "beforehand"
+"""Under this key a file says what its run promised; `verify` reads it."""
+
+Event = tuple[int, int, int | str, int, int]
+"""t_us, kind, origin, seq, value."""
+EVENTS = Table("event_log", int, tuple[Event, ...])
+"""By the number of the first of them."""
+LIFE = Table("event_log_life", str, int | str)
+"""`id`: of the store, so that a name that is used again is not taken for the same node. `first`:
+the number of the first event that is in no file yet."""
+
+ROWS_MAX = 20_000
+"""A file of so many takes about 20 ms to write, in which the node does nothing else."""
+AGE_US_MAX = 600 * 1_000_000
+
+
+class Rowed(Protocol):
+    """What it needs of a store."""
+
+    def save(self, saves: Sequence[tuple[str, object, object]]) -> None: ...
+    def load(self, tables: Sequence[Table]) -> Rows: ...
+
+
+class EventLog:
+    """Hears of what happens at a node, as its `Port` does and in the same order."""
+
+    def __init__(
+        self,
+        folder: Path,
+        node: str,
+        *,
+        run: str = "group",
+        promise: str | None = "causal",
+        store: Rowed | None = None,
+        incarnation: int = 1,
+        name_of: Callable[[NodeId], str] = str,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        rows_max: int = ROWS_MAX,
+        age_us_max: int = AGE_US_MAX,
+    ) -> None:
+        """store: the node's own; what is saved there while one input is carried out must be one
+        transaction. incarnation: how often the node was started with it, with a log or without.
+        name_of: an origin, as people call it."""
+        _require_arrow()
+        check_folder_target(folder)
+        self.node, self.run, self.promise = node, run, promise
+        self.folder = folder
+        self._store: Rowed = Store() if store is None else store
+        self._name_of, self._now_us = name_of, now_us
+        self._rows_max, self._age_us_max = rows_max, age_us_max
+        self._noted: list[Event] = []  # not saved yet: nothing that anybody could have seen
+        self._told_before: set[MessageId] = set()
+        self._events: list[Event] = []  # saved, and in no file yet
+        self._saved: list[int] = []  # the keys under which
+        self._life, self._first = self._load()
+        self._stem = f"{_plain(run)}.{_plain(node)}.{self._life}"
+        self._began_us = now_us()
+        self._note(START, ("", 0), incarnation)
+        self._keep()
+
+    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None:
+        """A broadcast is made. Of `deliveries`, which are to come, those that lie before the
+        message itself precede it."""
+        for delivery in deliveries:
+            if delivery.id == message:
+                break
+            self._note(DELIVER, delivery.id)
+            self._told_before.add(delivery.id)
+        self._note(BROADCAST, message)
+        self._keep()
+
+    def received(self, messages: Sequence[Message]) -> None:
+        """These came in for the first time. Nobody has seen anything of it yet."""
+        for message in messages:
+            self._note(RECEIVE, message.id)
+
+    def delivered(self, messages: Sequence[Message]) -> None:
+        """These go to the application now, for the first time: what an inbox hands over again was
+        written down when it was delivered."""
+        for message in messages:
+            if message.id not in self._told_before:
+                self._note(DELIVER, message.id)
+        self._told_before.clear()
+        self._keep()
+
+    def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
+        """These were given up."""
+        for kind, message in losses:
+            self._note(LOSSES[kind], message)
+
+    def rotate(self) -> None:
+        """Put what there is into a file."""
+        self._save()
+        if not self._events:
+            return
+        path = self.folder / f"{self._stem}.{self._first:012d}.node.parquet"
+        _write(self._table(), path)
+        deleted = [(EVENTS.name, first, None) for first in self._saved]
+        self._first += len(self._events)
+        self._store.save([*deleted, (LIFE.name, "first", self._first)])
+        self._events, self._saved = [], []
+        self._began_us = self._now_us()
+
+    def close(self) -> None:
+        """The node stops, and has told everything."""
+        self._note(STOP, ("", 0))
+        self.rotate()
+
+    def _note(self, kind: int, message: MessageId, value: int = 0) -> None:
+        self._noted.append((self._now_us(), kind, *message, value))
+
+    def _save(self) -> None:
+        if self._noted:
+            first = self._first + len(self._events)
+            self._saved.append(first)
+            self._events += self._noted
+            self._store.save([(EVENTS.name, first, tuple(self._noted))])
+            self._noted.clear()
+
+    def _keep(self) -> None:
+        self._save()
+        is_old = not 0 <= self._now_us() - self._began_us < self._age_us_max
+        if len(self._events) >= self._rows_max or is_old:
+            self.rotate()
+
+    def _load(self) -> tuple[str, int]:
+        rows = self._store.load((EVENTS, LIFE))
+        life = rows[LIFE.name]
+        if not life:
+            life = {"id": secrets.token_hex(8), "first": 0}
+            self._store.save([(LIFE.name, key, value) for key, value in life.items()])
+        self._saved = sorted(rows[EVENTS.name])
+        self._events = [e for at in self._saved for e in rows[EVENTS.name][at]]
+        return str(life["id"]), int(life["first"])
+
+    def _table(self) -> pa.Table:
+        import pyarrow as pa
+
+        t_us, kind, origin, seq, value = zip(*self._events, strict=True)
+        names = {one: self._name_of(one) if one != "" else "" for one in set(origin)}
+        size = len(self._events)
+        columns = {
+            "run": pa.array([self.run] * size).dictionary_encode(),
+            "node": pa.array([self.node] * size).dictionary_encode(),
+            "life": pa.array([self._life] * size).dictionary_encode(),
+            "step": pa.array(range(self._first, self._first + size), pa.int64()),
+            "t_us": pa.array(t_us, pa.int64()),
+            "kind": pa.array([KINDS[one] for one in kind]).dictionary_encode(),
+            "origin": pa.array([names[one] for one in origin]).dictionary_encode(),
+            "seq": pa.array(seq, pa.int64()),
+            "value": pa.array(value, pa.int64()),
+        }
+        about = {"promise": self.promise} if self.promise else {}
+        metadata = {METADATA: json.dumps({"runs": {self.run: about}})}
+        return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _require_arrow() -> None:
+    """Or a node would find out in the middle of its work."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        hint = "`pip install pyarrow`, or go without a log"
+        raise InputError("an event log needs `pyarrow`", hint=hint) from error
+
+
+def _plain(name: str) -> str:
+    """For the name of a file: what can be read of a name, and a mark that tells two apart."""
+    mark = hashlib.blake2b(name.encode(), digest_size=3).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:40]}-{mark}"
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    """On the disk when it returns: the store forgets these events."""
+    import pyarrow.parquet as pq
+
+    with replaced(path) as partial, partial.open("wb") as file:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        file.flush()
+        os.fsync(file.fileno())
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,142 @@
+"""`beforehand.Group`: causal broadcast among those who hold a key, without a server.
+
+async with beforehand.Group("harbour", name="ann", store="ann.db", key="harbour.key",
+                            lifetime="20m") as group:
+    await group.broadcast(b"fog at pier 4")
+    async for message in group:
+        ...
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import MessageId
+from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.frames import Frame
+from beforehand.core.order import Lifetimes
+from beforehand.core.proof import Proofs
+from beforehand.core.wire import OPPORTUNISTIC
+from beforehand.errors import InputError
+from beforehand.runtime.address import Address
+from beforehand.runtime.lanes import PacedLane
+from beforehand.runtime.limits import Limits
+from beforehand.runtime.member import MakeRecorder
+from beforehand.runtime.meshed import Meshed
+from beforehand.runtime.store import Durability
+from beforehand.runtime.trust import Trust
+from beforehand.units import parse_duration
+
+LONGEST_US = 30 * 86_400_000_000
+"""Of all groups, so that members may choose lifetimes of their own."""
+SKEW_US = 60_000_000
+"""By which the clocks of two members may differ."""
+ANNOUNCE_US = 2_000
+"""News of one such period goes out together."""
+CAPACITY = 200_000
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A message that was received and cannot be delivered yet."""
+
+    id: MessageId
+    missing: tuple[MessageId, ...]
+    """What it waits for."""
+    since_us: int
+
+
+class Group(Meshed[Frame]):
+    """One member of a group. See docs/group.md for what it promises."""
+
+    codec = OPPORTUNISTIC
+    make_lane = PacedLane
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name: str,
+        store: str | os.PathLike[str],
+        key: str | os.PathLike[str],
+        lifetime: str,
+        listen: str | Sequence[str] = ":0",
+        peers: Sequence[str] = (),
+        discover: bool = True,
+        durable: Durability = "disk",
+        inbox: bool = False,
+        capacity: int = CAPACITY,
+        limits: Limits | None = None,
+        clock_us: Callable[[], int] | None = None,
+        make_recorder: MakeRecorder | None = None,
+    ) -> None:
+        """name: of this member, for as long as its store lives. store: a file, made if there is
+        none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
+        `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
+        docs/group.md. make_recorder: of who is told every event."""
+        if capacity < 1:
+            raise InputError(f"no room for messages: capacity {capacity}", hint="give at least 1")
+        listens = [listen] if isinstance(listen, str) else listen
+        super().__init__(
+            group,
+            name=name,
+            store=store,
+            key=key,
+            listen=[Address.parse(text) for text in listens],
+            peers=[Address.parse(text) for text in peers],
+            discover=discover,
+            durable=durable,
+            inbox=inbox,
+            limits=limits,
+            clock_us=clock_us,
+            make_recorder=make_recorder,
+        )
+        self._lifetime_us = read_lifetime(lifetime)
+        self._capacity = capacity
+
+    def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
+        proofs = Proofs(self.group, trust.sign, trust.check)
+        lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
+        options = Options(announce_us=ANNOUNCE_US, capacity=self._capacity, transfer="oldest")
+
+        def make_core() -> Epidemic:
+            order = Barrier(self.name, lifetimes)
+            rng = random.Random()
+            return Epidemic(self.name, order, rng, options, durable=True, proofs=proofs)
+
+        return make_core
+
+    async def broadcast(
+        self, payload: bytes | bytearray | memoryview, *, lifetime: str | None = None
+    ) -> MessageId:
+        """The id, when the message is on the disk: from then on it is said, whatever happens. Who
+        is cancelled while waiting has most likely said it."""
+        return await self._broadcast(payload, None if lifetime is None else read_lifetime(lifetime))
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """What was received and waits, the longest waiting first."""
+        core = self._core()
+        fates = [(id, core.explain(id)) for id in core.pending()]
+        return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
+
+    @property
+    def held(self) -> int:
+        """How many messages it holds for others."""
+        return len(self._core().holds(self._clock_us()))
+
+    def _core(self) -> Epidemic:
+        core = self._opened().node.driver.core
+        assert isinstance(core, Epidemic), "can't happen: that is what was made"
+        return core
+
+
+def read_lifetime(text: str) -> int:
+    lifetime_us = parse_duration(text, positive=True, where="lifetime")
+    if lifetime_us > LONGEST_US:
+        raise InputError(f"too long a lifetime: `{text}`", hint="a message lives 30 days at most")
+    return lifetime_us

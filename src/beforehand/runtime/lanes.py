@@ -1,0 +1,149 @@
+"""What a node keeps for each link: frames on their way out, and news that it is not ready for.
+
+Three rules keep the memory of a node bounded, however much its neighbours have to say or to ask:
+
+- Frames that wait for a slow neighbour stay what they are, references to messages that are held
+  anyway. They become bytes when there is room for them on the wire.
+- No more than `WINDOW_IDS` messages are asked of a neighbour at a time. While they are on their
+  way, or while the program does not read, further announcements wait, as bytes.
+- Who asks for more than it takes in, or announces more than anybody could hold, loses its link.
+  When it comes back it is told everything anew, so nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic
+
+import msgspec
+
+from beforehand.core.base import FrameT
+from beforehand.core.frames import (
+    FRAME_BYTES,
+    ID_BYTES,
+    IDS_MAX,
+    Announce,
+    Data,
+    Frame,
+    Ids,
+    Request,
+)
+from beforehand.core.packets import CubeFrame
+
+WINDOW_IDS = 4096
+"""Asked of one neighbour and not answered yet."""
+JOINED_IDS_MAX = min(IDS_MAX, (16_384 - FRAME_BYTES) // ID_BYTES)
+"""As many as the layer itself puts into one announcement."""
+
+
+class Lane(Generic[FrameT]):
+    """One link of any family: nothing is postponed."""
+
+    def __init__(self) -> None:
+        self.out: deque[FrameT] = deque()
+        """What waits for room on the wire."""
+        self.news: deque[bytes] = deque()
+        """What came and must wait, as it came."""
+        self.news_bytes = 0
+        self.asked = 0
+        """Messages that were asked for, and neither came nor were said to be gone."""
+        self.progress_at = 0.0
+        """When something of that came last, or was first asked."""
+
+        self.held_since: float | None = None
+        """When something came that must wait, and for which others wait."""
+
+    def must_wait(self, frame: FrameT, *, is_open: bool) -> bool:
+        """Must this frame be held? is_open: does the program take in more?"""
+        return False
+
+    def may_go_on(self, *, is_open: bool) -> bool:
+        """Can a frame that was held be taken in now?"""
+        return False
+
+    def on_frame(self, frame: FrameT, now: float) -> None:
+        """A frame is taken in."""
+
+    def on_send(self, frame: FrameT, now: float) -> None:
+        """The core sends this; it may take a while until it is put on the wire."""
+
+    def hold(self, news: bytes, now: float) -> None:
+        self.news.append(news)
+        self.news_bytes += len(news)
+
+    def next_news(self) -> bytes:
+        news = self.news.popleft()
+        self.news_bytes -= len(news)
+        return news
+
+    def next_out(self) -> FrameT:
+        """The next frame to be put on the wire."""
+        return self.out.popleft()
+
+
+class PacedLane(Lane[Frame]):
+    """A link of the opportunistic layer: announcements wait while enough is asked for."""
+
+    def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
+        is_news = isinstance(frame, Announce)
+        return is_news and (bool(self.news) or not self._can_ask(is_open=is_open))
+
+    def may_go_on(self, *, is_open: bool) -> bool:
+        return bool(self.news) and self._can_ask(is_open=is_open)
+
+    def on_frame(self, frame: Frame, now: float) -> None:
+        if isinstance(frame, Data):
+            self.asked = max(0, self.asked - len(frame.messages) - len(frame.gone))
+            self.progress_at = now
+
+    def on_send(self, frame: Frame, now: float) -> None:
+        if isinstance(frame, Request):
+            if not self.asked:
+                self.progress_at = now
+            self.asked += len(frame.ids)
+
+    def next_out(self) -> Frame:
+        """Announcements that have come to stand side by side go out as one."""
+        frame = self.out.popleft()
+        if not isinstance(frame, Announce):
+            return frame
+        parts, count = [frame.ids], len(frame.ids)
+        while (more := self._joined_by(count)) is not None:
+            self.out.popleft()
+            parts.append(more)
+            count += len(more)
+        if len(parts) == 1:
+            return frame
+        return msgspec.structs.replace(frame, ids=frozenset().union(*parts))
+
+    def _joined_by(self, count: int) -> Ids | None:
+        """What the next frame adds to an announcement of so many; None if it cannot."""
+        following = self.out[0] if self.out else None
+        if isinstance(following, Announce) and count + len(following.ids) <= JOINED_IDS_MAX:
+            return following.ids
+        return None
+
+    def _can_ask(self, *, is_open: bool) -> bool:
+        return is_open and self.asked < WINDOW_IDS
+
+
+class CubeLane(Lane[CubeFrame]):
+    """A link of an overlay: while its program does not read, a node takes in nothing. It passes on
+    nothing then either, so it must not be taken for one who does for long."""
+
+    def must_wait(self, frame: CubeFrame, *, is_open: bool) -> bool:
+        return bool(self.news) or not is_open
+
+    def may_go_on(self, *, is_open: bool) -> bool:
+        return bool(self.news) and is_open
+
+    def hold(self, news: bytes, now: float) -> None:
+        super().hold(news, now)
+        if self.held_since is None:
+            self.held_since = now
+
+    def next_news(self) -> bytes:
+        news = super().next_news()
+        if not self.news:
+            self.held_since = None
+        return news

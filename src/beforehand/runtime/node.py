@@ -1,0 +1,371 @@
+"""A node on real links: the event loop around the driver of a core.
+
+Frames, links, timers and the program's broadcasts go in; what the core asks for is held back until
+what it saved with it is on the disk (`runtime.commits`), and then goes out. A neighbour whose
+frames are no frames loses its link. A disk that fails ends the node: nothing leaves it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, Protocol
+
+import msgspec
+
+from beforehand.core.base import FrameT, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.core.codec import Codec
+from beforehand.core.driver import INBOX, SpeakerDriver
+from beforehand.core.outbox import LossKind
+from beforehand.errors import LocalError, RemoteError
+from beforehand.runtime.commits import Commits
+from beforehand.runtime.lanes import Lane
+from beforehand.runtime.records import FRAME_OVERHEAD
+
+OUT_FRAMES_MAX = 20_000
+"""That wait for one neighbour. One more, and its link is cut (`slow`)."""
+NEWS_BYTES_MAX = 32 << 20
+"""Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
+STALLED_SECONDS = 30.0
+"""Who was asked and sends nothing for so long loses its link (`stalled`): what it has may be had
+elsewhere."""
+UNREAD_SECONDS = 5.0
+"""If what others wait for is held up for so long by a program that does not read, links are cut
+(`unread`), so that the others do without this node."""
+AHEAD_BYTES_MAX = 8 << 20
+"""Of frames that the core has taken in while the disk has not. One more, and nothing is read from
+any link until half of them are saved."""
+
+
+class Links(Protocol):
+    """Who is there, and frames to them: `runtime.mesh.Mesh`, or a network in memory."""
+
+    def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
+    def room(self, peer: str) -> int: ...
+    def pause(self, peer: str) -> None: ...
+    def resume(self, peer: str) -> None: ...
+    def cut(self, peer: str, problem: str) -> None: ...
+
+
+class Recorder(Protocol):
+    """Who writes down what happened at a node, as its `Port` hears of it: `runtime.eventlog`.
+
+    It is told within the step, so that what it saves in the node's store is on the disk with what
+    it tells of, or not at all."""
+
+    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
+    def received(self, messages: Sequence[Message]) -> None: ...
+    def delivered(self, messages: Sequence[Message]) -> None: ...
+    def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+    def close(self) -> None: ...
+
+
+class NodeCounters(msgspec.Struct):
+    """Links that were cut for what came over them, by reason."""
+
+    malformed: int = 0
+    """Sent what is no frame."""
+    slow: int = 0
+    """Asked for more than it took in."""
+    flooded: int = 0
+    """Announced more than anybody could hold."""
+    stalled: int = 0
+    """Was asked for what it has, and sent nothing."""
+    unread: int = 0
+    """Sent what our own program did not read for long."""
+
+
+class Node(Generic[FrameT]):
+    """One core on real links: the `Port` of its driver."""
+
+    def __init__(
+        self,
+        make_core: Callable[[], Speaker[FrameT]],
+        codec: Codec[FrameT],
+        commits: Commits,
+        *,
+        make_lane: Callable[[], Lane[FrameT]],
+        queue_bytes_max: int,
+        clock_us: Callable[[], int],
+        on_deliver: Callable[[Sequence[Message]], None],
+        on_failure: Callable[[Exception], None],
+        inbox: bool = False,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """queue_bytes_max: what a link takes before it is cut; half of it is made use of. clock_us:
+        may be set back or forward at any time. on_deliver: messages of others, saved."""
+        self.counters = NodeCounters()
+        self.error: Exception | None = None
+        self._codec = codec
+        self._commits = commits
+        self._make_lane = make_lane
+        self._room_min = queue_bytes_max // 2
+        self._clock_us = clock_us
+        self._on_deliver = on_deliver
+        self._on_failure = on_failure
+        self._inbox = inbox
+        self._recorder = recorder
+        self._links: Links | None = None
+        self._lanes: dict[str, Lane[FrameT]] = {}
+        self._ready: set[str] = set()
+        """Peers with something to be put on the wire."""
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._watch: asyncio.TimerHandle | None = None
+        self._is_open = True
+        self._is_paused = False
+        self._ahead_bytes = 0
+        self._is_again = False
+        """Are the next deliveries those that an inbox hands over again?"""
+        self._loop = asyncio.get_running_loop()
+        self.driver: SpeakerDriver[FrameT] = SpeakerDriver(
+            make_core, self, store=commits, inbox=inbox
+        )
+        self.name = self.driver.node
+
+    def start(self, links: Links, *, is_new: bool) -> None:
+        """Go on from what is saved, before the first link comes up."""
+        self._links = links
+        if is_new:
+            return
+        left = self._commits.load((INBOX,))[INBOX.name]
+        self._is_again = self._inbox and bool(left)
+        self.driver.restart(self._clock_us())
+        if left and not self._inbox:
+            # What the program had not read when it stopped. Forgotten first: at most once.
+            self._commits.save([(INBOX.name, id, None) for id in left])
+            self._commits.after(lambda: self._on_deliver(list(left.values())))
+
+    def stop(self) -> None:
+        """Nothing goes in any more."""
+        for handle in (*self._timers.values(), self._watch):
+            if handle is not None:
+                handle.cancel()
+        self._timers.clear()
+        self._lanes.clear()
+        self._watch = self._links = None
+
+    # ---- from the program -----------------------------------------------------------------------
+
+    def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
+        """The id. The message is said when the commits have settled."""
+        try:
+            return self.driver.on_broadcast(self._clock_us(), payload, lifetime_us)
+        except LocalError:
+            raise  # nothing was said, and nothing has changed
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def keep_unread(self, messages: Iterable[Message]) -> None:
+        """For the next life: the program stops without having read these."""
+        self._commits.save([(INBOX.name, message.id, message) for message in messages])
+
+    def open(self, is_open: bool) -> None:
+        """Whether the program takes in more. If not, nothing more is asked of anybody; what
+        neighbours ask for is sent all the same."""
+        self._is_open = is_open
+        if is_open:
+            for peer in list(self._lanes):
+                self._take_news(peer)
+
+    def fail(self, error: Exception) -> None:
+        """It ends here: what was not saved does not leave, and nothing more is taken in."""
+        if self.error is None:
+            self.error = error
+            self.stop()
+            self._on_failure(error)
+
+    # ---- from the links -------------------------------------------------------------------------
+
+    def on_link(self, peer: str, is_up: bool) -> None:
+        """It goes down before it comes up again."""
+        if self._links is None:
+            return
+        if is_up:
+            self._lanes[peer] = self._make_lane()
+            if self._is_paused:
+                self._links.pause(peer)
+        else:
+            self._lanes.pop(peer, None)
+        try:
+            self.driver.on_link(self._clock_us(), peer, is_up)
+        except Exception as error:
+            self.fail(error)
+
+    def on_frame(self, peer: str, data: bytes) -> None:
+        """Taken in at once, or held until there is room for what it brings about."""
+        lane = self._lanes.get(peer)
+        if lane is None:
+            return
+        frame = self._decoded(peer, data)
+        if frame is None:
+            return
+        if lane.must_wait(frame, is_open=self._is_open):
+            lane.hold(data, self._loop.time())
+            self._watch_stalled()
+            if lane.news_bytes > NEWS_BYTES_MAX:
+                self.counters.flooded += 1
+                self._cut(peer, "announces more than anybody could hold")
+            return
+        self._take(peer, lane, frame, len(data))
+        self._take_news(peer)
+
+    def on_room(self, peer: str) -> None:
+        """There is room on the wire again."""
+        if peer in self._lanes:
+            self._put_on_wire(peer)
+
+    # ---- the port of the driver -----------------------------------------------------------------
+
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
+        now = self._loop.time()
+        staged = []
+        for peer, frame in sends:
+            lane = self._lanes.get(peer)  # type: ignore[arg-type]
+            if lane is not None:
+                lane.on_send(frame, now)
+                staged.append((peer, lane, frame))
+        self._watch_stalled()
+        self._commits.after(lambda: self._queue(staged))  # type: ignore[arg-type]
+
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        others = [message for message in messages if message.origin != self.name]
+        if self._inbox and len(others) < len(messages):
+            own = [message.id for message in messages if message.origin == self.name]
+            self._commits.save([(INBOX.name, id, None) for id in own])
+        if self._recorder is not None and not self._is_again:
+            self._recorder.delivered(messages)
+        self._is_again = False
+        if others:
+            self._commits.after(lambda: self._on_deliver(others))
+
+    def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        if timer in self._timers:
+            self._timers[timer].cancel()
+        delay = max(0, due_us - self._clock_us()) / 1e6
+        self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
+
+    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+        if self._recorder is not None:
+            self._recorder.spoke(message, deliveries)
+
+    def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        if self._recorder is not None:
+            self._recorder.received(messages)
+
+    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
+        if self._recorder is not None:
+            self._recorder.lost(losses)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _decoded(self, peer: str, data: bytes) -> FrameT | None:
+        try:
+            return self._codec.decode(data)
+        except RemoteError as error:
+            self.counters.malformed += 1
+            self._cut(peer, error.problem)
+            return None
+
+    def _take(self, peer: str, lane: Lane[FrameT], frame: FrameT, size: int) -> None:
+        lane.on_frame(frame, self._loop.time())
+        try:
+            self.driver.on_message(self._clock_us(), peer, frame)
+        except RemoteError as error:
+            self.counters.malformed += 1
+            self._cut(peer, error.problem)
+            return
+        except Exception as error:  # a mistake of ours: what the core holds now is anybody's guess
+            self.fail(error)
+            return
+        self._ahead_bytes += size
+        self._commits.after(lambda: self._saved(size))
+        if self._ahead_bytes > AHEAD_BYTES_MAX and not self._is_paused:
+            self._pause(True)
+
+    def _take_news(self, peer: str) -> None:
+        lane = self._lanes.get(peer)
+        while lane is not None and lane.may_go_on(is_open=self._is_open):
+            data = lane.next_news()
+            frame = self._decoded(peer, data)
+            assert frame is not None, "can't happen: it was decoded before it was held"
+            self._take(peer, lane, frame, len(data))
+            lane = self._lanes.get(peer)
+
+    def _saved(self, size: int) -> None:
+        self._ahead_bytes -= size
+        if self._is_paused and self._ahead_bytes <= AHEAD_BYTES_MAX // 2:
+            self._pause(False)
+
+    def _pause(self, is_paused: bool) -> None:
+        self._is_paused = is_paused
+        if self._links is not None:
+            change = self._links.pause if is_paused else self._links.resume
+            for peer in list(self._lanes):
+                change(peer)
+
+    def _queue(self, staged: list[tuple[str, Lane[FrameT], FrameT]]) -> None:
+        """What was said before a link broke is not said over the next one."""
+        for peer, lane, frame in staged:
+            if self._lanes.get(peer) is not lane:
+                continue
+            if not self._ready:
+                self._loop.call_soon(self._put_all_on_wire)
+            self._ready.add(peer)
+            lane.out.append(frame)
+            if len(lane.out) > OUT_FRAMES_MAX:
+                self.counters.slow += 1
+                self._cut(peer, "asks for more than it takes in")
+
+    def _put_all_on_wire(self) -> None:
+        ready, self._ready = self._ready, set()
+        for peer in ready:
+            self._put_on_wire(peer)
+
+    def _put_on_wire(self, peer: str) -> None:
+        """As much as there is room for; `on_room` comes when there is more."""
+        lane = self._lanes.get(peer)
+        if lane is None or self._links is None:
+            return
+        frames, room = [], self._links.room(peer)
+        try:
+            while lane.out and room >= self._room_min:
+                data = self._codec.encode(lane.next_out())
+                room -= len(data) + FRAME_OVERHEAD
+                frames.append(data)
+        except Exception as error:
+            self.fail(error)
+            return
+        if frames:
+            self._links.send(peer, frames)
+
+    def _cut(self, peer: str, problem: str) -> None:
+        if self._links is not None:
+            self._links.cut(peer, problem)
+
+    def _on_timer(self, timer: Timer, ticket: int) -> None:
+        if self.driver.is_awaited(timer, ticket):
+            self._timers.pop(timer, None)
+            try:
+                self.driver.on_timer(self._clock_us(), timer, ticket)
+            except Exception as error:
+                self.fail(error)
+
+    def _watch_stalled(self) -> None:
+        lanes = self._lanes.values()
+        if self._watch is None and any(lane.asked or lane.held_since for lane in lanes):
+            often = min(STALLED_SECONDS, UNREAD_SECONDS) / 4
+            self._watch = self._loop.call_later(often, self._cut_stalled)
+
+    def _cut_stalled(self) -> None:
+        self._watch = None
+        now = self._loop.time()
+        before = now - STALLED_SECONDS
+        for peer, lane in list(self._lanes.items()):
+            if lane.asked and lane.progress_at < before and not self._is_paused:
+                self.counters.stalled += 1
+                self._cut(peer, "was asked for what it has, and sends nothing")
+            elif lane.held_since is not None and lane.held_since < now - UNREAD_SECONDS:
+                self.counters.unread += 1
+                self._cut(peer, "our program does not read")
+        self._watch_stalled()

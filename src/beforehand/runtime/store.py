@@ -1,0 +1,293 @@
+"""The file of one member: what its core must not forget, its key, and whose key is whose.
+
+SQLite in WAL mode, held by one process at a time. Every row has a checksum: SQLite notices a page
+that is no page, but not a bit that has fallen over inside a row. A file is made whole under another
+name first, so that an empty one is never taken for a new member.
+
+What the disk does to us (no room, no right to write, a broken file) is an `InputError`; after one
+nothing more is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from beforehand.core.tables import Rows, Table
+from beforehand.errors import InputError
+
+Durability = Literal["disk", "os"]
+"""*disk*: what was saved has been synced. *os*: within a second; until then it survives the process
+but not the loss of power."""
+
+APPLICATION_ID = 0x62666864  # "bfhd", so that nobody's photographs are taken for a store
+SCHEMA = 2
+HEADER_BYTES = 100
+"""Of every SQLite file: what it is at 0, the schema's version at 60, whose it is at 68."""
+CHUNKS = (512, 64, 8, 1)
+"""Rows per statement. One of many rows takes the interpreter's lock once, and not once for each row
+while another thread is busy with it. Few sizes, so that statements are prepared once."""
+
+SaveKey = tuple[str, Any]
+"""(table, key)"""
+
+_TABLES = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE rows (
+    place INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+    checksum INTEGER NOT NULL, UNIQUE (kind, key));
+"""
+_HINTS = {
+    "SQLITE_BUSY": "one process at a time: stop the other one, or give each a store of its own",
+    "SQLITE_FULL": "make room on the disk and start again: nothing that was acknowledged is lost",
+    "SQLITE_READONLY": "let this user write to the file and to its folder",
+    "SQLITE_CANTOPEN": "the folder must exist, and this user must be allowed to write there",
+    "SQLITE_NOTADB": "give another file: this one is no store",
+    "SQLITE_CORRUPT": "restore it from a copy, or start anew with another name and another file",
+    "SQLITE_IOERR": "check the disk and start again: nothing that was acknowledged is lost",
+}
+
+_encode = msgspec.msgpack.encode
+
+
+class DiskStore:
+    """Rows in a file. Its methods are called by one thread at a time."""
+
+    def __init__(self, path: Path, *, group: str, name: str, durable: Durability = "disk") -> None:
+        """Opened, or made if there is none. It is refused if it belongs to another member, to
+        another group, or is open elsewhere."""
+        self.path = path
+        self.is_new = not path.exists()
+        self._durable = durable
+        with self._told():
+            if self.is_new:
+                self._make(group, name)
+            self._refuse_stranger()
+            self._database = _connect(path)
+            try:
+                self._open(group, name)
+            except BaseException:
+                self._database.close()
+                raise
+
+    def load(self, tables: Sequence[Table]) -> Rows:
+        """Everything, typed again, in the order in which the rows were first saved."""
+        with self._told():
+            return {table.name: self._load(table) for table in tables}
+
+    def write(
+        self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey] = (), *, sync: bool = True
+    ) -> None:
+        """One transaction; a value of None deletes the row. `again`: those that were deleted before
+        they were saved, and so come after all others. sync: for the durability `os`."""
+        statements = [*_deletions(rows, again), *_upserts(rows)]
+        with self._told():
+            if self._durable == "os":
+                self._database.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
+            if len(statements) == 1:
+                self._database.execute(*statements[0])  # a transaction of its own
+                return
+            self._database.execute("BEGIN")
+            try:
+                for statement in statements:
+                    self._database.execute(*statement)
+                self._database.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise
+
+    def note(self, key: str) -> bytes | None:
+        """What `keep` was told."""
+        with self._told():
+            found = self._database.execute("SELECT value FROM about WHERE key = ?", (key,))
+            row = found.fetchone()
+        return None if row is None else bytes(row[0])
+
+    def keep(self, key: str, value: bytes) -> None:
+        """A fact about this member that is told once, as is its key."""
+        with self._told():
+            self._database.execute("INSERT INTO about VALUES (?, ?)", (key, value))
+
+    def sync(self) -> None:
+        """All that was written is on the disk."""
+        with self._told():
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
+
+    def close(self) -> None:
+        with self._told():
+            self._database.close()
+
+    def _make(self, group: str, name: str) -> None:
+        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            database = _connect(partial)
+            try:
+                database.executescript(f"BEGIN; {_TABLES}")
+                database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                database.execute(f"PRAGMA user_version={SCHEMA}")
+                owner = [("group", group.encode()), ("name", name.encode())]
+                database.executemany("INSERT INTO about VALUES (?, ?)", owner)
+                database.execute("COMMIT")
+            finally:
+                database.close()
+            _publish(partial, self.path)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+    def _refuse_stranger(self) -> None:
+        """By its first bytes: SQLite itself would change what it opens."""
+        with self.path.open("rb") as opened:
+            head = opened.read(HEADER_BYTES)
+        if not head:
+            raise self._refusal("an empty file, and no store", _HINTS["SQLITE_CORRUPT"])
+        if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION_ID.to_bytes(4):
+            raise self._refusal("not a store of beforehand", _HINTS["SQLITE_NOTADB"])
+        if (version := int.from_bytes(head[60:64])) > SCHEMA:
+            hint = "run that version again, or start with another store and another name"
+            raise self._refusal(f"a store of a newer version: its schema is {version}", hint)
+
+    def _open(self, group: str, name: str) -> None:
+        (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise self._refusal(f"broken: {state}", _HINTS["SQLITE_CORRUPT"])
+        for what, wanted in (("group", group), ("name", name)):
+            found = (self.note(what) or b"").decode(errors="replace")
+            if found != wanted:
+                hint = f"give another file, or the {what} `{found}`"
+                raise self._refusal(f"the store of the {what} `{found}`, not of `{wanted}`", hint)
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version < SCHEMA:
+            _migrate(self._database, version)
+        self.sync()  # this takes the lock, and shows now whether it can be written to
+
+    def _load(self, table: Table) -> dict[Any, Any]:
+        rows: dict[Any, Any] = {}
+        found = self._database.execute(
+            "SELECT key, value, checksum FROM rows WHERE kind = ? ORDER BY place", (table.name,)
+        )
+        for key, value, checksum in found:
+            if _checksum(table.name, key, value) != checksum:
+                problem = f"a saved row of `{table.name}` has changed on the disk"
+                raise self._refusal(problem, _HINTS["SQLITE_CORRUPT"])
+            try:
+                typed_key = msgspec.msgpack.decode(key, type=table.key)
+                rows[typed_key] = msgspec.msgpack.decode(value, type=table.value)
+            except msgspec.DecodeError as error:
+                hint = "it was written by another version; start with a new store and a new name"
+                problem = f"a saved row of `{table.name}` cannot be read: {error}"
+                raise self._refusal(problem, hint) from error
+        return rows
+
+    def _refusal(self, problem: str, hint: str) -> InputError:
+        return InputError(problem, where=str(self.path), hint=hint)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
+            kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+            hint = _HINTS.get(kind, "check the disk and the file")
+            problem = "open elsewhere" if kind == "SQLITE_BUSY" else str(error)
+            raise self._refusal(f"the store cannot be used: {problem}", hint) from error
+        except OSError as error:
+            problem = f"the store cannot be used: {error.strerror or error}"
+            raise self._refusal(problem, _HINTS["SQLITE_CANTOPEN"]) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = path.absolute().as_uri() + "?mode=rw"
+    database = sqlite3.connect(
+        uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False
+    )
+    try:
+        # Held until it is closed or its process has died; and no shared memory beside the file.
+        database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _publish(partial: Path, path: Path) -> None:
+    """Under its own name, unless another process was faster: then that one's stays."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        return
+    except OSError:  # a filesystem without links
+        partial.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _migrate(database: sqlite3.Connection, version: int) -> None:
+    """From the schema that it has, step by step; all of it or nothing."""
+    database.create_function("checksum", 3, _checksum, deterministic=True)
+    database.execute("BEGIN")
+    try:
+        if version < 2:
+            database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+            database.execute("UPDATE rows SET checksum = checksum(kind, key, value)")
+        database.execute(f"PRAGMA user_version={SCHEMA}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+
+
+def _checksum(kind: str, key: bytes, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(key, zlib.crc32(kind.encode())))
+
+
+def _deletions(
+    rows: Mapping[SaveKey, Any], again: Collection[SaveKey]
+) -> Iterator[tuple[str, list[Any]]]:
+    gone = [(kind, _encode(key)) for (kind, key), value in rows.items() if value is None]
+    gone += [(kind, _encode(key)) for kind, key in again]
+    for chunk in _chunks(gone):
+        places = ", ".join(["(?, ?)"] * len(chunk))
+        cells = [cell for row in chunk for cell in row]
+        yield f"DELETE FROM rows WHERE (kind, key) IN (VALUES {places})", cells
+
+
+def _upserts(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, list[Any]]]:
+    kept = [
+        (kind, _encode(key), _encode(value))
+        for (kind, key), value in rows.items()
+        if value is not None
+    ]
+    for chunk in _chunks(kept):
+        places = ", ".join(["(?, ?, ?, ?)"] * len(chunk))
+        cells = [cell for row in chunk for cell in (*row, _checksum(*row))]
+        yield (
+            f"INSERT INTO rows (kind, key, value, checksum) VALUES {places}"
+            " ON CONFLICT (kind, key) DO UPDATE SET"
+            " value = excluded.value, checksum = excluded.checksum",
+            cells,
+        )
+
+
+def _chunks(rows: list[Any]) -> Iterator[list[Any]]:
+    start = 0
+    for size in CHUNKS:
+        while len(rows) - start >= size:
+            yield rows[start : start + size]
+            start += size

@@ -1,0 +1,116 @@
+"""Whose key is whose: a name is bound to the first key it is seen with, and stays so.
+
+There is nobody to ask who somebody is. Who comes first with a name has it, and from then on nobody
+else can speak in it: not on a link, not in a message. The proof of a message carries the key, so
+that a message can be checked by those who never met its origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import msgspec
+from nacl import bindings
+from nacl.exceptions import CryptoError
+
+from beforehand.core.base import NodeId
+from beforehand.errors import InputError
+from beforehand.runtime.keys import PUBLIC_BYTES, SIGNATURE_BYTES, MemberKey, flaw_of_name
+
+NAMES_MAX = 65_536
+"""That one node keeps keys for: a bound on what a member can make the others remember."""
+PROOF_BYTES = PUBLIC_BYTES + SIGNATURE_BYTES
+PROOF_PREFIX = b"beforehand proof 1\n"
+"""Nothing that is signed here can pass for what is signed elsewhere."""
+
+
+class TrustCounters(msgspec.Struct):
+    """First sights, and why proofs and introductions were refused."""
+
+    bound: int = 0
+    """Names seen for the first time."""
+    wrong_key: int = 0
+    """Another key for a name that is bound."""
+    forged: int = 0
+    """A signature that is not that of its key."""
+    malformed: int = 0
+    """No proof at all: another length, or an origin that is no name."""
+    too_many_names: int = 0
+    """A first sight when NAMES_MAX names were known."""
+
+
+class Trust:
+    """`sign` and `check` are what `core.proof.Proofs` takes."""
+
+    def __init__(
+        self,
+        own_name: str,
+        own: MemberKey,
+        bound: Mapping[str, bytes],
+        on_bind: Callable[[str, bytes], None],
+    ) -> None:
+        """bound: what was bound before this start. on_bind: called once for each new name."""
+        if flaw := flaw_of_name(own_name):
+            raise InputError(f"no name for a member: {flaw}", hint="choose another name")
+        self.counters = TrustCounters()
+        self._own = own
+        self._keys = dict(bound)
+        self._on_bind = on_bind
+        if self._keys.setdefault(own_name, own.public) != own.public:
+            problem = f"the name `{own_name}` is bound to another key"
+            raise InputError(problem, hint="take another name, or the store that has its key")
+
+    def sign(self, data: bytes) -> bytes:
+        """Public key and signature, 96 bytes: who never met the origin can check it."""
+        return self._own.public + self._own.sign(_digest(data))
+
+    def check(self, origin: NodeId, data: bytes, proof: bytes) -> bool:
+        """Did the owner of that name sign the data? A first sight binds the name.
+
+        What it costs is one signature, whoever asks: what was refused because of its key alone is
+        refused before that.
+        """
+        if len(proof) != PROOF_BYTES or not isinstance(origin, str) or flaw_of_name(origin):
+            self.counters.malformed += 1
+            return False
+        public = proof[:PUBLIC_BYTES]
+        if self._keys.get(origin, public) != public:
+            self.counters.wrong_key += 1
+            return False
+        if not is_signed(public, _digest(data), proof[PUBLIC_BYTES:]):
+            self.counters.forged += 1
+            return False
+        return self.meet(origin, public)
+
+    def meet(self, name: str, public: bytes) -> bool:
+        """Of somebody who has proven to hold the key: may it go by that name?"""
+        known = self._keys.get(name)
+        if known is not None:
+            self.counters.wrong_key += known != public
+            return known == public
+        if len(self._keys) >= NAMES_MAX:
+            self.counters.too_many_names += 1
+            return False
+        self._keys[name] = public
+        self.counters.bound += 1
+        self._on_bind(name, public)
+        return True
+
+    def key_of(self, name: str) -> bytes | None:
+        """The key that the name is bound to."""
+        return self._keys.get(name)
+
+
+def is_signed(public: bytes, data: bytes, signature: bytes) -> bool:
+    """Is it the signature of that key, over the data?"""
+    try:
+        bindings.crypto_sign_open(signature + data, public)
+    except CryptoError:
+        return False
+    return True
+
+
+def _digest(data: bytes) -> bytes:
+    # Ed25519 goes over its data with SHA-512, twice to sign; BLAKE2b once is faster for long ones.
+    return PROOF_PREFIX + hashlib.blake2b(data).digest()

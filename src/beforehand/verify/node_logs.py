@@ -1,0 +1,210 @@
+"""What real nodes wrote down, each for itself, as one run: merged by causality alone.
+
+No two clocks agree and nobody saw the whole. A node numbers its events 0, 1, 2, ... for as long as
+it lives, says when it starts (and for which time) and when it stops. So what is missing is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from beforehand.errors import InputError
+from beforehand.files import read_parquet
+from beforehand.kernels.causality import RepeatedBroadcast, index_log
+from beforehand.kernels.merge import merge_by_causality
+from beforehand.verify.about import About, read_about
+from beforehand.verify.event_log import NODE_FILES, SHOWN_MAX, Log, joined, strange_kinds
+
+NUMBERS = ("step", "t_us", "seq", "value")
+TEXTS = ("run", "node", "life", "kind", "origin")
+KINDS = ("broadcast", "receive", "deliver", "expire", "drop", "start", "stop")
+HINT = "give the files that a node wrote, `*.node.parquet`, or a folder of them"
+
+Ints = NDArray[np.int64]
+
+
+def are_of_nodes(files: Sequence[Path]) -> bool:
+    """Or is it a log with an order of its own?"""
+    return all(fnmatch(file.name, NODE_FILES) for file in files)
+
+
+def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
+    """Every run of which there are logs, merged."""
+    where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
+    parts = [read_parquet(file, (*TEXTS, *NUMBERS), hint=HINT) for file in files]
+    table = joined(parts, NUMBERS, TEXTS, where)
+    said = [read_about(part.schema.metadata) for part in parts]
+    for run in pc.unique(table["run"]):
+        name = str(run.as_py())
+        about = [part.get(name, part.get("", About())) for part in said if {name, ""} & {*part}]
+        rows = table.filter(pc.equal(table["run"], run))
+        yield _Merge(name, rows, where).log(_agreed(about))
+
+
+def _shared(files: Sequence[Path]) -> Iterator[str]:
+    for parts in zip(*(file.parent.parts for file in files), strict=False):
+        if len({*parts}) > 1:
+            return
+        yield parts[0]
+
+
+def _coded(column: Any) -> tuple[list[str], Ints]:
+    """The different texts, and for each row which it is."""
+    plain = column.cast(pa.string())
+    uniques = pc.unique(plain)
+    codes = pc.index_in(plain, value_set=uniques).to_numpy().astype(np.int64)
+    return uniques.to_pylist(), codes
+
+
+def _is(kinds: Any, *wanted: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.is_in(kinds, value_set=pa.array(wanted)).to_numpy()
+    return found
+
+
+def _agreed(said: Sequence[About]) -> About:
+    """What all parts say of the run."""
+    promises = {about.promise for about in said if about.promise}
+    doubts = {doubt for about in said for doubt in about.doubts}
+    if len(promises) > 1:
+        listed = ", ".join(f"`{promise}`" for promise in sorted(promises))
+        doubts.add(f"its nodes do not promise the same: {listed}")
+    promise = promises.pop() if len(promises) == 1 else None
+    return About(promise=promise, doubts=tuple(sorted(doubts)))
+
+
+class _Merge:
+    """The rows of one run. A *line* is what one life of one node wrote: it has an order."""
+
+    def __init__(self, run: str, table: pa.Table, where: str) -> None:
+        self.run, self.where = run, where
+        (nodes, node), (lives, life) = _coded(table["node"]), _coded(table["life"])
+        keys, line = np.unique(node * len(lives) + life, return_inverse=True)
+        self.nodes: list[str] = [nodes[key // len(lives)] for key in keys.tolist()]
+        self.lives: list[str] = [lives[key % len(lives)] for key in keys.tolist()]
+        self.has_one_life = {name for name, many in Counter(self.nodes).items() if many == 1}
+        step = table["step"].to_numpy()
+        if ((np.diff(line) < 0) | ((np.diff(line) == 0) & (np.diff(step) <= 0))).any():
+            order = np.lexsort((step, line))
+            table, line = table.take(order), line[order]
+        self.table, self.line = table, line
+        self._drop_copies()
+        self.step = self.table["step"].to_numpy()
+
+    def log(self, about: About) -> Log:
+        doubts = [*self._doubts(), *about.doubts]
+        kinds = self.table["kind"]
+        rows = np.flatnonzero(_is(kinds, "broadcast", "deliver"))
+        said = self.table.take(rows)
+        names, origin = self._origins(said["origin"])
+        line, seq = self.line[rows], said["seq"].to_numpy()
+        is_broadcast = _is(said["kind"], "broadcast")
+        message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
+        doubts += self._absent(names, origin[message < 0])
+        # Lines without a broadcast or delivery would be gaps in the numbering of those who merge.
+        _, dense = np.unique(line, return_inverse=True)
+        order, forced = merge_by_causality(dense.astype(np.int32), message, spoken)
+        return Log(
+            run=self.run,
+            step=self.step[rows][order],
+            t_us=self._since_first()[rows][order],
+            node=line[order],
+            is_broadcast=is_broadcast[order],
+            origin=origin[order],
+            seq=seq[order],
+            where=self.where,
+            about=About(about.promise, None, names, about.doubts),
+            doubts=tuple(doubts),
+            impossible=len(forced),
+        )
+
+    def _drop_copies(self) -> None:
+        """A row may be there twice, as a file may; what two copies tell must be the same."""
+        step = self.table["step"].to_numpy()
+        again = np.flatnonzero((np.diff(self.line) == 0) & (np.diff(step) == 0)) + 1
+        if not len(again):
+            return
+        for name in ("kind", "origin", "seq", "value"):
+            column = self.table[name]
+            same = pc.equal(column.take(again), column.take(again - 1)).to_numpy()
+            if not same.all():
+                at = int(again[np.argmin(same)])
+                problem = f"two logs of `{self.nodes[self.line[at]]}` differ in step {step[at]}"
+                raise InputError(problem, where=self.where, hint="did two processes use one store?")
+        kept = np.delete(np.arange(len(step)), again)
+        self.table, self.line = self.table.take(kept), self.line[kept]
+
+    def _doubts(self) -> Iterator[str]:
+        """Why a node may have done more than its log tells."""
+        kinds, value = self.table["kind"], self.table["value"].to_numpy()
+        is_start = _is(kinds, "start")
+        is_stop = _is(kinds, "stop")
+        bounds = np.searchsorted(self.line, np.arange(len(self.lives) + 1))
+        found: dict[str, list[str]] = {}
+        for node, low, high in zip(self.nodes, bounds[:-1], bounds[1:], strict=True):
+            if missing := int(self.step[high - 1]) + 1 - (high - low):
+                found.setdefault("events are missing from the log of", []).append(
+                    f"`{node}` ({missing:,})"
+                )
+            if not is_stop[high - 1]:
+                found.setdefault("no end, so killed or still there:", []).append(f"`{node}`")
+            starts = value[low:high][is_start[low:high]]
+            is_told = is_start[low] and np.array_equal(starts, np.arange(1, len(starts) + 1))
+            if not is_told and not missing:
+                found.setdefault("was there without a log:", []).append(f"`{node}`")
+        if twice := sorted({*self.nodes} - self.has_one_life):
+            found["lived more than once, in no known order:"] = [f"`{node}`" for node in twice]
+        for what, who in found.items():
+            more = f", {len(who) - SHOWN_MAX} more" if len(who) > SHOWN_MAX else ""
+            yield f"{what} {', '.join(who[:SHOWN_MAX])}{more}"
+        yield from strange_kinds(kinds, KINDS)
+
+    def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
+        """Names by number, first those of the lines, and the number of each origin."""
+        lines = zip(self.nodes, self.lives, strict=True)
+        names = [n if n in self.has_one_life else f"{n} ({life[:8]})" for n, life in lines]
+        numbers = {name: at for at, name in enumerate(names) if name in self.has_one_life}
+        origins, codes = _coded(column)
+        for origin in origins:
+            if origin not in numbers:
+                numbers[origin] = len(names)
+                names.append(origin)
+        return tuple(names), np.array([numbers[origin] for origin in origins], np.int64)[codes]
+
+    def _index(
+        self, line: Ints, is_broadcast: NDArray[np.bool_], origin: Ints, seq: Ints, step: Ints
+    ) -> tuple[Any, Ints]:
+        """The number of the message of each row, and the row of each message's broadcast."""
+        try:
+            history = index_log(line, is_broadcast, origin, seq)
+        except RepeatedBroadcast as error:
+            rows = (error.first, error.second)
+            who = " and ".join(f"step {step[row]} of `{self.nodes[line[row]]}`" for row in rows)
+            problem = f"a message of one name is broadcast twice, in {who}"
+            hint = "origin and seq must name one message"
+            raise InputError(problem, where=self.where, hint=hint) from error
+        return history.message, history.spoken
+
+    def _absent(self, names: Sequence[str], origins: Ints) -> Iterator[str]:
+        """Of whoever has no log, nobody knows what it broadcast."""
+        strangers = origins[origins >= len(self.nodes)]
+        if len(strangers):
+            who = [f"`{names[at]}`" for at in np.unique(strangers)]
+            more = f", {len(who) - SHOWN_MAX} more" if len(who) > SHOWN_MAX else ""
+            listed = f"{', '.join(who[:SHOWN_MAX])}{more}"
+            yield f"{len(strangers):,} deliveries of those of whom there is no log: {listed}"
+
+    def _since_first(self) -> Ints:
+        """Times since the first event of each line: clocks have nothing else to say."""
+        t_us = self.table["t_us"].to_numpy()
+        first = np.searchsorted(self.line, np.arange(len(self.lives)))
+        since: Ints = t_us - t_us[first][self.line]
+        return since

@@ -1,0 +1,135 @@
+"""Meshes on loopback for tests: they record what they are told, and are closed whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from beforehand.runtime.address import Address
+from beforehand.runtime.keys import GroupKey, MemberKey, new_group, new_member
+from beforehand.runtime.limits import Limits
+from beforehand.runtime.mesh import Mesh
+from beforehand.runtime.trust import Trust
+
+LOCAL = Address("127.0.0.1", 0)
+PATIENCE = 10.0
+"""Until something that must happen counts as missing; no test waits for so long and passes."""
+KEY = new_group("harbour")
+QUICK = Limits(backoff_min_seconds=0.02, backoff_max_seconds=0.1)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(4 * PATIENCE):
+            await test
+
+    asyncio.run(bounded())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+class Recorder:
+    """A mesh, and everything that it said in order."""
+
+    def __init__(
+        self,
+        name: str,
+        *peers: Address,
+        key: GroupKey = KEY,
+        member: MemberKey | None = None,
+        limits: Limits = QUICK,
+        listen: Address = LOCAL,
+        **options: Any,
+    ) -> None:
+        self.name, self.member = name, member or new_member()
+        self.events: list[tuple[str, object]] = []
+        self.frames: list[tuple[str, bytes]] = []
+        self.rooms: list[str] = []
+        self.bound: dict[str, bytes] = {}
+        self.trust = Trust(name, self.member, {}, self.bound.__setitem__)
+        self.on_frame: Callable[[str, bytes], None] = lambda *_: None
+        self.mesh = Mesh(
+            name,
+            self.member,
+            key,
+            self.trust,
+            listen=[listen],
+            peers=peers,
+            limits=limits,
+            on_link=lambda peer, is_up: self.events.append((peer, is_up)),
+            on_frame=self._on_frame,
+            on_room=self.rooms.append,
+            **{"discover": False, **options},
+        )
+
+    def _on_frame(self, peer: str, frame: bytes) -> None:
+        self.frames.append((peer, frame))
+        self.on_frame(peer, frame)
+
+    @property
+    def address(self) -> Address:
+        return self.mesh.addresses()[0]
+
+    @property
+    def counters(self) -> Any:
+        return self.mesh.counters
+
+    def linked(self) -> set[str]:
+        return {peer.name for peer in self.mesh.peers()}
+
+    def check_events(self) -> None:
+        """Up and down take turns for each name, beginning with up."""
+        for name in {peer for peer, _ in self.events}:
+            turns = [is_up for peer, is_up in self.events if peer == name]
+            assert turns == [index % 2 == 0 for index in range(len(turns))], (name, turns)
+
+
+@asynccontextmanager
+async def started(*recorders: Recorder) -> AsyncIterator[None]:
+    try:
+        for recorder in recorders:
+            await recorder.mesh.start()
+        yield
+    finally:
+        for recorder in recorders:
+            await recorder.mesh.close()
+    for recorder in recorders:
+        recorder.check_events()
+        assert recorder.linked() == set()
+
+
+@asynccontextmanager
+async def listening(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[Address]:
+    """A server of our own, with streams; what `handle` leaves open is closed."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        tasks.add(task)
+        try:
+            await handle(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()[:2]
+    try:
+        yield Address(host, port)
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+        await server.wait_closed()

@@ -1,0 +1,200 @@
+"""Nothing leaves a node before the disk has it; what a restart brings back; disks that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from beforehand.errors import InputError
+from beforehand.runtime.store import DiskStore
+from tests.runtime.memory_mesh import Net, member, run, take, until
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Writes wait until it is open."""
+    opened = threading.Event()
+    opened.set()
+    write = DiskStore.write
+
+    def wait_and_write(self, *arguments, **options):
+        assert opened.wait(10)
+        write(self, *arguments, **options)
+
+    monkeypatch.setattr(DiskStore, "write", wait_and_write)
+    yield opened
+    opened.set()
+
+
+def test_nothing_of_a_step_leaves_before_it_is_on_the_disk(tmp_path, gate):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            await ann.broadcast(b"warm")
+            await take(bob, 1)
+            await asyncio.sleep(0.05)
+            net.log.clear()
+            gate.clear()
+            saying = [asyncio.create_task(ann.broadcast(b"%d" % i)) for i in range(5)]
+            await asyncio.sleep(0.1)
+            assert not net.log, "a frame left before its commit"
+            assert not any(task.done() for task in saying), "the program was told too early"
+            before = ann.counters.transactions
+            gate.set()
+            await asyncio.gather(*saying)
+            assert ann.counters.transactions - before <= 2, "they share a transaction"
+            assert await take(bob, 5) == [b"%d" % i for i in range(5)]
+
+    run(play)
+
+
+def test_nothing_is_delivered_before_it_is_on_the_disk(tmp_path, gate):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            net.part("ann", "bob")
+            await ann.broadcast(b"one")
+            gate.clear()
+            net.heal()
+            await until(lambda: bob.counters.messages.delivered == 1)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(bob), 0.1)
+            gate.set()
+            assert await take(bob, 1) == [b"one"]
+
+    run(play)
+
+
+async def crash(group, net):
+    """Without a goodbye: what is not on the disk is gone, and nothing more is written."""
+    parts = group._parts
+    parts.commits.error = RuntimeError("crashed")
+    parts.node.stop()
+    net.isolate(group.name)
+    net.meshes.pop(group.name)
+    await parts.commits.close()
+
+
+def test_after_a_crash_nothing_comes_twice_and_ids_go_on(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            bob = member(net, tmp_path, "bob")
+            await bob.open()
+            first = await bob.broadcast(b"b1")
+            for index in range(20):
+                await ann.broadcast(b"%d" % index)
+            assert await take(bob, 20) == [b"%d" % index for index in range(20)]
+            await crash(bob, net)
+            async with member(net, tmp_path, "bob") as bob:
+                await ann.broadcast(b"new")
+                assert await take(bob, 1) == [b"new"]
+                assert await bob.broadcast(b"b2") > first
+                assert await take(ann, 2) == [b"b1", b"b2"]
+
+    run(play)
+
+
+def test_with_an_inbox_a_message_comes_again_until_it_is_acknowledged(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            bob = member(net, tmp_path, "bob", inbox=True)
+            await bob.open()
+            await bob.broadcast(b"own ones are not in it")
+            for index in range(4):
+                await ann.broadcast(b"%d" % index)
+            first, second = await anext(bob), await anext(bob)
+            await bob.acknowledge([first.id])
+            second.ack()
+            await bob.broadcast(b"with what is saved next")
+            await crash(bob, net)
+            async with member(net, tmp_path, "bob", inbox=True) as bob:
+                assert await take(bob, 2) == [b"2", b"3"]
+            async with member(net, tmp_path, "bob", inbox=True) as bob:
+                messages = [await anext(bob) for _ in range(2)]
+                assert [message.payload for message in messages] == [b"2", b"3"]
+                await bob.acknowledge(message.id for message in messages)
+                await bob.acknowledge([("ann", 1)])  # nobody said that
+            async with member(net, tmp_path, "bob", inbox=True) as bob:
+                await ann.broadcast(b"new")
+                assert await take(bob, 1) == [b"new"]
+
+    run(play)
+
+
+def test_without_the_store_the_name_is_lost(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "bob") as bob:
+            async with member(net, tmp_path, "ann") as ann:
+                await ann.broadcast(b"one")
+                await take(bob, 1)
+            async with member(net, tmp_path, "ann", store=tmp_path / "other.db") as ann:
+                await ann.broadcast(b"in the name of another")
+                await until(lambda: bob.counters.messages.refused)
+            assert bob.counters.trust.wrong_key
+
+    run(play)
+
+
+def fill_up(monkeypatch, store_name):
+    """From now on this store's disk is full."""
+    write = DiskStore.write
+
+    def refuse(self, *arguments, **options):
+        if self.path.name != store_name:
+            return write(self, *arguments, **options)
+        raise InputError("the store cannot be used: database or disk is full")
+
+    monkeypatch.setattr(DiskStore, "write", refuse)
+
+
+def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be_read(
+    tmp_path, monkeypatch
+):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            bob = member(net, tmp_path, "bob")
+            await bob.__aenter__()
+            await ann.broadcast(b"saved")
+            await until(lambda: bob.counters.messages.delivered == 1)
+            await asyncio.sleep(0.05)
+            fill_up(monkeypatch, "bob.db")
+            await ann.broadcast(b"not saved")
+            await until(lambda: bob._error)
+            assert await take(bob, 1) == [b"saved"]
+            with pytest.raises(InputError, match="full"):
+                await anext(bob)
+            with pytest.raises(InputError, match="full"):
+                await bob.broadcast(b"nobody hears this")
+            with pytest.raises(InputError, match="full"):
+                await bob.__aexit__(None, None, None)
+            assert "bob" not in net.meshes, "it has left the network"
+            monkeypatch.undo()
+            async with member(net, tmp_path, "bob") as bob:
+                assert await take(bob, 1) == [b"not saved"], "it comes again, and alone"
+
+    run(play)
+
+
+def test_a_broadcast_that_meets_a_full_disk_was_not_said(tmp_path, monkeypatch):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "bob") as bob:
+            ann = member(net, tmp_path, "ann")
+            await ann.open()
+            await ann.broadcast(b"one")
+            fill_up(monkeypatch, "ann.db")
+            with pytest.raises(InputError, match="full"):
+                await ann.broadcast(b"two")
+            await ann.close()
+            monkeypatch.undo()
+            async with member(net, tmp_path, "ann") as ann:
+                await ann.broadcast(b"three")
+                assert await take(bob, 2) == [b"one", b"three"]
+
+    run(play)

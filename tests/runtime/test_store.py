@@ -1,0 +1,262 @@
+"""The file of one member: typed rows in their order, and what a disk can do to it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beforehand.core.base import Message, MessageId
+from beforehand.core.tables import Store, Table
+from beforehand.errors import InputError
+from beforehand.runtime.commits import Batch, collect
+from beforehand.runtime.store import APPLICATION_ID, DiskStore
+
+MESSAGES = Table("message", MessageId, Message)
+COUNTS = Table("delivered", str, int)
+HELLO = Message(("ann", 7), (("bob", 3),), b"hello", b"proof")
+
+
+def opened(path: Path, group: str = "harbour", name: str = "ann", **options) -> DiskStore:
+    return DiskStore(path, group=group, name=name, **options)
+
+
+def saved(path: Path, *rows: tuple[str, object, object]) -> None:
+    store = opened(path)
+    store.write({(table, key): value for table, key, value in rows})
+    store.close()
+
+
+def test_rows_come_back_typed(tmp_path):
+    saved(tmp_path / "a.db", ("message", HELLO.id, HELLO), ("delivered", "ann", 7))
+    store = opened(tmp_path / "a.db")
+    assert store.load((MESSAGES, COUNTS)) == {"message": {HELLO.id: HELLO}, "delivered": {"ann": 7}}
+    store.close()
+
+
+ROWS = st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.none() | st.integers(0, 9))
+
+
+@settings(max_examples=25)
+@given(steps=st.lists(st.lists(ROWS, max_size=6), max_size=12), cuts=st.sets(st.integers(0, 11)))
+def test_it_is_the_store_in_memory_whatever_shares_a_transaction(tmp_path_factory, steps, cuts):
+    tables = (Table("a", int, int), Table("b", int, int))
+    model, path = Store(), tmp_path_factory.mktemp("store") / "a.db"
+    store, batch = opened(path, durable="os"), Batch()
+    for index, step in enumerate(steps):
+        model.save(step)
+        collect(batch, step)
+        if index in cuts:
+            store.write(batch.rows, batch.again, sync=False)
+            batch = Batch()
+    store.write(batch.rows, batch.again)
+    store.close()
+    again = opened(path)
+    found, wanted = again.load(tables), model.load(tables)
+    again.close()
+    assert {name: list(rows.items()) for name, rows in found.items()} == {
+        name: list(rows.items()) for name, rows in wanted.items()
+    }
+
+
+def test_many_rows_are_one_transaction(tmp_path):
+    path = tmp_path / "a.db"
+    saved(path, *(("delivered", f"n{i}", i) for i in range(1500)))
+    saved(path, *(("delivered", f"n{i}", None) for i in range(0, 1500, 2)))
+    store = opened(path)
+    assert list(store.load((COUNTS,))["delivered"].values()) == list(range(1, 1500, 2))
+    store.close()
+
+
+def test_only_its_owner_can_read_it(tmp_path):
+    saved(tmp_path / "a.db")
+    assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"], "nothing is left beside it"
+
+
+def test_a_second_process_is_told_that_it_is_open_elsewhere(tmp_path):
+    store = opened(tmp_path / "a.db")
+    script = (
+        "import sys; from pathlib import Path; from beforehand.runtime.store import DiskStore\n"
+        "DiskStore(Path(sys.argv[1]), group='harbour', name='ann')"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", script, str(store.path)], capture_output=True, text=True
+    )
+    with pytest.raises(InputError, match="open elsewhere"):
+        opened(tmp_path / "a.db")
+    store.write({("delivered", "ann"): 1})
+    store.close()
+    assert "open elsewhere" in other.stderr
+    opened(tmp_path / "a.db").close()
+
+
+@pytest.mark.parametrize(
+    ("owner", "problem"),
+    [
+        ({"group": "island"}, "the store of the group `harbour`, not of `island`"),
+        ({"name": "bob"}, "the store of the name `ann`, not of `bob`"),
+    ],
+)
+def test_a_store_of_somebody_else_is_refused(tmp_path, owner, problem):
+    saved(tmp_path / "a.db")
+    with pytest.raises(InputError, match=problem):
+        opened(tmp_path / "a.db", **owner)
+
+
+def write_noise(path: Path) -> None:
+    path.write_bytes(os.urandom(8192))
+
+
+def write_nothing(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def write_another_database(path: Path) -> None:
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE photographs (name TEXT)")
+    database.close()
+
+
+def write_a_newer_one(path: Path) -> None:
+    saved(path)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version=99")
+    database.close()
+
+
+def cut_it_short(path: Path) -> None:
+    saved(path, *(("delivered", f"n{i}", i) for i in range(3000)))
+    os.truncate(path, path.stat().st_size // 2 // 4096 * 4096)
+
+
+def spoil_a_page(path: Path) -> None:
+    saved(path, *(("delivered", f"n{i}", i) for i in range(3000)))
+    with path.open("r+b") as opened:
+        opened.seek(3 * 4096)
+        opened.write(os.urandom(4096))
+
+
+def flip_a_bit_in_a_row(path: Path) -> None:
+    saved(path, ("message", HELLO.id, HELLO))
+    content = path.read_bytes()
+    assert content.count(b"hello") == 1
+    path.write_bytes(content.replace(b"hello", b"jello"))
+
+
+def change_a_type(path: Path) -> None:
+    saved(path, ("message", HELLO.id, ["not", "a message"]))
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        (write_noise, "not a store of beforehand"),
+        (spoil_a_page, "malformed|broken|not a database"),
+        (write_nothing, "an empty file, and no store"),
+        (write_another_database, "not a store of beforehand"),
+        (write_a_newer_one, "a newer version: its schema is 99"),
+        (cut_it_short, "malformed|broken"),
+        (flip_a_bit_in_a_row, "a saved row of `message` has changed on the disk"),
+        (change_a_type, "a saved row of `message` cannot be read"),
+        (lambda path: path.mkdir(), "cannot be used"),
+    ],
+)
+def test_a_file_that_is_no_whole_store_is_refused_and_left_alone(tmp_path, harm, problem):
+    path = tmp_path / "a.db"
+    harm(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(InputError, match=problem) as told:
+        opened(path).load((MESSAGES, COUNTS))
+    assert str(path) in told.value.where
+    assert told.value.hint
+    if harm is not flip_a_bit_in_a_row and harm is not change_a_type:
+        assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match="cannot be used"):
+        opened(tmp_path / "nowhere" / "a.db")
+
+
+def test_a_store_of_version_1_is_migrated_and_keeps_everything(tmp_path):
+    path = tmp_path / "a.db"
+    database = sqlite3.connect(path)
+    database.executescript(
+        f"""
+        PRAGMA application_id={APPLICATION_ID};
+        PRAGMA user_version=1;
+        CREATE TABLE about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE rows (place INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL,
+                           value BLOB NOT NULL, UNIQUE (kind, key));
+        INSERT INTO about VALUES
+            ('group', CAST('harbour' AS BLOB)), ('name', CAST('ann' AS BLOB)), ('member', x'01');
+        """
+    )
+    rows = [("message", HELLO.id, HELLO), ("delivered", "bob", 3), ("delivered", "ann", 7)]
+    encode = msgspec.msgpack.encode
+    database.executemany(
+        "INSERT INTO rows (kind, key, value) VALUES (?, ?, ?)",
+        [(table, encode(key), encode(value)) for table, key, value in rows],
+    )
+    database.commit()
+    database.close()
+    saved(path, ("delivered", "bob", 4))
+    store = opened(path)
+    assert store.load((MESSAGES,)) == {"message": {HELLO.id: HELLO}}
+    assert list(store.load((COUNTS,))["delivered"].items()) == [("bob", 4), ("ann", 7)]
+    assert store.note("member") == b"\x01"
+    store.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of one megabyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("may not mount a disk here")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(store: DiskStore) -> tuple[int, InputError]:
+    """How many large messages were written, and what was said of the next one."""
+    for index in range(100):
+        try:
+            store.write({("message", ("ann", index)): Message(("ann", index), (), bytes(50_000))})
+        except InputError as error:
+            return index, error
+    raise AssertionError("the disk is larger than it should be")
+
+
+def test_a_full_disk_is_told_and_what_was_saved_before_is_whole(small_disk):
+    store = opened(small_disk / "a.db")
+    whole, told = fill(store)
+    assert whole > 3
+    assert "full" in told.problem
+    assert "make room" in told.hint
+    store.close()
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    store = opened(small_disk / "a.db")
+    assert list(store.load((MESSAGES,))["message"]) == [("ann", i) for i in range(whole)]
+    store.close()
+
+
+def test_a_disk_that_cannot_be_written_to_is_told_at_the_start(small_disk):
+    saved(small_disk / "a.db")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(InputError, match="cannot be used"):
+        opened(small_disk / "a.db")
+    with pytest.raises(InputError, match="cannot be used"):
+        opened(small_disk / "new.db")

@@ -1,0 +1,293 @@
+"""The logs of real nodes, without a common clock: the verdict is that of the order nobody saw."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beforehand.cli import main
+from beforehand.errors import InputError
+from beforehand.mobility.crowd import generate
+from beforehand.runtime.eventlog import KINDS as WRITTEN
+from beforehand.sim.log import KINDS as SIMULATED
+from beforehand.sim.log import event_table, write_events
+from beforehand.sim.run import Spec, run_one
+from beforehand.verify.node_logs import KINDS
+from beforehand.verify.verdict import verify_events
+from tests.kernels.test_merge import random_run
+from tests.verify.test_verdict import CHAIN
+
+NAMES = ("zed", "ann", "bob", "cid", "dee")
+SOUND = [row for row in CHAIN[:10] if row[1] != "join"]
+LATE = [row for row in CHAIN if row[1] != "join"]
+
+
+def split(rows, names=NAMES):
+    """Each node's own rows: (kind, origin, seq), between a start and a stop."""
+    lines = {names[node]: [("start", "", 1)] for node, *_ in rows}
+    for node, kind, origin, seq in rows:
+        lines[names[node]].append((kind, names[origin], seq))
+    return {name: [*line, ("stop", "", 0)] for name, line in lines.items()}
+
+
+def write(folder, name, line, *, life="a", first=0, run="harbour", rng=None, about=None):
+    """One file, with a clock that is wrong."""
+    rng = rng or random.Random(name)
+    kinds, origins, seqs = zip(*line, strict=True)
+    size = len(line)
+    wrong_us = rng.randrange(-(10**15), 10**15)
+    times = wrong_us + np.cumsum([rng.randrange(-1000, 5000) for _ in line])
+    is_start = [kind == "start" for kind in kinds]
+    table = pa.table(
+        {
+            "run": [run] * size,
+            "node": pa.array([name] * size).dictionary_encode(),
+            "life": [life] * size,
+            "step": np.arange(first, first + size),
+            "t_us": times,
+            "kind": kinds,
+            "origin": origins,
+            "seq": pa.array([0 if s else q for s, q in zip(is_start, seqs, strict=True)]),
+            "value": pa.array([q if s else 0 for s, q in zip(is_start, seqs, strict=True)]),
+        }
+    ).replace_schema_metadata({"beforehand": json.dumps({"runs": {run: about or {}}})})
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{run}.{name}.{life}.{first:012d}.node.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def write_all(folder, lines):
+    for name, line in lines.items():
+        write(folder / name, name, line)
+    return folder
+
+
+def judged(folder):
+    (run,) = verify_events(folder).runs
+    return run
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return {
+        (protocol, seed): run_one(
+            generate(seed, nodes_mean=20, hours=0.2), Spec(protocol, seed=seed)
+        ).columns
+        for protocol in ("causal", "none")
+        for seed in (3, 4, 5)
+    }
+
+
+@pytest.mark.parametrize("protocol", ["causal", "none"])
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_simulated_run_is_judged_alike_from_its_nodes_own_logs(
+    simulated, protocol, seed, tmp_path
+):
+    columns = simulated[protocol, seed]
+    write_events(event_table("r", columns), tmp_path / "whole" / "events.parquet")
+    expected = judged(tmp_path / "whole")
+    assert expected.deliveries > 100
+    assert expected.state == ("valid" if protocol == "causal" else "invalid")
+    kept = [SIMULATED.index(kind) for kind in ("broadcast", "receive", "deliver")]
+    cells = zip(*(columns[n].tolist() for n in ("node", "kind", "origin", "seq")), strict=True)
+    rows = [(n, SIMULATED[kind], o, s) for n, kind, o, s in cells if kind in kept]
+    names = [f"node-{at:03d}" for at in range(1 + max(node for node, *_ in rows))]
+    found = judged(write_all(tmp_path / "nodes", split(rows, names)))
+    assert (found.state, found.counts) == (expected.state, expected.counts)
+    assert (found.broadcasts, found.deliveries) == (expected.broadcasts, expected.deliveries)
+    told = {story.splitlines()[0] for story in found.stories()}
+    assert len(told) == len({story.splitlines()[0] for story in expected.stories()})
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_planted_violations_are_found_whatever_the_clocks_say(seed, tmp_path):
+    rng = random.Random(seed)
+    spoken = {}
+    rows = []
+    for node, is_broadcast, message in random_run(rng, 80):
+        spoken.setdefault(message, node)
+        rows.append((node, "broadcast" if is_broadcast else "deliver", spoken[message], message))
+    size = len(rows)
+    columns = {
+        "t_us": np.arange(size),
+        "node": np.array([row[0] for row in rows]),
+        "kind": np.array([SIMULATED.index(row[1]) for row in rows], np.int8),
+        "origin": np.array([row[2] for row in rows]),
+        "seq": np.array([row[3] for row in rows]),
+        "value": np.zeros(size, np.int64),
+    }
+    write_events(event_table("r", columns), tmp_path / "whole.parquet")
+    expected = judged(tmp_path / "whole.parquet")
+    assert expected.counts["late"] + expected.counts["twice"] > 0
+    found = judged(write_all(tmp_path / "nodes", split(rows)))
+    assert (found.state, found.counts) == (expected.state, expected.counts)
+
+
+def test_a_sound_run_is_valid_and_a_late_delivery_is_proved_by_names(tmp_path):
+    assert judged(write_all(tmp_path / "sound", split(SOUND))).state == "valid"
+    run = judged(write_all(tmp_path / "late", split(LATE)))
+    assert (run.run, run.state) == ("harbour", "invalid")
+    (story,) = run.stories()
+    head, *steps = story.splitlines()
+    assert head == "run harbour: node dee delivered ann:70 after cid:90, which causally follows it"
+    assert [step.split("node ")[1] for step in steps] == [
+        "ann broadcasts ann:70",
+        "bob delivers ann:70",
+        "bob broadcasts bob:50",
+        "cid delivers bob:50",
+        "cid broadcasts cid:90",
+        "dee delivers cid:90",
+        "dee delivers ann:70",
+    ]
+    assert [int(step.split()[1]) for step in steps] == [1, 1, 2, 2, 3, 1, 2]  # each its own
+
+
+def test_the_command_judges_a_folder_of_logs(tmp_path, capsys):
+    assert main(["verify", str(write_all(tmp_path / "late", split(LATE))), "--explain"]) == 1
+    assert "node dee delivered ann:70 after cid:90" in capsys.readouterr().out
+    assert main(["verify", str(write_all(tmp_path / "sound", split(SOUND)))]) == 0
+    alone = next((tmp_path / "sound" / "dee").iterdir())
+    assert main(["verify", str(alone)]) == 3
+    assert "1 deliveries of those of whom there is no log: `cid`" in capsys.readouterr().out
+
+
+def test_a_ring_is_told_as_impossible_even_if_logs_are_missing(tmp_path):
+    rows = [
+        (1, "deliver", 2, 1),
+        (1, "broadcast", 1, 1),
+        (2, "deliver", 1, 1),
+        (2, "broadcast", 2, 1),
+    ]
+    lines = split(rows)
+    run = judged(write_all(tmp_path / "whole", lines))
+    assert run.state == "invalid"
+    assert run.reason == "1 deliveries before their broadcasts, in whatever order"
+    (story,) = run.stories()
+    assert "before it was broadcast" in story
+    assert len(story.splitlines()) == 3
+    cut = {name: line[:-1] for name, line in lines.items()}
+    assert judged(write_all(tmp_path / "cut", cut)).state == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda lines: lines["bob"].pop(), "no end, so killed or still there: `bob`"),
+        (lambda lines: lines.pop("cid"), "no log: `cid`"),
+        (
+            lambda lines: lines["bob"].__setitem__(0, ("start", "", 2)),
+            "was there without a log: `bob`",
+        ),
+        (
+            lambda lines: lines["bob"].insert(3, ("start", "", 3)),
+            "was there without a log: `bob`",
+        ),
+        (lambda lines: lines["bob"].pop(0), "was there without a log: `bob`"),
+        (lambda lines: lines["bob"].insert(2, ("Deliver", "cid", 90)), "no known kind"),
+    ],
+)
+def test_what_is_not_known_is_not_valid(spoil, reason, tmp_path):
+    lines = split(SOUND)
+    spoil(lines)
+    run = judged(write_all(tmp_path, lines))
+    assert run.state == "unknown"
+    assert reason in run.reason
+
+
+def test_a_node_that_was_killed_and_came_back_is_valid(tmp_path):
+    lines = split(SOUND)
+    lines["bob"].insert(3, ("start", "", 2))
+    lines["cid"][3:3] = [("stop", "", 0), ("start", "", 2)]
+    assert judged(write_all(tmp_path, lines)).state == "valid"
+
+
+def test_a_gap_between_two_files_is_a_doubt_and_the_same_file_twice_is_not(tmp_path):
+    lines = split(SOUND)
+    bob = lines.pop("bob")
+    write_all(tmp_path, lines)
+    parts = [write(tmp_path, "bob", bob[at : at + 2], first=at) for at in range(0, len(bob), 2)]
+    assert judged(tmp_path).state == "valid"
+    (tmp_path / "copy").mkdir()
+    for part in parts:
+        (tmp_path / "copy" / part.name).write_bytes(part.read_bytes())
+    assert judged(tmp_path).state == "valid"
+    for folder in (tmp_path, tmp_path / "copy"):
+        (folder / parts[1].name).unlink()
+    run = judged(tmp_path)
+    assert run.state == "unknown"
+    assert "events are missing from the log of `bob` (2)" in run.reason
+
+
+def test_a_delivery_from_nowhere_is_invalid_only_if_its_origin_told_everything(tmp_path):
+    lines = split([*SOUND, (4, "deliver", 1, 99)])
+    assert judged(write_all(tmp_path / "whole", lines)).state == "invalid"
+    lines["ann"].pop()
+    run = judged(write_all(tmp_path / "cut", lines))
+    assert (run.state, run.counts["unknown"]) == ("unknown", 1)
+
+
+def test_two_lives_under_one_name_are_never_valid(tmp_path):
+    lines = split(SOUND)
+    write_all(tmp_path, lines)
+    again = write(tmp_path, "dee", lines["dee"], life="b")
+    run = judged(tmp_path)
+    assert run.state == "unknown"
+    assert "lived more than once, in no known order: `dee`" in run.reason
+    again.unlink()
+    assert judged(tmp_path).state == "valid"
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        (("deliver", "ann", 71), "two logs of `bob` differ in step 1"),
+        (("broadcast", "ann", 70), "two logs of `bob` differ in step 1"),
+    ],
+)
+def test_two_logs_that_contradict_each_other_are_refused(extra, problem, tmp_path):
+    lines = split(SOUND)
+    write_all(tmp_path, lines)
+    write(tmp_path / "other", "bob", [extra], first=1)
+    with pytest.raises(InputError, match=problem):
+        verify_events(tmp_path)
+
+
+def test_a_message_that_is_broadcast_twice_is_refused_with_both_places(tmp_path):
+    write_all(tmp_path, split([*SOUND, (4, "broadcast", 1, 70)]))
+    with pytest.raises(InputError, match=r"step 1 of `ann` and step 2 of `dee`"):
+        verify_events(tmp_path)
+
+
+def test_two_groups_in_one_folder_are_two_runs(tmp_path):
+    for run, rows in (("harbour", SOUND), ("market", LATE)):
+        for name, line in split(rows).items():
+            write(tmp_path, name, line, run=run)
+    found = {run.run: run.state for run in verify_events(tmp_path).runs}
+    assert found == {"harbour": "valid", "market": "invalid"}
+
+
+def test_nodes_that_promise_different_things_are_not_judged(tmp_path):
+    for name, line in split(SOUND).items():
+        write(tmp_path, name, line, about={"promise": "none" if name == "bob" else "causal"})
+    run = judged(tmp_path)
+    assert run.state == "unknown"
+    assert "do not promise the same: `causal`, `none`" in run.reason
+
+
+def test_logs_of_nodes_beside_logs_of_runs_are_judged_too(tmp_path):
+    write_all(tmp_path / "nodes", split(LATE))
+    columns = {"t_us": [0], "node": [1], "origin": [1], "seq": [1], "value": [0]}
+    arrays = {name: np.array(values) for name, values in columns.items()}
+    arrays["kind"] = np.array([0], np.int8)
+    write_events(event_table("sim", arrays), tmp_path / "events.parquet")
+    assert [run.run for run in verify_events(tmp_path).runs] == ["sim", "harbour"]
+
+
+def test_what_a_node_writes_is_what_the_verifier_knows():
+    assert KINDS == WRITTEN
