@@ -18,6 +18,7 @@ from beforehand.commands import (
     diff,
     doctor,
     fuzz,
+    group,
     observe,
     report,
     run,
@@ -37,7 +38,7 @@ from beforehand.errors import (
 
 COMMANDS = (
     *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    completion,
+    *(group, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"

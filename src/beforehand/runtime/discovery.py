@@ -125,6 +125,14 @@ class Discovery:
             await asyncio.gather(*self._resolving, return_exceptions=True)
             await network.async_unregister_all_services()
             await network.async_close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Who was found here may be nowhere now."""
+        self._own.clear()
+        while self._places:
+            for address in self._places.popitem()[1]:
+                self._on_gone(address)
 
     async def _announce(self, network: AsyncZeroconf, address: Address, hosts: list[str]) -> None:
         nonce = secrets.token_bytes(NONCE_BYTES)

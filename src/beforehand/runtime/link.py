@@ -273,6 +273,8 @@ class Link(asyncio.BufferedProtocol):
             self.frames_in += len(frames)
             self._held, self._has_held = iter(frames), True
             self._hand_over()
+        elif len(content) != 1:
+            raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
         elif self.state is State.UP and kind == PING:
             self._owes_pong = True
             self._flush_soon()
