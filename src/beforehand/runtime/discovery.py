@@ -25,6 +25,8 @@ SERVICE = "_beforehand._tcp.local."
 NONCE_BYTES = 12
 TAG_BYTES = 16
 RESOLVE_MS = 3000
+ADDRESSES_MAX = 8
+"""Of one node, that are dialed."""
 RESOLVING_MAX = 64
 """Members that are looked up at the same time; another is heard again with its next announcement.
 """
@@ -172,7 +174,8 @@ class Discovery:
         info = AsyncServiceInfo(SERVICE, name)
         if not await info.async_request(zeroconf, RESOLVE_MS) or not info.port:
             return
-        found = [Address(host, info.port) for host in info.parsed_scoped_addresses()]
+        hosts = info.parsed_scoped_addresses()[:ADDRESSES_MAX]
+        found = [Address(host, info.port) for host in hosts]
         for address in set(self._places.get(instance, ())) - set(found):
             self._on_gone(address)
         self._places[instance] = found
