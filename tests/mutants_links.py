@@ -101,7 +101,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "records are not numbered",
         SEAL,
         "    count += 1\n",
-        "    count += 0\n",
+        "    count = 1\n",
         f"{SEAL_TEST}::test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open",
     ),
     (

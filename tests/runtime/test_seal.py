@@ -193,6 +193,9 @@ def test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open():
     assert twice.open(first) == b"first"
     with refused("altered"):
         twice.open(first)
+    assert twice.open(second) == b"second"
+    with refused("altered"):
+        twice.open(second)
     with refused("altered"):
         Opener(bytes([1]) * 32).open(first)
 
