@@ -53,6 +53,7 @@ ANNOUNCE_US = 2_000
 QUEUE_BYTES_MAX = 4 << 20
 """That wait on one link. Half of it is made use of, and a frame may come on top of that."""
 CAPACITY = 200_000
+CAPACITY_BYTES = 256 << 20
 
 MakeRecorder = Callable[[Store, int], Recorder]
 """Given the node's store, and how often the node was started."""
@@ -112,6 +113,7 @@ class Group:
         durable: Durability = "disk",
         inbox: bool = False,
         capacity: int = CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
         make_recorder: MakeRecorder | None = None,
@@ -125,8 +127,9 @@ class Group:
                 raise InputError(f"no name for a {what}: {flaw}", hint="choose another name")
         if durable not in ("disk", "os"):
             raise InputError(f"no such durability: `{durable}`", hint="choose `disk` or `os`")
-        if capacity < 1:
-            raise InputError(f"no room for messages: capacity {capacity}", hint="give at least 1")
+        if capacity < 1 or capacity_bytes < PAYLOAD_BYTES_MAX:
+            hint = f"hold one at least, which may have {PAYLOAD_BYTES_MAX:,} bytes"
+            raise InputError("no room for messages", hint=hint)
         self.group, self.name = group, name
         self._store_path, self._key_path = Path(store), Path(key)
         self._lifetime_us = read_lifetime(lifetime)
@@ -136,7 +139,7 @@ class Group:
         self._discover = discover
         self._durable: Durability = durable
         self._inbox = inbox
-        self._capacity = capacity
+        self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._limits = limits or Limits(queue_bytes_max=QUEUE_BYTES_MAX)
         self._clock_us = clock_us or wall_clock_us
         self._make_recorder = make_recorder
@@ -239,7 +242,12 @@ class Group:
     def _make_node(self, trust: Trust, commits: Commits, recorder: Recorder | None) -> Node[Frame]:
         proofs = Proofs(self.group, trust.sign, trust.check)
         lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
-        options = Options(announce_us=ANNOUNCE_US, capacity=self._capacity, transfer="oldest")
+        options = Options(
+            announce_us=ANNOUNCE_US,
+            capacity=self._capacity,
+            capacity_bytes=self._capacity_bytes,
+            transfer="oldest",
+        )
 
         def make_core() -> Epidemic:
             order = Barrier(self.name, lifetimes)
