@@ -74,6 +74,8 @@ class GroupNode:
 class PlainNode:
     """What asyncio alone does with the same bytes."""
 
+    _server: asyncio.Server
+
     def __init__(self) -> None:
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: set[asyncio.Task[None]] = set()

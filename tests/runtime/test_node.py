@@ -10,7 +10,7 @@ from beforehand.core.base import Message
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.runtime import lanes, node
-from beforehand.runtime.group import wall_clock_us
+from beforehand.runtime.member import wall_clock_us
 from tests.runtime.memory_mesh import Net, member, run, take, until
 
 MINUTE_US = 60_000_000

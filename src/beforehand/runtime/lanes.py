@@ -29,6 +29,7 @@ from beforehand.core.frames import (
     Ids,
     Request,
 )
+from beforehand.core.packets import CubeFrame
 
 WINDOW_IDS = 4096
 """Asked of one neighbour and not answered yet."""
@@ -50,6 +51,9 @@ class Lane(Generic[FrameT]):
         self.progress_at = 0.0
         """When something of that came last, or was first asked."""
 
+        self.held_since: float | None = None
+        """When something came that must wait, and for which others wait."""
+
     def must_wait(self, frame: FrameT, *, is_open: bool) -> bool:
         """Must this frame be held? is_open: does the program take in more?"""
         return False
@@ -68,7 +72,7 @@ class Lane(Generic[FrameT]):
         """Does it tell of nothing that is not on the disk? Then it may go ahead of what waits."""
         return False
 
-    def hold(self, news: bytes) -> None:
+    def hold(self, news: bytes, now: float) -> None:
         self.news.append(news)
         self.news_bytes += len(news)
 
@@ -133,3 +137,25 @@ class PacedLane(Lane[Frame]):
 
     def _can_ask(self, *, is_open: bool) -> bool:
         return is_open and self.asked < WINDOW_IDS
+
+
+class CubeLane(Lane[CubeFrame]):
+    """A link of an overlay: while its program does not read, a node takes in nothing. It passes on
+    nothing then either, so it must not be taken for one who does for long."""
+
+    def must_wait(self, frame: CubeFrame, *, is_open: bool) -> bool:
+        return bool(self.news) or not is_open
+
+    def may_go_on(self, *, is_open: bool) -> bool:
+        return bool(self.news) and is_open
+
+    def hold(self, news: bytes, now: float) -> None:
+        super().hold(news, now)
+        if self.held_since is None:
+            self.held_since = now
+
+    def next_news(self) -> bytes:
+        news = super().next_news()
+        if not self.news:
+            self.held_since = None
+        return news
