@@ -231,8 +231,7 @@ def test_what_waits_for_what_nobody_has_is_delivered_when_that_expires(tmp_path)
     async def play():
         net = Net()
         net.apart.add(frozenset(("ann", "eve")))
-        options = {"capacity": 1, "lifetime": "1s"}
-        ann = member(net, tmp_path, "ann", **options)
+        ann = member(net, tmp_path, "ann", capacity=1, lifetime="3s")
         bob = member(net, tmp_path, "bob", capacity=1, lifetime="20m")
         async with ann, bob, member(net, tmp_path, "eve") as eve:
             net.part("bob", "eve")
@@ -243,6 +242,33 @@ def test_what_waits_for_what_nobody_has_is_delivered_when_that_expires(tmp_path)
             net.connect()
             await until(lambda: eve.pending)
             assert await take(eve, 1) == [b"long"], "a timer must fire: nothing else happens"
+
+    run(play)
+
+
+def test_what_was_not_read_comes_before_what_a_start_lets_through(tmp_path):
+    async def play():
+        net = Net()
+        net.apart.add(frozenset(("ann", "eve")))
+        ann = member(net, tmp_path, "ann", capacity=1, lifetime="10s")
+        bob = member(net, tmp_path, "bob", capacity=1)
+        async with ann, bob:
+            eve = member(net, tmp_path, "eve")
+            await eve.open()
+            await bob.broadcast(b"unread")
+            await until(lambda: eve.counters.messages.delivered == 1)
+            net.part("bob", "eve")
+            await ann.broadcast(b"short")
+            await take(bob, 1)
+            await bob.broadcast(b"long")
+            net.apart.discard(frozenset(("bob", "eve")))
+            net.connect()
+            await until(lambda: eve.pending)
+            await eve.close()
+            clock = Clock()
+            clock.ahead_us = 15_000_000
+            async with member(net, tmp_path, "eve", clock_us=clock) as eve:
+                assert await take(eve, 2) == [b"unread", b"long"]
 
     run(play)
 

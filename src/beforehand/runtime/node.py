@@ -132,11 +132,11 @@ class Node(Generic[FrameT]):
             return
         left = self._commits.load((INBOX,))[INBOX.name]
         self._is_again = self._inbox and bool(left)
-        self.driver.restart(self._now_us())
         if left and not self._inbox:
             # What the program had not read when it stopped. Forgotten first: at most once.
             self._commits.save([(INBOX.name, id, None) for id in left])
             self._commits.after(lambda: self._on_deliver(list(left.values())))
+        self.driver.restart(self._now_us())
 
     def stop(self) -> None:
         """Nothing goes in any more."""
@@ -327,7 +327,8 @@ class Node(Generic[FrameT]):
         self._is_paused = is_paused
         if self._links is not None:
             change = self._links.pause if is_paused else self._links.resume
-            for peer in list(self._lanes):
+            for peer, lane in list(self._lanes.items()):
+                lane.progress_at = self._loop.time()  # who was not heard was not silent
                 change(peer)
 
     def _queue(self, staged: list[tuple[str, Lane[FrameT], FrameT]]) -> None:
