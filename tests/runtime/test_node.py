@@ -255,7 +255,7 @@ def test_what_was_not_read_comes_before_what_a_start_lets_through(tmp_path):
         async with ann, bob:
             eve = member(net, tmp_path, "eve")
             await eve.open()
-            await bob.broadcast(b"unread")
+            await bob.broadcast(b"unread", lifetime="9s")
             await until(lambda: eve.counters.messages.delivered == 1)
             net.part("bob", "eve")
             await ann.broadcast(b"short")
