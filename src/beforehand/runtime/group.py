@@ -102,7 +102,7 @@ class Group(Meshed[Frame]):
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
 
     def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
-        proofs = Proofs(self.group, trust.sign, trust.check)
+        proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all)
         lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
         options = Options(
             announce_us=ANNOUNCE_US,
@@ -129,7 +129,7 @@ class Group(Meshed[Frame]):
     def pending(self) -> tuple[Pending, ...]:
         """What was received and waits, the longest waiting first."""
         core = self._core()
-        fates = [(id, core.explain(id)) for id in core.pending()]
+        fates = [(id, core.explain(id)) for id in core.order.pending()]
         return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
 
     @property
