@@ -27,6 +27,8 @@ SHOWN = re.compile(r"^(?:\$ )?(?:PYTHONPATH=src )?(?:\.venv/bin/)?((?:beforehand
 NOT_RUN = {
     "python benchmarks/": "measures for minutes",
     "python examples/observer_live/watch.py": "goes on until it is stopped; its own test runs it",
+    "beforehand chat": "goes on until it is stopped; tests/commands runs it",
+    "beforehand node": "goes on until it is stopped; tests/commands runs it",
     "beforehand group join beforehand1-": "an invite is a secret; tests/commands runs it",
     "beforehand observe events": "starts Spark; tests/observe runs it",
     "beforehand observe sample": "starts Spark; tests/observe runs it",
