@@ -129,7 +129,7 @@ def _draw_nodes(seed: int, rng: random.Random, count: int, chaos_s: float) -> It
                 size=rng.choice((0, 20, 200, 200, 5_000, 60_000)),
                 lifetime=SHORT_LIFETIME if has_short and rng.random() < 0.3 else None,
             )
-            for _ in range(rng.randint(0, round(3 * chaos_s)))
+            for _ in range(rng.randint(0, round(6 * chaos_s)))
         ]
         jumps = [
             (rng.uniform(0.0, chaos_s), rng.randint(-clock_us_max, clock_us_max))

@@ -42,7 +42,7 @@ LATE_SECONDS = 0.3
 LIMITS = Limits(
     heartbeat_seconds=0.25,
     silence_seconds=1.0,
-    handshake_seconds=2.0,
+    handshake_seconds=1.0,
     backoff_min_seconds=0.05,
     backoff_max_seconds=0.4,
 )
