@@ -38,6 +38,7 @@ def test_the_public_names_are_pinned():
         "Options",
         "Order",
         "Outbox",
+        "Overlay",
         "Port",
         "Proofs",
         "RemoteError",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from beforehand.observe.stream import observe as observe_events
     from beforehand.runtime.blocking import BlockingGroup
     from beforehand.runtime.group import Group
+    from beforehand.runtime.overlay import Overlay
     from beforehand.runtime.reading import GroupMessage
     from beforehand.sim.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
@@ -68,6 +69,7 @@ __all__ = [
     "Options",
     "Order",
     "Outbox",
+    "Overlay",
     "Port",
     "Proofs",
     "RemoteError",
@@ -91,6 +93,7 @@ _LATER = {
     "BlockingGroup": ("beforehand.runtime.blocking", "BlockingGroup"),
     "Group": ("beforehand.runtime.group", "Group"),
     "GroupMessage": ("beforehand.runtime.reading", "GroupMessage"),
+    "Overlay": ("beforehand.runtime.overlay", "Overlay"),
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),
     "observe_events": ("beforehand.observe.stream", "observe"),

@@ -13,11 +13,13 @@ from contextlib import suppress
 
 from beforehand import __version__
 from beforehand.commands import (
+    chat,
     completion,
     contacts,
     diff,
     doctor,
     fuzz,
+    node,
     observe,
     report,
     run,
@@ -37,7 +39,7 @@ from beforehand.errors import (
 
 COMMANDS = (
     *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    completion,
+    *(chat, node, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"

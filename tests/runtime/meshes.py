@@ -53,7 +53,7 @@ class Recorder:
         self.rooms: list[str] = []
         self.bound: dict[str, bytes] = {}
         self.trust = Trust(name, self.member, {}, self.bound.__setitem__)
-        self.on_frame: Callable[[str, bytes], None] = lambda peer, frame: None
+        self.on_frame: Callable[[str, bytes], None] = lambda *_: None
         self.mesh = Mesh(
             name,
             self.member,

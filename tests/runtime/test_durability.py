@@ -6,10 +6,10 @@ import asyncio
 import threading
 
 import pytest
-from tests.runtime.memory_mesh import Net, member, run, take, until
 
 from beforehand.errors import InputError
 from beforehand.runtime.store import DiskStore
+from tests.runtime.memory_mesh import Net, member, run, take, until
 
 
 @pytest.fixture
@@ -159,19 +159,20 @@ def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be
         net = Net()
         async with member(net, tmp_path, "ann") as ann:
             bob = member(net, tmp_path, "bob")
+            await bob.__aenter__()
+            await ann.broadcast(b"saved")
+            await until(lambda: bob.counters.messages.delivered == 1)
+            await asyncio.sleep(0.05)
+            fill_up(monkeypatch, "bob.db")
+            await ann.broadcast(b"not saved")
+            await until(lambda: bob._error)
+            assert await take(bob, 1) == [b"saved"]
             with pytest.raises(InputError, match="full"):
-                async with bob:
-                    await ann.broadcast(b"saved")
-                    await until(lambda: bob.counters.messages.delivered == 1)
-                    await asyncio.sleep(0.05)
-                    fill_up(monkeypatch, "bob.db")
-                    await ann.broadcast(b"not saved")
-                    await until(lambda: bob._error)
-                    assert await take(bob, 1) == [b"saved"]
-                    with pytest.raises(InputError, match="full"):
-                        await anext(bob)
-                    with pytest.raises(InputError, match="full"):
-                        await bob.broadcast(b"nobody hears this")
+                await anext(bob)
+            with pytest.raises(InputError, match="full"):
+                await bob.broadcast(b"nobody hears this")
+            with pytest.raises(InputError, match="full"):
+                await bob.__aexit__(None, None, None)
             assert "bob" not in net.meshes, "it has left the network"
             monkeypatch.undo()
             async with member(net, tmp_path, "bob") as bob:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.runtime.memory_mesh import Net, member, run, take, until
 
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.group import PAYLOAD_BYTES_MAX
+from beforehand.runtime.group import Group
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.reading import UNREAD_MAX
+from tests.runtime.memory_mesh import Net, member, run, take, until
 
 
 def test_what_one_says_another_reads(tmp_path):
@@ -150,7 +150,7 @@ def test_a_group_that_is_not_open_says_so(tmp_path):
     ("payload", "problem"),
     [
         ("text", "a payload is bytes, and not str"),
-        (bytes(PAYLOAD_BYTES_MAX + 1), "65,537 bytes; 65,536 are allowed"),
+        (bytes(Group.payload_bytes_max + 1), "65,537 bytes; 65,536 are allowed"),
     ],
 )
 def test_a_payload_that_nobody_would_carry_is_refused(tmp_path, payload, problem):
@@ -160,7 +160,7 @@ def test_a_payload_that_nobody_would_carry_is_refused(tmp_path, payload, problem
                 await ann.broadcast(payload)
             with pytest.raises(InputError, match="lifetime"):
                 await ann.broadcast(b"", lifetime="31d")
-            await ann.broadcast(bytes(PAYLOAD_BYTES_MAX))
+            await ann.broadcast(bytes(Group.payload_bytes_max))
             await ann.broadcast(bytearray(b"a buffer"), lifetime="1s")
 
     run(play)

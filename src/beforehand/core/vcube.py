@@ -25,6 +25,7 @@ from beforehand.core.packets import (
     CubeOutbox,
     Packet,
 )
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import LocalError, RemoteError
 
@@ -41,6 +42,8 @@ class VCube(Keeping):
 
     `durable`: it saves what it must not forget, and may come back. Then it takes everybody for up,
     like a new node, but sends again what it keeps to whoever is said to be up.
+
+    `proofs`: own messages are proven; who sends one that is not, its own or another's, is refused.
     """
 
     needs = Needs({"detector": Link(reliable=True)})
@@ -55,6 +58,7 @@ class VCube(Keeping):
         keep_us: int = 0,
         mtu_bytes: int = MTU_BYTES,
         durable: bool = False,
+        proofs: Proofs | None = None,
     ) -> None:
         if not 0 <= node < nodes or (root is not None and not 0 <= root < nodes):
             raise LocalError(f"node {node}, root {root}: numbers go from 0 to {nodes - 1}")
@@ -71,6 +75,7 @@ class VCube(Keeping):
             mtu_bytes=mtu_bytes,
             durable=durable,
         )
+        self._proofs = proofs
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -94,6 +99,8 @@ class VCube(Keeping):
         me = self._self
         seq = self._clock[me] + 1
         message = CubeMessage((me, seq), self._take_past(), payload)
+        if self._proofs is not None:
+            message = self._proofs.prove(message)
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
         self._book.sent_count += 1
@@ -119,6 +126,8 @@ class VCube(Keeping):
         sent = SEQ_MAX if keep_us else clock[self._self]
         if problem := frame.problem(nodes, self.dimension, self._self, sent):
             self._refuse(source, problem)
+        if self._proofs is not None and isinstance(frame, Packet):
+            self._refuse_unproven(source, frame, self._proofs)
         if keep_us:
             self._pass_time(now_us, out)
             self._hear(source, frame, out)
@@ -227,6 +236,13 @@ class VCube(Keeping):
     def _refuse(self, source: NodeId, problem: str) -> NoReturn:
         self.refused += 1
         raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
+
+    def _refuse_unproven(self, source: NodeId, packet: Packet, proofs: Proofs) -> None:
+        for message in packet.messages:
+            copy = self._kept.get(message.id)
+            is_known = copy is not None and copy.message == message
+            if not is_known and not proofs.is_proven(message):
+                self._refuse(source, f"not what its origin said: {message.id}")
 
     def _hear(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
         assert isinstance(source, int)

@@ -17,8 +17,9 @@ from typing import Any, Self, TypeVar
 
 from beforehand.core.base import Fate, MessageId
 from beforehand.errors import LocalError
-from beforehand.runtime.group import Group, GroupCounters, Pending
+from beforehand.runtime.group import Group, Pending
 from beforehand.runtime.mesh import PeerInfo
+from beforehand.runtime.meshed import MemberCounters
 from beforehand.runtime.reading import GroupMessage
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class BlockingGroup:
         return self._ask(lambda: self._group.peers)
 
     @property
-    def counters(self) -> GroupCounters:
+    def counters(self) -> MemberCounters:
         return self._group.counters if self._is_over else self._ask(lambda: self._group.counters)
 
     async def _receive(self, timeout: float | None) -> GroupMessage | None:

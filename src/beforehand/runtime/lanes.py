@@ -28,6 +28,7 @@ from beforehand.core.frames import (
     Ids,
     Request,
 )
+from beforehand.core.packets import CubeFrame
 
 WINDOW_IDS = 4096
 """Asked of one neighbour and not answered yet."""
@@ -49,6 +50,9 @@ class Lane(Generic[FrameT]):
         self.progress_at = 0.0
         """When something of that came last, or was first asked."""
 
+        self.held_since: float | None = None
+        """When something came that must wait, and for which others wait."""
+
     def must_wait(self, frame: FrameT, *, is_open: bool) -> bool:
         """Must this frame be held? is_open: does the program take in more?"""
         return False
@@ -63,7 +67,7 @@ class Lane(Generic[FrameT]):
     def on_send(self, frame: FrameT, now: float) -> None:
         """The core sends this; it may take a while until it is put on the wire."""
 
-    def hold(self, news: bytes) -> None:
+    def hold(self, news: bytes, now: float) -> None:
         self.news.append(news)
         self.news_bytes += len(news)
 
@@ -121,3 +125,25 @@ class PacedLane(Lane[Frame]):
 
     def _can_ask(self, *, is_open: bool) -> bool:
         return is_open and self.asked < WINDOW_IDS
+
+
+class CubeLane(Lane[CubeFrame]):
+    """A link of an overlay: while its program does not read, a node takes in nothing. It passes on
+    nothing then either, so it must not be taken for one who does for long."""
+
+    def must_wait(self, frame: CubeFrame, *, is_open: bool) -> bool:
+        return bool(self.news) or not is_open
+
+    def may_go_on(self, *, is_open: bool) -> bool:
+        return bool(self.news) and is_open
+
+    def hold(self, news: bytes, now: float) -> None:
+        super().hold(news, now)
+        if self.held_since is None:
+            self.held_since = now
+
+    def next_news(self) -> bytes:
+        news = super().next_news()
+        if not self.news:
+            self.held_since = None
+        return news

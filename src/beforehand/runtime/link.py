@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 import enum
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from beforehand.runtime.address import Address
+from beforehand.runtime.buffers import ReadBuffer, SendQueue
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.records import (
-    BATCH_BYTES,
     BEAT,
     CLOSING,
-    FRAME_OVERHEAD,
     FRAMES,
     GOODBYE,
     INTRODUCTION,
@@ -46,6 +44,9 @@ from beforehand.runtime.seal import (
 
 LENGTH_BYTES = 4
 INTRODUCTION_BYTES_MAX = 1024
+STRANGER_READ_BYTES = 4 << 10
+READ_BYTES = 256 << 10
+"""At once, at most: before and after the other end has proven who it is."""
 WRITE_HIGH_BYTES = 256 << 10
 """The transport takes no more until it is rid of these: what waits, waits in the queue."""
 LINGER_SECONDS = 1.0
@@ -83,7 +84,7 @@ class Owner(Protocol):
         """Once, and last: its socket is closed."""
 
 
-class Link(asyncio.Protocol):
+class Link(asyncio.BufferedProtocol):
     """See `Mesh` for what callers may expect of it."""
 
     def __init__(self, owner: Owner, handshake: Handshake, limits: Limits) -> None:
@@ -103,18 +104,18 @@ class Link(asyncio.Protocol):
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self.bytes_in = self.bytes_out = self.frames_in = self.frames_out = 0
-        self.queued_bytes = 0
         self.is_paused = False
 
         self._transport: asyncio.Transport
         self._sealer: Sealer
         self._opener: Opener
-        self._buffer = bytearray()
-        self._held: deque[bytes] = deque()
-        """Frames of a record that was open when reading was paused."""
+        self._buffer = ReadBuffer(STRANGER_READ_BYTES)
+        self._held: Iterable[bytes] = ()
+        """Frames of an open record that are still to be handed over."""
+        self._has_held = False
         self._is_taking = False
         self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
-        self._queue: deque[bytes] = deque()
+        self._queue = SendQueue()
         self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
         self._record_bytes_max = INTRODUCTION_BYTES_MAX
         self._on_frame: Callable[[str, bytes], None] = owner.on_frame
@@ -154,6 +155,7 @@ class Link(asyncio.Protocol):
         self.state = State.UP
         self.was_up = True
         self.since_us = time.time_ns() // 1000
+        self._buffer.capacity = READ_BYTES
 
     def end(self, kind: str, problem: str) -> None:
         """Hang up, and say why to a neighbour that has proven to be one."""
@@ -162,9 +164,8 @@ class Link(asyncio.Protocol):
         can_tell = self.state > State.HELLO and not self._is_choked and not self._is_closing()
         self.state = State.ENDED
         self._queue.clear()
-        self._held.clear()
+        self._held, self._has_held = (), False
         self._buffer.clear()
-        self.queued_bytes = 0
         if can_tell:
             self._write_record(pack_goodbye(kind))
             self._transport.close()
@@ -179,13 +180,16 @@ class Link(asyncio.Protocol):
 
     # Bytes in
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
         now = self._loop.time()
         rate = self._limits.frames_per_second_max
         self._tokens = min(self._tokens + (now - self.heard) * rate, FLOOD_SECONDS * rate)
         self.heard = now
-        self.bytes_in += len(data)
-        self._buffer += data
+        self.bytes_in += nbytes
+        self._buffer.filled(nbytes)
         self._take()
 
     def pause(self) -> None:
@@ -214,33 +218,32 @@ class Link(asyncio.Protocol):
             self._is_taking = False
 
     def _take_one(self) -> bool:
-        if self._held:
+        if self._has_held:
             self._hand_over()
             return True
         if self.state is State.HELLO:
             return self._take_hello()
         buffer = self._buffer
         if len(buffer) < LENGTH_BYTES:
+            buffer.reserve(LENGTH_BYTES)
             return False
-        size = int.from_bytes(buffer[:LENGTH_BYTES], "little")
+        size = int.from_bytes(buffer.peek(LENGTH_BYTES), "little")
         if size > self._record_bytes_max:
             # Before the introduction the other end has proven nothing; the length is not sealed.
             raise Refused("too_large", f"a record of {size:,} bytes")
-        end = LENGTH_BYTES + size
-        if len(buffer) < end:
+        if len(buffer) < LENGTH_BYTES + size:
+            buffer.reserve(LENGTH_BYTES + size)
             return False
-        with memoryview(buffer) as view:
-            sealed = bytes(view[LENGTH_BYTES:end])
-        del buffer[:end]
-        self._on_record(self._opener.open(sealed))
+        buffer.take(LENGTH_BYTES)
+        self._on_record(self._opener.open(buffer.take(size)))
         return True
 
     def _take_hello(self) -> bool:
-        start = bytes(self._buffer[:HELLO_BYTES])
+        start = self._buffer.peek(HELLO_BYTES)
         check_magic(start)
         if len(start) < HELLO_BYTES:
             return False
-        del self._buffer[:HELLO_BYTES]
+        self._buffer.take(HELLO_BYTES)
         assert self._handshake is not None
         self._sealer, self._opener = self._handshake.on_hello(start)
         if not self.is_dialed:
@@ -266,7 +269,9 @@ class Link(asyncio.Protocol):
         elif self.state is State.INTRODUCTION and kind == INTRODUCTION:
             self._on_introduction(content[1:])
         elif self.state is State.UP and kind == FRAMES:
-            self._held.extend(unpack_frames(content, self._limits.frame_bytes_max))
+            frames = unpack_frames(content, self._limits.frame_bytes_max)
+            self.frames_in += len(frames)
+            self._held, self._has_held = iter(frames), True
             self._hand_over()
         elif self.state is State.UP and kind == PING:
             self._owes_pong = True
@@ -295,10 +300,12 @@ class Link(asyncio.Protocol):
         self._owner.on_introduced(self, who)
 
     def _hand_over(self) -> None:
-        held, on_frame, name = self._held, self._on_frame, self.name
-        while held and not self.is_paused:  # ended: nothing is held any more
-            self.frames_in += 1
-            on_frame(name, held.popleft())
+        on_frame, name = self._on_frame, self.name
+        for frame in self._held:
+            on_frame(name, frame)
+            if self.is_paused or self.state is State.ENDED:
+                return  # `_held` goes on after this frame
+        self._has_held = False
 
     # Bytes out
 
@@ -314,17 +321,20 @@ class Link(asyncio.Protocol):
         if not self._is_choked and self.state is State.UP:
             self._write_record(bytes([BEAT]))
 
-    def send(self, frames: Sequence[bytes]) -> None:
+    def send(self, frames: Sequence[bytes], sizes: Sequence[int]) -> None:
         if self.state is not State.UP:
             return
-        self.queued_bytes += sum(map(len, frames)) + FRAME_OVERHEAD * len(frames)
-        if self.queued_bytes > self._limits.queue_bytes_max:
-            self.end("overflow", f"{self.queued_bytes:,} bytes wait for it: it reads too slowly")
-            return
-        if self.queued_bytes > self._limits.queue_bytes_max // 2:
-            self._was_beyond_half = True
-        self._queue.extend(frames)
-        self._flush_soon()
+        self._queue.put(frames, sizes)
+        queued, most = self._queue.bytes, self._limits.queue_bytes_max
+        if queued > most:
+            self.end("overflow", f"{queued:,} bytes wait for it: it reads too slowly")
+        else:
+            self._was_beyond_half |= queued > most // 2
+            self._flush_soon()
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.bytes
 
     def pause_writing(self) -> None:
         self._is_choked = True
@@ -345,27 +355,13 @@ class Link(asyncio.Protocol):
             self._owes_pong = False
             self._write_record(bytes([PONG]))
         while self._queue and not self._is_choked:
-            batch = self._next_batch()
+            batch = self._queue.next_batch()
             self.frames_out += len(batch)
             self._write_record(pack_frames(batch))
-        if self._was_beyond_half and self.queued_bytes <= self._limits.queue_bytes_max // 2:
+        if self._was_beyond_half and self._queue.bytes <= self._limits.queue_bytes_max // 2:
             self._was_beyond_half = False
             if self.state is State.UP:
                 self._owner.on_room(self)
-
-    def _next_batch(self) -> list[bytes]:
-        queue = self._queue
-        if self.queued_bytes <= BATCH_BYTES:
-            batch = list(queue)
-            queue.clear()
-            self.queued_bytes = 0
-            return batch
-        batch, size = [], 0
-        while queue and (not batch or size + len(queue[0]) + FRAME_OVERHEAD <= BATCH_BYTES):
-            size += len(queue[0]) + FRAME_OVERHEAD
-            batch.append(queue.popleft())
-        self.queued_bytes -= size
-        return batch
 
     def _write_record(self, content: bytes) -> None:
         sealed = self._sealer.seal(content)

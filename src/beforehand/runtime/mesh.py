@@ -145,14 +145,14 @@ class Mesh:
 
         A full queue costs the link: `on_link(peer, False)` may be called from within.
         """
-        for frame in frames:
-            if not 0 < len(frame) <= self._limits.frame_bytes_max:
-                raise LocalError(
-                    f"a frame of {len(frame):,} bytes",
-                    hint=f"a frame has 1 to {self._limits.frame_bytes_max:,} bytes",
-                )
-        if frames and (link := self._links.get(peer)):
-            link.send(frames)
+        if not frames:
+            return
+        sizes, most = list(map(len, frames)), self._limits.frame_bytes_max
+        if min(sizes) == 0 or max(sizes) > most:
+            size = max(sizes) if max(sizes) > most else 0
+            raise LocalError(f"a frame of {size:,} bytes", hint=f"a frame has 1 to {most:,} bytes")
+        if link := self._links.get(peer):
+            link.send(frames, sizes)
 
     def room(self, peer: str) -> int:
         """Bytes that `send` takes now without cutting the link, where each frame counts for

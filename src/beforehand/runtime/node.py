@@ -29,6 +29,9 @@ NEWS_BYTES_MAX = 32 << 20
 STALLED_SECONDS = 30.0
 """Who was asked and sends nothing for so long loses its link (`stalled`): what it has may be had
 elsewhere."""
+UNREAD_SECONDS = 5.0
+"""If what others wait for is held up for so long by a program that does not read, links are cut
+(`unread`), so that the others do without this node."""
 AHEAD_BYTES_MAX = 8 << 20
 """Of frames that the core has taken in while the disk has not. One more, and nothing is read from
 any link until half of them are saved."""
@@ -68,6 +71,8 @@ class NodeCounters(msgspec.Struct):
     """Announced more than anybody could hold."""
     stalled: int = 0
     """Was asked for what it has, and sent nothing."""
+    unread: int = 0
+    """Sent what our own program did not read for long."""
 
 
 class Node(Generic[FrameT]):
@@ -196,7 +201,8 @@ class Node(Generic[FrameT]):
         if frame is None:
             return
         if lane.must_wait(frame, is_open=self._is_open):
-            lane.hold(data)
+            lane.hold(data, self._loop.time())
+            self._watch_stalled()
             if lane.news_bytes > NEWS_BYTES_MAX:
                 self.counters.flooded += 1
                 self._cut(peer, "announces more than anybody could hold")
@@ -346,14 +352,20 @@ class Node(Generic[FrameT]):
                 self.fail(error)
 
     def _watch_stalled(self) -> None:
-        if self._watch is None and any(lane.asked for lane in self._lanes.values()):
-            self._watch = self._loop.call_later(STALLED_SECONDS / 4, self._cut_stalled)
+        lanes = self._lanes.values()
+        if self._watch is None and any(lane.asked or lane.held_since for lane in lanes):
+            often = min(STALLED_SECONDS, UNREAD_SECONDS) / 4
+            self._watch = self._loop.call_later(often, self._cut_stalled)
 
     def _cut_stalled(self) -> None:
         self._watch = None
-        before = self._loop.time() - STALLED_SECONDS
+        now = self._loop.time()
+        before = now - STALLED_SECONDS
         for peer, lane in list(self._lanes.items()):
             if lane.asked and lane.progress_at < before and not self._is_paused:
                 self.counters.stalled += 1
                 self._cut(peer, "was asked for what it has, and sends nothing")
+            elif lane.held_since is not None and lane.held_since < now - UNREAD_SECONDS:
+                self.counters.unread += 1
+                self._cut(peer, "our program does not read")
         self._watch_stalled()

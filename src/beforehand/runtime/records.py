@@ -26,7 +26,7 @@ GOODBYE = 7
 CLOSING = "closing"
 REASON_BYTES_MAX = 32
 
-BATCH_BYTES = 64 << 10
+BATCH_BYTES = 128 << 10
 """Frames share a record up to this; a longer frame has one of its own."""
 FRAME_OVERHEAD = 4
 _HEAD = 5

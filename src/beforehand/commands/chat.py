@@ -1,0 +1,173 @@
+"""`beforehand chat`: a chat on a local network, without a server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from beforehand.commands.console import Commands, add_command, note
+from beforehand.commands.membership import (
+    add_membership,
+    make_group,
+    run_until_signal,
+    shown_id,
+    who_is_there,
+)
+from beforehand.errors import EXIT_VALID, LocalError
+from beforehand.units import format_duration
+
+if TYPE_CHECKING:
+    from beforehand.runtime.group import Group
+
+EXAMPLE = "beforehand group new harbour\n  beforehand chat harbour --name ann"
+LOOK_SECONDS = 0.5
+"""Who came, who left, and what waits is looked for so often."""
+WAITS_US = 2_000_000
+"""A message that waits longer is told of."""
+STAY_SECONDS = 2.0
+"""After the end of a pipe, so that what was said last gets out."""
+READ_BYTES = 1 << 16
+WORDS = "`/who` says who is there, `/waits` what cannot be shown yet, `/quit` leaves"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "chat", "talk to those who have the group's key", EXAMPLE)
+    add_membership(parser)
+    parser.add_argument(
+        "--stay", action="store_true", help="after the end of the input, until a signal"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    run_until_signal(make_group(args), Chat(stay=args.stay).run)
+    return EXIT_VALID
+
+
+class Chat:
+    """Lines in, messages out."""
+
+    def __init__(self, *, stay: bool) -> None:
+        self._stay = stay
+        self._is_terminal = sys.stdin.isatty()
+        self._said = self._shown = 0
+        self._here: set[str] = set()
+        self._told: set[object] = set()
+
+    async def run(self, group: Group, stop: asyncio.Event) -> None:
+        self._group, self._stop = group, stop
+        where = ", ".join(map(str, group.addresses))
+        note(f"{group.name} is in {group.group}, at {where}; Ctrl-D leaves")
+        if self._is_terminal:
+            note(WORDS)
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
+        work: list[Coroutine[Any, Any, object]] = [self._show(), self._look(), stop.wait()]
+        tasks = [asyncio.create_task(one) for one in work]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # it raises what ended it
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            note(f"said {self._said:,}, shown {self._shown:,}; {self._waiting()}")
+
+    def _waiting(self) -> str:
+        with suppress(Exception):  # if the group has failed, that is told instead
+            return f"{len(self._group.pending):,} wait for others"
+        return "and then it failed"
+
+    # ---- in -------------------------------------------------------------------------------------
+
+    def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: reading from a terminal, a pipe or a file blocks each in its own way. Past
+        Python's buffers, whose lock a thread that still reads would hold at the end."""
+        rest = b""
+        with suppress(RuntimeError, OSError):  # the loop is closed, or the terminal gone
+            while data := os.read(sys.stdin.fileno(), READ_BYTES):
+                *lines, rest = (rest + data).split(b"\n")
+                asyncio.run_coroutine_threadsafe(self._say(lines), loop).result()
+            lines = [rest] if rest else []
+            asyncio.run_coroutine_threadsafe(self._say(lines, is_last=True), loop).result()
+
+    async def _say(self, lines: Iterable[bytes], *, is_last: bool = False) -> None:
+        try:
+            spoken = [line.rstrip(b"\r") for line in lines]
+            if self._is_terminal:
+                spoken = [line for line in spoken if not self._obey(line)]
+            await asyncio.gather(*(self._say_one(line) for line in spoken if line))
+        except Exception:
+            self._stop.set()  # the group has failed, and says so when it is left
+            raise
+        if is_last and not self._stay:
+            if not self._is_terminal:
+                await asyncio.sleep(STAY_SECONDS)
+            self._stop.set()
+
+    async def _say_one(self, line: bytes) -> None:
+        try:
+            await self._group.broadcast(line)
+            self._said += 1
+        except LocalError as error:
+            note(f"not said: {error.problem}")
+
+    def _obey(self, line: bytes) -> bool:
+        word = line.strip()
+        if word == b"/who":
+            note(f"here: {who_is_there(self._group)}")
+        elif word == b"/waits":
+            self._tell_waiting(all_of_them=True)
+        elif word == b"/quit":
+            self._stop.set()
+        elif word.startswith(b"/"):
+            note(WORDS)
+        else:
+            return False
+        return True
+
+    # ---- out ------------------------------------------------------------------------------------
+
+    async def _show(self) -> None:
+        async for message in self._group:
+            text = printable(message.payload.decode(errors="replace"))
+            print(f"{message.origin}: {text}", flush=True)
+            self._shown += 1
+
+    async def _look(self) -> None:
+        while True:
+            here = {peer.name for peer in self._group.peers}
+            for name in sorted(here - self._here):
+                note(f"* {name} is here")
+            for name in sorted(self._here - here):
+                note(f"* {name} is out of reach")
+            self._here = here
+            self._tell_waiting()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _tell_waiting(self, *, all_of_them: bool = False) -> None:
+        """What cannot be shown yet, and what it waits for."""
+        from beforehand.runtime.group import wall_clock_us
+
+        now_us = wall_clock_us()
+        pending = self._group.pending
+        for waiting in pending:
+            age_us = max(0, now_us - waiting.since_us)
+            if all_of_them or (age_us >= WAITS_US and waiting.id not in self._told):
+                missing = ", ".join(map(shown_id, waiting.missing))
+                age = format_duration(age_us)
+                note(f"* a message of {waiting.id[0]} waits for {missing}, {age} now")
+                self._told.add(waiting.id)
+        self._told.intersection_update(waiting.id for waiting in pending)
+
+
+def printable(text: str) -> str:
+    """Nothing that a terminal would obey."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

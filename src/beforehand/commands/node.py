@@ -1,0 +1,114 @@
+"""`beforehand node`: a carrier without an application, for a bus, a boat or a box on a roof."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beforehand.commands.console import Commands, add_command, note
+from beforehand.commands.membership import (
+    add_membership,
+    make_group,
+    run_until_signal,
+    who_is_there,
+)
+from beforehand.errors import EXIT_VALID
+from beforehand.units import parse_duration
+
+if TYPE_CHECKING:
+    from beforehand.core.tables import Store
+    from beforehand.runtime.group import Group
+    from beforehand.runtime.node import Recorder
+
+EXAMPLE = "beforehand node harbour --name bus-7 --listen :7400 --log log --json"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "node", "carry the messages of a group for others", EXAMPLE)
+    add_membership(parser)
+    parser.add_argument(
+        "--capacity", type=int, metavar="N", help="messages to hold; the oldest go first"
+    )
+    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
+    parser.add_argument("--every", default="10s", metavar="TIME", help="between status lines; 10s")
+    parser.add_argument("--json", action="store_true", help="status lines as JSON, on stdout")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    every_us = parse_duration(args.every, positive=True, where="--every")
+    options: dict[str, Any] = {}
+    if args.capacity is not None:
+        options["capacity"] = args.capacity
+    if args.log is not None:
+        options["make_recorder"] = lambda store, starts: event_log(args, store, starts)
+    status = Status(every_us / 1e6, as_json=args.json)
+    run_until_signal(make_group(args, **options), status.run)
+    return EXIT_VALID
+
+
+def event_log(args: argparse.Namespace, store: Store, starts: int) -> Recorder:
+    from beforehand.runtime.eventlog import EventLog
+
+    return EventLog(args.log, args.name, run=args.group, store=store, incarnation=starts)
+
+
+class Status:
+    """It reads what is delivered and keeps none of it; now and then it says how things are."""
+
+    def __init__(self, every_seconds: float, *, as_json: bool) -> None:
+        self._every_seconds = every_seconds
+        self._as_json = as_json
+
+    async def run(self, group: Group, stop: asyncio.Event) -> None:
+        self._tell(group, "start")
+        reading = asyncio.create_task(self._read(group))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not (reading.done() or stopping.done()):
+                await asyncio.wait(
+                    [reading, stopping],
+                    timeout=self._every_seconds,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if not reading.done():
+                    self._tell(group, "stop" if stopping.done() else "status")
+            if reading.done():
+                reading.result()  # it raises what ended it
+        finally:
+            for task in (reading, stopping):
+                task.cancel()
+            await asyncio.gather(reading, stopping, return_exceptions=True)
+
+    async def _read(self, group: Group) -> None:
+        async for _ in group:
+            pass
+
+    def _tell(self, group: Group, event: str) -> None:
+        import msgspec
+
+        if self._as_json:
+            line = {
+                "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "event": event,
+                "group": group.group,
+                "name": group.name,
+                "addresses": list(map(str, group.addresses)),
+                "peers": [peer.name for peer in group.peers],
+                "held": group.held,
+                "pending": len(group.pending),
+                "counters": msgspec.to_builtins(group.counters),
+            }
+            print(json.dumps(line), flush=True)
+            return
+        counts = group.counters.messages
+        where = ", ".join(map(str, group.addresses))
+        note(
+            f"{event}: {group.name} in {group.group} at {where}; here: {who_is_there(group)}; "
+            f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
+            f"pending {len(group.pending):,}"
+        )

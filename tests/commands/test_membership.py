@@ -1,0 +1,76 @@
+"""`beforehand chat` and `beforehand node` as processes on loopback."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from beforehand.commands.chat import printable
+from beforehand.runtime.keys import new_group
+from tests.runtime.processes import Process, lines_of
+
+HERE = ("--listen", "127.0.0.1:0", "--no-discover", "--durable", "os")
+
+
+@pytest.fixture
+def harbour(tmp_path):
+    new_group("harbour").write(tmp_path / "harbour.key")
+    return tmp_path
+
+
+def beforehand(folder, *arguments, path=None):
+    return Process("-m", "beforehand.cli", *arguments, *HERE, folder=folder, path=path)
+
+
+def address_of(process):
+    return re.search(r"127\.0\.0\.1:\d+", process.wait_for("127.0.0.1:"))[0]
+
+
+def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
+    with beforehand(harbour, "chat", "harbour", "--name", "ann") as ann:
+        peer = address_of(ann)
+        with beforehand(harbour, "chat", "harbour", "--name", "bob", "--peer", peer) as bob:
+            ann.wait_for("* bob is here")
+            ann.type("fog at pier 4")
+            assert bob.wait_for("ann: ") == "ann: fog at pier 4\n"
+            bob.type("seen")
+            assert ann.wait_for("bob: ") == "bob: seen\n"
+            assert bob.stop(signal.SIGINT) == 0
+            assert bob.wait_for("said 1, shown 1; 0 wait for others")
+        ann.wait_for("* bob is out of reach")
+        assert ann.stop(signal.SIGTERM) == 0
+        assert ann.wait_for("said 1, shown 1")
+
+
+def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
+    with beforehand(harbour, "node", "harbour", "--name", "bus", "--json", "--log", "log") as bus:
+        peer = address_of(bus)
+        with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer) as ann:
+            ann.type("one")
+            ann.process.stdin.write(b"two, without an end of line")
+            ann.process.stdin.close()
+            assert ann.process.wait(20) == 0, "the end of a pipe ends it"
+        arguments = ("chat", "harbour", "--name", "eve", "--peer", peer)
+        with beforehand(harbour, *arguments) as eve:
+            assert eve.wait_for("ann: one")
+            assert eve.wait_for("ann: two, without an end of line")
+        assert bus.stop() == 0
+        first, *_, last = lines_of(bus)
+        assert (first["event"], last["event"], last["held"]) == ("start", "stop", 2)
+        assert last["counters"]["messages"]["received"] == 2
+    assert [path.suffix for path in (harbour / "log").iterdir()] == [".parquet"]
+
+
+def test_what_is_wrong_is_told_before_anything_starts(harbour):
+    with beforehand(harbour, "chat", "island", "--name", "ann") as ann:
+        assert ann.process.wait(20) == 2
+        assert "island.key" in ann.text()
+    with beforehand(harbour, "node", "harbour", "--name", "bus", "--every", "often") as bus:
+        assert bus.process.wait(20) == 2
+        assert "not a duration" in bus.text()
+
+
+def test_a_message_cannot_give_orders_to_a_terminal():
+    assert printable("bell \a, red \x1b[31m, fjord å") == "bell �, red �[31m, fjord å"

@@ -1,0 +1,141 @@
+"""Groups in processes of their own: a small installation, and processes that are killed."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from beforehand.runtime.keys import new_group
+from tests.runtime.processes import Process, small_installation
+
+FIVE_LINES = """
+import asyncio, sys
+import beforehand
+
+async def main(name, *peers):
+    async with beforehand.Group("harbour", name=name, store=f"{name}.db", key="harbour.key",
+                                lifetime="20m", listen="127.0.0.1:0", peers=peers,
+                                discover=False) as group:
+        print("at", group.addresses[0])
+        await group.broadcast(b"fog at pier 4")
+        async for message in group:
+            print(message.origin, "says", message.payload.decode())
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+MEMBER = """
+import asyncio, sys
+from pathlib import Path
+import beforehand
+from beforehand.runtime.limits import Limits
+
+async def main(name, other, life, inbox):
+    port = {"ann": PORTS[0], "bob": PORTS[1]}
+    async with beforehand.Group(
+            "harbour", name=name, store=f"{name}.db", key="harbour.key", lifetime="20m",
+            listen=f"127.0.0.1:{port[name]}", peers=[f"127.0.0.1:{port[other]}"], discover=False,
+            durable="os", inbox=inbox == "inbox",
+            limits=Limits(backoff_max_seconds=0.3)) as group:
+        print("up")
+        await asyncio.gather(speak(group, life), read(group))
+
+async def speak(group, life):
+    with open(f"{group.name}.said", "a") as said:
+        for index in range(100_000):
+            text = f"{group.name}-{life}-{index}"
+            await group.broadcast(text.encode())
+            print(text, file=said, flush=True)
+            await asyncio.sleep(0.002)
+            if Path("end").exists():
+                await group.broadcast(f"{group.name}-end".encode())
+                return
+
+async def read(group):
+    with open(f"{group.name}.read", "a") as seen:
+        async for message in group:
+            print(message.payload.decode(), file=seen, flush=True)
+            message.ack()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def harbour(tmp_path):
+    new_group("harbour").write(tmp_path / "harbour.key")
+    return tmp_path
+
+
+def test_the_five_lines_work_in_two_processes_with_only_the_runtimes_dependencies(harbour):
+    small = small_installation(harbour)
+    script = harbour / "five.py"
+    script.write_text(FIVE_LINES)
+    with Process(script, "ann", folder=harbour, path=small) as ann:
+        address = ann.wait_for("at ").split()[1]
+        with Process(script, "bob", address, folder=harbour, path=small) as bob:
+            assert bob.wait_for("says") == "ann says fog at pier 4\n"
+            assert ann.wait_for("says") == "bob says fog at pier 4\n"
+
+
+def test_the_runtime_imports_nothing_that_it_does_not_need(harbour):
+    small = small_installation(harbour)
+    imports = "import beforehand, beforehand.runtime.blocking; print(beforehand.Group.__name__)"
+    with Process("-c", imports, folder=harbour, path=small) as process:
+        assert process.process.wait(20) == 0, process.text()
+        assert process.text() == "Group\n"
+
+
+def lines(path):
+    """Whole ones: the last may have been cut off by the end of its process."""
+    text = path.read_text() if path.exists() else ""
+    return text.split("\n")[:-1]
+
+
+def wait_for_lines(path, count=0, last=""):
+    end = time.monotonic() + 60
+    while len(found := lines(path)) < count or (last and last not in found):
+        assert time.monotonic() < end, f"only {len(found)} lines in {path.name}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("mode", ["at most once", "inbox"])
+def test_processes_that_are_killed_while_messages_flow(harbour, mode, free_ports):
+    draw = random.Random(mode)
+    script = harbour / "member.py"
+    script.write_text(MEMBER.replace("PORTS", repr(free_ports)))
+
+    def start(name, life):
+        other = "bob" if name == "ann" else "ann"
+        process = Process(script, name, other, life, mode, folder=harbour)
+        process.wait_for("up")
+        return process
+
+    processes = {name: start(name, 0) for name in ("ann", "bob")}
+    for life in range(1, 4):
+        name = "bob" if life % 2 else "ann"
+        read = harbour / f"{name}.read"
+        wait_for_lines(read, len(lines(read)) + draw.randrange(5, 60))
+        processes[name].kill()
+        processes[name].__exit__()
+        processes[name] = start(name, life)
+    (harbour / "end").touch()
+    for name, other in (("ann", "bob"), ("bob", "ann")):
+        wait_for_lines(harbour / f"{name}.read", last=f"{other}-end")
+        judge(lines(harbour / f"{other}.said"), lines(harbour / f"{name}.read"), mode)
+    for process in processes.values():
+        process.stop()
+        process.__exit__()
+
+
+def judge(said, read, mode):
+    first = list(dict.fromkeys(read))
+    if mode == "inbox":
+        assert not set(said) - set(read), "missed"
+    else:
+        assert first == read, "twice"
+        assert len(set(said) - set(read)) < len(said) // 2
+    order = [(int(life), int(index)) for _, life, index in (t.split("-") for t in first[:-1])]
+    assert order == sorted(order), "out of order"
