@@ -27,6 +27,7 @@ from typing import Any
 
 from soak.draw import Case, draw_case, draw_kills_case
 from soak.judge import Judged, judge
+from soak.kinds import KINDS
 from soak.play import Played, cpu_seconds, play
 from soak.sabotage import SABOTAGES, break_nodes
 
@@ -69,6 +70,7 @@ def main() -> int:
         _run_seed(args, seed, total)
     line = {
         "bench": "soak/kills" if args.kills else "soak",
+        "kind": args.kind,
         "network": "+".join(sorted(total.networks)),
         "start": args.start,
         "seeds": args.seeds,
@@ -92,7 +94,7 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
     started = time.perf_counter()
     with cpu_seconds() as spent:
-        played = play(case, folder)
+        played = play(case, args.kind, folder)
         judged = Judged() if played.failures else judge(case, folder)
     total.cpu_s += spent[0]
     total.add(case, played, judged)
@@ -118,6 +120,7 @@ def _command(args: argparse.Namespace, seed: int) -> str:
     options = [f"--start {seed} --seeds 1"]
     options += [f"--nodes {args.nodes}"] if args.nodes else []
     options += [f"--kills {args.kills}"] if args.kills else []
+    options += [f"--kind {args.kind}"] if args.kind != "group" else []
     options += [f"--break {args.sabotage}"] if args.sabotage else []
     return f"python benchmarks/soak_runtime.py {' '.join(options)}"
 
@@ -128,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--start", type=int, default=1, help="the first seed")
     options.add_argument("--nodes", type=int, help="at most so many; 20, or with --kills 5")
     options.add_argument("--kills", type=int, default=0, help="so many in each seed, and no more")
+    options.add_argument("--kind", choices=sorted(KINDS), default="group", help="of nodes")
     options.add_argument("--break", choices=sorted(SABOTAGES), default="", dest="sabotage")
     options.add_argument("--verbose", action="store_true", help="a line for each seed, on stderr")
     return options

@@ -18,7 +18,7 @@ SHORT_CLOCK_US_MAX = 300_000
 expired on its own clock, so as long as the clocks are apart."""
 
 Verb = Literal[
-    *("kill", "end", "start", "freeze", "thaw", "part", "heal", "unplug", "plug", "quality")
+    "kill", "end", "start", "freeze", "thaw", "part", "heal", "unplug", "plug", "quality"
 ]
 
 

@@ -15,8 +15,6 @@ import os
 import random
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,39 +22,16 @@ import msgspec
 from beforehand.core.base import MessageId
 from beforehand.core.tables import Store
 from beforehand.runtime.eventlog import EventLog
-from beforehand.runtime.group import Group
-from beforehand.runtime.limits import Limits
 from beforehand.runtime.node import Recorder
 from beforehand.runtime.reading import GroupMessage
 from soak.draw import NodeScript, Speech
+from soak.kinds import GROUP, KINDS, Place
 
-GROUP = "soak"
-KEY_FILE = "soak.key"
 LOGS = "logs"
 STATUS_SECONDS = 0.1
-ALIVE_US = 300_000_000
-"""What lives longer than this lives to the end of the seed."""
 ANSWERS_DEEP_MAX = 3
 LATE_SECONDS = 0.3
 """What a node should have said longer ago than this, while it was away, it does not say."""
-LIMITS = Limits(
-    heartbeat_seconds=0.25,
-    silence_seconds=1.0,
-    handshake_seconds=1.0,
-    backoff_min_seconds=0.05,
-    backoff_max_seconds=0.4,
-)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a node lives."""
-
-    folder: Path
-    address: str
-    peers: tuple[str, ...]
-    began: float
-    """Of the seed, on the monotonic clock: all times of scripts are since then."""
 
 
 def live(script: NodeScript, place: Place) -> None:
@@ -67,6 +42,7 @@ def live(script: NodeScript, place: Place) -> None:
 class _Life:
     def __init__(self, script: NodeScript, place: Place) -> None:
         self.script, self.place = script, place
+        self.kind = KINDS[place.kind]
         self.rng = random.Random(f"{script.seed} {time.time_ns()}")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         self.records = os.open(place.folder / f"{script.name}.jsonl", flags, 0o644)
@@ -77,22 +53,8 @@ class _Life:
         self.unacknowledged: list[MessageId] = []
 
     async def run(self) -> None:
-        script, place = self.script, self.place
-        group = Group(
-            GROUP,
-            name=script.name,
-            store=place.folder / f"{script.name}.db",
-            key=place.folder / KEY_FILE,
-            lifetime="20m",
-            listen=place.address,
-            peers=place.peers,
-            discover=False,
-            durable=script.durable,
-            inbox=script.inbox,
-            limits=LIMITS,
-            clock_us=self.clock_us,
-            make_recorder=self.make_log,
-        )
+        more = {"clock_us": self.clock_us, "make_recorder": self.make_log}
+        group = self.kind.make(self.script, self.place, more)
         async with group:
             doing = [
                 asyncio.create_task(job)
@@ -137,7 +99,7 @@ class _Life:
 
     # ---- the program ----------------------------------------------------------------------------
 
-    async def speak(self, group: Group) -> None:
+    async def speak(self, group: Any) -> None:
         for speech in self.script.speeches:
             wait = self.place.began + speech.at_s - time.monotonic()
             if wait > -LATE_SECONDS:
@@ -145,15 +107,16 @@ class _Life:
                 await self.say(group, speech, deep=0)
         self.has_spoken = True
 
-    async def say(self, group: Group, speech: Speech, deep: int) -> None:
+    async def say(self, group: Any, speech: Speech, deep: int) -> None:
         self.said += 1
         words = f"{self.script.name}.{self.starts}.{self.said}.{deep}"
         payload = words.encode() + b"." + b"~" * speech.size
         self.note("say", words)
-        id = await group.broadcast(payload, lifetime=speech.lifetime)
+        options = {"lifetime": speech.lifetime} if self.kind.has_lifetimes else {}
+        id = await group.broadcast(payload, **options)
         self.note("said", *id, words)
 
-    async def read(self, group: Group) -> None:
+    async def read(self, group: Any) -> None:
         async for message in group:
             self.is_busy = True
             words = message.payload.decode().rstrip("~").removesuffix(".")
@@ -167,7 +130,7 @@ class _Life:
                 await self.acknowledge(group, message)
             self.is_busy = False
 
-    async def acknowledge(self, group: Group, message: GroupMessage) -> None:
+    async def acknowledge(self, group: Any, message: GroupMessage) -> None:
         """In one of three ways: surely, some time soon, or later together with others."""
         way = self.rng.randrange(3)
         if way == 0:
@@ -185,23 +148,19 @@ class _Life:
 
     # ---- for the harness ------------------------------------------------------------------------
 
-    async def tell(self, group: Group) -> None:
+    async def tell(self, group: Any) -> None:
         while True:
             line = json.dumps(self.status(group)).encode() + b"\n"
             await asyncio.get_running_loop().run_in_executor(None, os.write, 1, line)
             await asyncio.sleep(STATUS_SECONDS)
 
-    def status(self, group: Group) -> dict[str, Any]:
-        alive_us = time.time_ns() // 1000 + ALIVE_US
-        held = group._core().holds(self.clock_us())
-        alive = sorted((str(origin), seq) for origin, seq in held if seq > alive_us)
-        assert group._parts is not None
+    def status(self, group: Any) -> dict[str, Any]:
+        has, pending = self.kind.progress(group, self.clock_us())
         return {
             "life": self.starts,
-            "held": len(alive),
-            "digest": hashlib.blake2b(repr(alive).encode(), digest_size=8).hexdigest(),
+            "digest": hashlib.blake2b(repr(has).encode(), digest_size=8).hexdigest(),
             "is_quiet": self.has_spoken and not self.is_busy and not group._parts.reading._queue,
-            "pending": len(group.pending),
+            "pending": pending,
             "peers": len(group.peers),
             "counters": msgspec.to_builtins(group.counters),
         }

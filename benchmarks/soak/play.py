@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beforehand.runtime.keys import new_group
 from soak.draw import PERFECT, Case, Fault, NodeScript
-from soak.member import GROUP, KEY_FILE, Place, live
+from soak.kinds import Place, prepare
+from soak.member import live
 from soak.wires import Port, Switch, switched
 
 PORT = 7400
@@ -128,20 +128,21 @@ class _Process:
 class Play:
     """All of one seed."""
 
-    def __init__(self, case: Case, folder: Path, switch: Switch, ports: list[Port]) -> None:
+    def __init__(
+        self, case: Case, kind: str, folder: Path, switch: Switch, ports: list[Port]
+    ) -> None:
         self.case, self.switch = case, switch
         self.played = Played(network="namespaces" if ports else "loopback")
-        new_group(GROUP).write(folder / KEY_FILE)
         hosts = [port.address for port in ports] or [
             f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.{node.at + 1}" for node in case.nodes
         ]
+        addresses = tuple(f"{host}:{PORT}" for host in hosts)
+        prepare(folder, addresses, tuple(node.name for node in case.nodes))
         self.began = time.monotonic() + 0.05
-        self.processes = []
-        for node in case.nodes:
-            peers = tuple(f"{hosts[peer]}:{PORT}" for peer in node.peers)
-            place = Place(folder, f"{hosts[node.at]}:{PORT}", peers, self.began)
-            port = ports[node.at] if ports else None
-            self.processes.append(_Process(node, place, port))
+        place = Place(folder, kind, addresses, self.began)
+        self.processes = [
+            _Process(node, place, ports[node.at] if ports else None) for node in case.nodes
+        ]
 
     def run(self) -> None:
         for process in self.processes:
@@ -293,10 +294,10 @@ def _refusals(counters: dict[str, Any]) -> dict[str, int]:
     return {kind: count for kind, count in told.items() if count and kind not in NO_REFUSALS}
 
 
-def play(case: Case, folder: Path) -> Played:
+def play(case: Case, kind: str, folder: Path) -> Played:
     """All of its files are in the folder when it returns, and no process is left."""
     with switched(len(case.nodes), case.seed) as (switch, ports):
-        acting = Play(case, folder, switch, ports)
+        acting = Play(case, kind, folder, switch, ports)
         try:
             acting.run()
         finally:
