@@ -61,6 +61,8 @@ class NodeScript:
     clock: tuple[tuple[float, int], ...]
     """From when its clock is how far from the true time, in microseconds."""
     drift: float
+    greetings: int
+    """How many messages it begins each of its lives with."""
     speeches: tuple[Speech, ...]
     answers: float
     """How likely it is to answer a message."""
@@ -79,6 +81,8 @@ class Fault:
     at_s: float
     verb: Verb
     node: int = -1
+    after_up_s: float | None = None
+    """So long after the node is up, and all that follows is later by as much as that takes."""
     sides: tuple[int, ...] = ()
     quality: Quality = PERFECT
 
@@ -91,6 +95,8 @@ class Case:
     nodes: tuple[NodeScript, ...]
     faults: tuple[Fault, ...]
     chaos_s: float
+    is_rushed: bool
+    """Does it begin before all nodes are up?"""
 
 
 def draw_case(seed: int, nodes_max: int) -> Case:
@@ -106,19 +112,26 @@ def draw_case(seed: int, nodes_max: int) -> Case:
         *_draw_cables(rng, count, chaos_s),
         *_draw_qualities(rng, chaos_s),
     ]
-    return Case(seed, nodes, tuple(sorted(faults, key=lambda fault: fault.at_s)), chaos_s)
+    faults.sort(key=lambda fault: fault.at_s)
+    return Case(seed, nodes, tuple(faults), chaos_s, is_rushed=rng.random() < 0.2)
 
 
 def draw_kills_case(seed: int, nodes: int, kills: int) -> Case:
-    """Nothing but kill -9, again and again, so that the same stores live through many of them."""
+    """Nothing but kill -9, again and again, so that the same stores live through many of them. Most
+    of them hit a node that is at work, some hit one that comes up."""
     rng = random.Random(f"kills {seed}")
-    chaos_s = 1.0 + 0.12 * kills
-    scripts = tuple(_draw_nodes(seed, rng, nodes, chaos_s))
-    faults = _draw_kills(rng, nodes, chaos_s, kills, killed=1.0)
-    return Case(seed, scripts, tuple(sorted(faults, key=lambda fault: fault.at_s)), chaos_s)
+    scripts = tuple(_draw_nodes(seed, rng, nodes, chaos_s=1.0, is_busy=True))
+    faults = []
+    for kill in range(kills):
+        node, wait_s = rng.randrange(nodes), rng.choice((None, 0.0, 0.1, rng.uniform(0.0, 0.4)))
+        at_s = kill * rng.uniform(0.01, 0.1)
+        faults += [Fault(at_s, "kill", node, wait_s), Fault(at_s, "start", node)]
+    return Case(seed, scripts, tuple(faults), chaos_s=1.0, is_rushed=False)
 
 
-def _draw_nodes(seed: int, rng: random.Random, count: int, chaos_s: float) -> Iterator[NodeScript]:
+def _draw_nodes(
+    seed: int, rng: random.Random, count: int, chaos_s: float, *, is_busy: bool = False
+) -> Iterator[NodeScript]:
     peers = _draw_links(rng, count)
     has_short = rng.random() < 0.3
     clock_us_max = SHORT_CLOCK_US_MAX if has_short else CLOCK_US_MAX
@@ -144,6 +157,7 @@ def _draw_nodes(seed: int, rng: random.Random, count: int, chaos_s: float) -> It
             log_rows_max=rng.choice((10, 100, 20_000, 20_000)),
             clock=((0.0, rng.randint(-clock_us_max, clock_us_max)), *sorted(jumps)),
             drift=rng.uniform(-DRIFT_MAX, DRIFT_MAX),
+            greetings=rng.choice((5, 20) if is_busy else (0, 0, 1, 4)),
             speeches=tuple(sorted(speeches, key=lambda speech: speech.at_s)),
             answers=rng.choice((0.0, 0.02, 0.1)),
             reading_s=rng.choice((0.0, 0.0, 0.003, 0.02)),
@@ -173,13 +187,11 @@ def _draw_links(rng: random.Random, count: int) -> list[set[int]]:
     return [dialed - {at} for at, dialed in enumerate(peers)]
 
 
-def _draw_kills(
-    rng: random.Random, count: int, chaos_s: float, kills: int, killed: float = 0.8
-) -> Iterator[Fault]:
+def _draw_kills(rng: random.Random, count: int, chaos_s: float, kills: int) -> Iterator[Fault]:
     """Some come up at once, some in the midst of coming up are killed again."""
     for _ in range(kills):
         node, at_s = rng.randrange(count), rng.uniform(0.0, chaos_s)
-        yield Fault(at_s, "kill" if rng.random() < killed else "end", node)
+        yield Fault(at_s, "kill" if rng.random() < 0.8 else "end", node)
         yield Fault(at_s + rng.choice((0.0, 0.05, rng.uniform(0.0, 0.7))), "start", node)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,8 +38,18 @@ class Place:
     kind: str
     addresses: tuple[str, ...]
     """Of all nodes."""
-    began: float
-    """Of the seed, on the monotonic clock: all times of scripts are since then."""
+    beginning: mmap.mmap
+    """Shared by all: when the script begins, on the monotonic clock."""
+
+    @property
+    def began(self) -> float:
+        """0 if it has not: nothing is said until then."""
+        (began,) = struct.unpack("d", self.beginning[:8])
+        return float(began)
+
+    def begin(self) -> float:
+        self.beginning[:8] = struct.pack("d", time.monotonic())
+        return self.began
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from soak.kinds import GROUP, KINDS, Place
 LOGS = "logs"
 STATUS_SECONDS = 0.1
 ANSWERS_DEEP_MAX = 3
+GREETING_SECONDS = 0.03
 LATE_SECONDS = 0.3
 """What a node should have said longer ago than this, while it was away, it does not say."""
 
@@ -77,7 +78,8 @@ class _Life:
         self.note("end", self.starts)
 
     def clock_us(self) -> int:
-        now, clock = time.monotonic() - self.place.began, self.script.clock
+        clock, began = self.script.clock, self.place.began
+        now = time.monotonic() - began if began else 0.0
         offset_us = clock[max(0, bisect.bisect(clock, (now, 1 << 62)) - 1)][1]
         return time.time_ns() // 1000 + offset_us + int(now * self.script.drift * 1e6)
 
@@ -100,6 +102,11 @@ class _Life:
     # ---- the program ----------------------------------------------------------------------------
 
     async def speak(self, group: Any) -> None:
+        while not self.place.began:
+            await asyncio.sleep(STATUS_SECONDS / 4)
+        for _ in range(self.script.greetings):
+            await self.say(group, Speech(0.0, 20, None), deep=0)
+            await asyncio.sleep(self.rng.random() * GREETING_SECONDS)
         for speech in self.script.speeches:
             wait = self.place.began + speech.at_s - time.monotonic()
             if wait > -LATE_SECONDS:

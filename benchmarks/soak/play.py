@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import mmap
 import os
 import resource
 import signal
@@ -24,7 +26,7 @@ from soak.wires import Port, Switch, switched
 PORT = 7400
 HEALED_SECONDS_MAX = 30.0
 """Within which everybody must have everything."""
-ENDING_SECONDS_MAX = 15.0
+ENDING_SECONDS_MAX = 30.0
 STATUS_BYTES = 1 << 16
 PARTS = ("links", "trust", "node")
 NO_REFUSALS = {"links.links", "trust.bound"}
@@ -117,6 +119,7 @@ class _Process:
             if self.port is not None:
                 self.port.enter()
             os.closerange(3, 4096)  # above all the others' standard inputs: they end with us else
+            faulthandler.register(signal.SIGUSR1)
             live(self.script, self.place)
         except BaseException:
             traceback.print_exc()
@@ -138,8 +141,7 @@ class Play:
         ]
         addresses = tuple(f"{host}:{PORT}" for host in hosts)
         prepare(folder, addresses, tuple(node.name for node in case.nodes))
-        self.began = time.monotonic() + 0.05
-        place = Place(folder, kind, addresses, self.began)
+        self.place = place = Place(folder, kind, addresses, mmap.mmap(-1, mmap.PAGESIZE))
         self.processes = [
             _Process(node, place, ports[node.at] if ports else None) for node in case.nodes
         ]
@@ -147,11 +149,19 @@ class Play:
     def run(self) -> None:
         for process in self.processes:
             process.start(self.switch)
+        if not self.case.is_rushed:
+            self._wait_until_up(self.processes)
+        began = self.place.begin()
         for fault in self.case.faults:
-            self.switch.turn(self.began + fault.at_s)
+            self.switch.turn(began + fault.at_s)
+            if fault.after_up_s is not None:
+                waiting = time.monotonic()
+                self._wait_until_up([self.processes[fault.node]])
+                self.switch.turn(time.monotonic() + fault.after_up_s)
+                began += time.monotonic() - waiting
             self._bury()
             getattr(self, f"_{fault.verb}")(fault)
-        self.switch.turn(self.began + self.case.chaos_s)
+        self.switch.turn(began + self.case.chaos_s)
         self._heal_all()
         if self._wait_for_all():
             self._end_all()
@@ -166,6 +176,11 @@ class Play:
             if process.pid:
                 process.signal(signal.SIGKILL)
                 self._reap(process, wait=True)
+
+    def _wait_until_up(self, processes: list[_Process]) -> None:
+        until = time.monotonic() + HEALED_SECONDS_MAX
+        while time.monotonic() < until and not all(one.status for one in processes):
+            self.switch.turn(time.monotonic() + 0.02)
 
     # ---- faults ---------------------------------------------------------------------------------
 
@@ -284,6 +299,9 @@ class Play:
         return code
 
     def _fail(self, process: _Process, problem: str) -> None:
+        if process.pid:  # what it is doing goes to its standard error
+            process.signal(signal.SIGUSR1)
+            self.switch.turn(time.monotonic() + 0.1)
         self.played.failures.append(f"{process.script.name}: {problem}")
 
 
