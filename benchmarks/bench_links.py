@@ -115,4 +115,6 @@ def measure(size: int, count: int) -> dict[str, object]:
         "sealing_alone_frames_per_cpu_s": round(sealing_alone(size, count)),
         "packing_alone_frames_per_cpu_s": round(packing_alone(size, count)),
     }
+
+
 print(json.dumps([measure(*x) for x in SIZES.items()]))

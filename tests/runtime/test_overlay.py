@@ -22,7 +22,7 @@ def linked(*overlays):
 
 def abort_links(one: Meshed) -> None:
     """As a network does it: without a goodbye, whatever is under way."""
-    for link in list(one._parts.network._links.values()):
+    for link in list(one._parts.network._open):
         link._transport.abort()
 
 

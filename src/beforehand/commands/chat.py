@@ -154,7 +154,7 @@ class Chat:
 
     def _tell_waiting(self, *, all_of_them: bool = False) -> None:
         """What cannot be shown yet, and what it waits for."""
-        from beforehand.runtime.group import wall_clock_us
+        from beforehand.runtime.member import wall_clock_us
 
         now_us = wall_clock_us()
         pending = self._group.pending

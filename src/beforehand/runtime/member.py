@@ -18,7 +18,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from beforehand.core.base import Fate, FrameT, Message, MessageId, Speaker
 from beforehand.core.codec import Codec
-from beforehand.core.tables import Store
+from beforehand.core.tables import Store, Table
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.keys import GroupKey, flaw_of_name
@@ -31,6 +31,7 @@ from beforehand.runtime.store import DiskStore, Durability
 QUEUE_BYTES_MAX = 4 << 20
 """That wait on one link. Half of it is made use of, and a frame may come on top of that."""
 
+STARTS = Table("starts", str, int)
 MakeRecorder = Callable[[Store, int], Recorder]
 """Given the node's store, and how often the node was started."""
 
@@ -166,8 +167,12 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         """What the core must hear before the network opens."""
 
     def _record(self, disk: DiskStore, commits: Commits) -> Recorder | None:
+        """Who writes down what happens. A start is counted with what it does first: one that did
+        nothing, because it was killed before, was none."""
+        starts = 1 + disk.load((STARTS,))[STARTS.name].get("", 0)
+        commits.save([(STARTS.name, "", starts)])
         make_recorder = self._make_recorder
-        return None if make_recorder is None else make_recorder(commits, disk.starts)
+        return None if make_recorder is None else make_recorder(commits, starts)
 
     def _make_node(
         self,

@@ -65,8 +65,6 @@ class DiskStore:
         another group, or is open elsewhere."""
         self.path = path
         self.is_new = not path.exists()
-        self.starts: int
-        """How often it was opened, this time included."""
         self._durable = durable
         with self._told():
             if self.is_new:
@@ -171,9 +169,7 @@ class DiskStore:
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version < SCHEMA:
             _migrate(self._database, version)
-        # This takes the lock, and shows now whether it can be written to.
-        self.starts = 1 + int(self.note("starts") or b"0")
-        self._database.execute("REPLACE INTO about VALUES ('starts', ?)", (b"%d" % self.starts,))
+        self.sync()  # this takes the lock, and shows now whether it can be written to
 
     def _load(self, table: Table) -> dict[Any, Any]:
         rows: dict[Any, Any] = {}
