@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shutil
 import sys
@@ -28,10 +29,11 @@ from typing import Any
 from soak.draw import Case, draw_case, draw_kills_case
 from soak.judge import Judged, judge
 from soak.kinds import KINDS
-from soak.play import Played, cpu_seconds, play
+from soak.play import Played, cpu_seconds, play, warm_up
 from soak.sabotage import SABOTAGES, break_nodes
 
 KILLS_NODES = 5
+MEMORY = "/dev/shm"
 SUMMED_PLAYED = (
     *("kills", "ends", "freezes", "partitions", "unplugged", "packets", "packets_lost"),
     *("packets_doubled", "packets_overtaken"),
@@ -65,6 +67,7 @@ class Total:
 def main() -> int:
     args = _parser().parse_args()
     break_nodes(args.sabotage)
+    warm_up()
     total, started = Total(), time.perf_counter()
     for seed in range(args.start, args.start + args.seeds):
         _run_seed(args, seed, total)
@@ -91,22 +94,30 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
         case = draw_kills_case(seed, args.nodes or KILLS_NODES, args.kills)
     else:
         case = draw_case(seed, args.nodes or 20)
-    folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
+    # A kill takes nothing from what the system holds in memory, so a disk would only be slower.
+    memory = MEMORY if os.access(MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-", dir=memory))
     started = time.perf_counter()
     with cpu_seconds() as spent:
         played = play(case, args.kind, folder)
         judged = Judged() if played.failures else judge(case, folder)
     total.cpu_s += spent[0]
     total.add(case, played, judged)
-    problems = [*played.failures, *judged.problems]
     if args.verbose:
         told: dict[str, Any] = {"seed": seed, **vars(played), **vars(judged)}
         told |= {"cpu_s": round(spent[0], 1), "wall_s": round(time.perf_counter() - started, 1)}
         print(json.dumps(told), file=sys.stderr)
-    if not problems:
-        shutil.rmtree(folder)
-        return
-    total.failed.append(seed)
+    problems = [*played.failures, *judged.problems]
+    if problems:
+        total.failed.append(seed)
+        _tell(args, seed, problems, folder)
+    shutil.rmtree(folder)
+
+
+def _tell(args: argparse.Namespace, seed: int, problems: list[str], found: Path) -> None:
+    """What is wrong, where all that the nodes left is, and how to do it again."""
+    folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
+    shutil.copytree(found, folder, dirs_exist_ok=True)
     print(f"seed {seed}: {len(problems)} problems; what it left is in {folder}", file=sys.stderr)
     for problem in problems:
         print(f"  {problem}", file=sys.stderr)

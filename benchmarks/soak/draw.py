@@ -160,7 +160,7 @@ def _draw_nodes(
             greetings=rng.choice((5, 20) if is_busy else (0, 0, 1, 4)),
             speeches=tuple(sorted(speeches, key=lambda speech: speech.at_s)),
             answers=rng.choice((0.0, 0.02, 0.1)),
-            reading_s=rng.choice((0.0, 0.0, 0.003, 0.02)),
+            reading_s=rng.choice((0.0, 0.0, 0.003, 0.01)),
         )
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from soak.draw import PERFECT, Case, Fault, NodeScript
 from soak.kinds import Place, prepare
 from soak.member import live
@@ -126,6 +128,11 @@ class _Process:
             sys.stderr.flush()
             os._exit(1)
         os._exit(0)
+
+
+def warm_up() -> None:
+    """What a process imports on the way, once for all that are forked from this one."""
+    pa.array([0])  # looks for pandas
 
 
 class Play:
