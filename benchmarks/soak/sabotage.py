@@ -1,17 +1,34 @@
-"""Nodes that are broken on purpose: a soak that does not notice them is worth nothing."""
+"""Nodes that are broken on purpose: a soak that does not notice is worth nothing. One is slow only,
+and must pass."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from beforehand.core.driver import INBOX, Driver
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.node import Node
+from beforehand.runtime.store import DiskStore
+
+DISK_SECONDS = 0.05
+
+
+def _slow_down() -> None:
+    """Nothing is wrong with a slow disk; but what does not wait for it is seen."""
+    write = DiskStore.write
+
+    def write_slowly(self: DiskStore, *rows: Any, **options: Any) -> None:
+        time.sleep(DISK_SECONDS)
+        write(self, *rows, **options)
+
+    DiskStore.write = write_slowly  # type: ignore[method-assign]
 
 
 def _let_out_too_early() -> None:
     """Frames, deliveries and answers do not wait for the disk."""
+    _slow_down()
 
     def at_once(self: Commits, action: Callable[[], None]) -> None:
         self._loop.call_soon(action)
@@ -46,6 +63,7 @@ def _forget_inbox() -> None:
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {
+    "slow": _slow_down,
     "early": _let_out_too_early,
     "forgetful": _forget_all,
     "inbox": _forget_inbox,
