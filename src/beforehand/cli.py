@@ -19,11 +19,13 @@ from beforehand.commands import (
     diff,
     doctor,
     fuzz,
+    host,
     node,
     observe,
     report,
     run,
     simulate,
+    station,
     status,
     verify,
 )
@@ -39,7 +41,7 @@ from beforehand.errors import (
 
 COMMANDS = (
     *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    *(chat, node, completion),
+    *(chat, node, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
