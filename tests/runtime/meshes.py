@@ -21,9 +21,9 @@ KEY = new_group("harbour")
 QUICK = Limits(backoff_min_seconds=0.02, backoff_max_seconds=0.1)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
+def run(test: Coroutine[Any, Any, None], *, seconds: float = 40) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(4 * PATIENCE):
+        async with asyncio.timeout(seconds):
             await test
 
     asyncio.run(bounded())

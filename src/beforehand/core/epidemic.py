@@ -47,6 +47,8 @@ class Options(msgspec.Struct, frozen=True):
     announcements are not acknowledged and nothing is repeated."""
     capacity: int | None = None
     """How many messages a node can hold; None: all."""
+    capacity_bytes: int | None = None
+    """Of their payloads together; None: any number."""
     eviction: Eviction = "oldest"
     transfer: Literal["random", "oldest", "newest"] = "random"
     """Which of the messages that a neighbour asks for goes first."""
@@ -79,7 +81,8 @@ class Epidemic:
         self._durable = order.durable = durable
         self._proofs = proofs
         order.prove = None if proofs is None else proofs.prove
-        self._cache = Cache(self._options.capacity, self._options.eviction, rng)
+        chosen = self._options
+        self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)
@@ -305,7 +308,7 @@ class Epidemic:
     def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
         """Tell every neighbour what is new here and, as far as is known, new to it."""
         fresh = frozenset(self._fresh)
-        if self._options.capacity is not None:
+        if self._cache.is_bounded:
             fresh = fresh.intersection(self._cache.entries)
         self._fresh.clear()
         everything: frozenset[MessageId] | None = None

@@ -92,9 +92,9 @@ class Trust:
         if len(self._keys) >= NAMES_MAX:
             self.counters.too_many_names += 1
             return False
+        self._on_bind(name, public)  # first: what could not be saved is not bound
         self._keys[name] = public
         self.counters.bound += 1
-        self._on_bind(name, public)
         return True
 
     def key_of(self, name: str) -> bytes | None:
