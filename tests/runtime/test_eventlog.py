@@ -219,3 +219,23 @@ def test_arrow_is_imported_when_a_log_is_asked_for_and_missed_at_once(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "False an event log needs `pyarrow`", done.stderr
+
+
+FIRST_FILE = """
+import sys
+from pathlib import Path
+from beforehand.runtime.eventlog import EventLog
+log = EventLog(Path(sys.argv[1]), "ann")
+before = set(sys.modules)
+log.rotate()
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_all_that_a_file_needs_is_imported_before_the_node_has_links(tmp_path):
+    """Arrow looks for pandas when it makes its first array: half a second in which no heartbeat is
+    answered, and many seconds on a busy machine."""
+    found = subprocess.run(
+        [sys.executable, "-c", FIRST_FILE, tmp_path / "log"], capture_output=True, text=True
+    )
+    assert found.stdout == "[]\n", found.stderr

@@ -62,8 +62,8 @@ async def throw(
                 await _throw_one(rng, throws, handshake, reader, writer)
         except TimeoutError:
             throws.unanswered += 1
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # it hung up, as it should
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # it hung up, as it should; to say that we have ended is an OSError then
         finally:
             writer.transport.abort()
             await asyncio.sleep(0)

@@ -191,10 +191,12 @@ class EventLog:
 def _require_arrow() -> None:
     """Or a node would find out in the middle of its work."""
     try:
+        import pyarrow as pa
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         hint = "`pip install pyarrow`, or go without a log"
         raise InputError("an event log needs `pyarrow`", hint=hint) from error
+    pa.array([0])  # now it looks for pandas, which takes long, and not when there are links
 
 
 def _plain(name: str) -> str:

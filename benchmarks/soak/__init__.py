@@ -1,0 +1,1 @@
+"""Real processes on a network that is bad on purpose: what is drawn, played and judged."""

@@ -1,0 +1,182 @@
+"""One life of one node: a group, and a program that broadcasts, reads and writes down what it got.
+
+What it writes down is one line of JSON per fact, appended at once: it survives a kill, since that
+takes no page of a file away. The harness hears from it on its standard output how things are, and
+tells it on its standard input to come to an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from beforehand.core.base import MessageId
+from beforehand.core.tables import Store
+from beforehand.runtime.eventlog import EventLog
+from beforehand.runtime.node import Recorder
+from beforehand.runtime.reading import GroupMessage
+from soak.draw import NodeScript, Speech
+from soak.kinds import GROUP, KINDS, Place
+
+LOGS = "logs"
+STATUS_SECONDS = 0.1
+ANSWERS_DEEP_MAX = 3
+GREETING_SECONDS = 0.03
+LATE_SECONDS = 0.3
+"""What a node should have said longer ago than this, while it was away, it does not say."""
+
+
+def live(script: NodeScript, place: Place) -> None:
+    """Until it is told to stop, or killed."""
+    asyncio.run(_Life(script, place).run())
+
+
+class _Life:
+    def __init__(self, script: NodeScript, place: Place) -> None:
+        self.script, self.place = script, place
+        self.kind = KINDS[place.kind]
+        self.rng = random.Random(f"{script.seed} {time.time_ns()}")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        self.records = os.open(place.folder / f"{script.name}.jsonl", flags, 0o644)
+        self.starts = 0
+        self.said = 0
+        self.has_spoken = False
+        self.is_busy = False
+        self.unacknowledged: list[MessageId] = []
+
+    async def run(self) -> None:
+        more = {"clock_us": self.clock_us, "make_recorder": self.make_log}
+        group = self.kind.make(self.script, self.place, more)
+        async with group:
+            doing = [
+                asyncio.create_task(job)
+                for job in (self.read(group), self.speak(group), self.tell(group))
+            ]
+            hearing = asyncio.create_task(_hear_stop())
+            await asyncio.wait([*doing, hearing], return_when=asyncio.FIRST_COMPLETED)
+            # Where one of them failed, that is what is told; reading and telling have no end.
+            for job in doing:
+                if job.done():
+                    job.result()
+            while not hearing.done():
+                await asyncio.wait([*doing[::2], hearing], return_when=asyncio.FIRST_COMPLETED)
+                for job in doing[::2]:
+                    if job.done():
+                        job.result()
+            for job in doing:
+                job.cancel()
+            await asyncio.gather(*doing, return_exceptions=True)
+        self.note("end", self.starts)
+
+    def clock_us(self) -> int:
+        clock, began = self.script.clock, self.place.began
+        now = time.monotonic() - began if began else 0.0
+        offset_us = clock[max(0, bisect.bisect(clock, (now, 1 << 62)) - 1)][1]
+        return time.time_ns() // 1000 + offset_us + int(now * self.script.drift * 1e6)
+
+    def make_log(self, store: Store, starts: int) -> Recorder:
+        self.starts = starts
+        self.note("start", starts)
+        return EventLog(
+            self.place.folder / LOGS,
+            self.script.name,
+            run=GROUP,
+            store=store,
+            incarnation=starts,
+            now_us=self.clock_us,
+            rows_max=self.script.log_rows_max,
+        )
+
+    def note(self, *fact: object) -> None:
+        os.write(self.records, json.dumps(fact).encode() + b"\n")
+
+    # ---- the program ----------------------------------------------------------------------------
+
+    async def speak(self, group: Any) -> None:
+        while not self.place.began:
+            await asyncio.sleep(STATUS_SECONDS / 4)
+        for _ in range(self.script.greetings):
+            await self.say(group, Speech(0.0, 20, None), deep=0)
+            await asyncio.sleep(self.rng.random() * GREETING_SECONDS)
+        for speech in self.script.speeches:
+            wait = self.place.began + speech.at_s - time.monotonic()
+            if wait > -LATE_SECONDS:
+                await asyncio.sleep(max(0.0, wait))
+                await self.say(group, speech, deep=0)
+        self.has_spoken = True
+
+    async def say(self, group: Any, speech: Speech, deep: int) -> None:
+        self.said += 1
+        words = f"{self.script.name}.{self.starts}.{self.said}.{deep}"
+        payload = words.encode() + b"." + b"~" * speech.size
+        self.note("say", words)
+        options = {"lifetime": speech.lifetime} if self.kind.has_lifetimes else {}
+        id = await group.broadcast(payload, **options)
+        self.note("said", *id, words)
+
+    async def read(self, group: Any) -> None:
+        async for message in group:
+            self.is_busy = True
+            words = message.payload.decode().rstrip("~").removesuffix(".")
+            self.note("got", *message.id, words)
+            if self.script.reading_s:
+                await asyncio.sleep(self.rng.random() * self.script.reading_s)
+            deep = int(words.rpartition(".")[2]) + 1
+            if deep <= ANSWERS_DEEP_MAX and self.rng.random() < self.script.answers:
+                await self.say(group, Speech(0.0, 20, None), deep)
+            if self.script.inbox:
+                await self.acknowledge(group, message)
+            self.is_busy = False
+
+    async def acknowledge(self, group: Any, message: GroupMessage) -> None:
+        """In one of three ways: surely, some time soon, or later together with others."""
+        way = self.rng.randrange(3)
+        if way == 0:
+            self.note("acking", *message.id)
+            message.ack()
+            return
+        self.unacknowledged.append(message.id)
+        if way == 1:
+            done, self.unacknowledged = self.unacknowledged, []
+            for id in done:
+                self.note("acking", *id)
+            await group.acknowledge(done)
+            for id in done:
+                self.note("acked", *id)
+
+    # ---- for the harness ------------------------------------------------------------------------
+
+    async def tell(self, group: Any) -> None:
+        while True:
+            line = json.dumps(self.status(group)).encode() + b"\n"
+            await asyncio.get_running_loop().run_in_executor(None, os.write, 1, line)
+            await asyncio.sleep(STATUS_SECONDS)
+
+    def status(self, group: Any) -> dict[str, Any]:
+        has, pending = self.kind.progress(group, self.clock_us())
+        return {
+            "life": self.starts,
+            "digest": hashlib.blake2b(repr(has).encode(), digest_size=8).hexdigest(),
+            "is_quiet": self.has_spoken and not self.is_busy and not group._parts.reading._queue,
+            "pending": pending,
+            "peers": len(group.peers),
+            "counters": msgspec.to_builtins(group.counters),
+        }
+
+
+async def _hear_stop() -> None:
+    """Or die with the harness."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    if await reader.readline() != b"stop\n":
+        os._exit(1)

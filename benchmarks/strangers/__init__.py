@@ -1,0 +1,1 @@
+"""Those who misbehave against a live node."""

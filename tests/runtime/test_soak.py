@@ -1,0 +1,66 @@
+"""Real processes on a bad network, a few seeds: `benchmarks/soak_runtime.py` runs as many as one
+likes. It makes its own network namespaces; where that is not permitted it says `loopback`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "soak_runtime.py"
+PATIENCE = 240.0
+
+
+def soak(folder, *options):
+    """Its exit code, its one line, and what it says of seeds that failed."""
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *map(str, options)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=folder,
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize("kind", ["group", "overlay"])
+def test_after_healing_everybody_has_everything_once_and_in_order(tmp_path, kind):
+    code, told, said = soak(tmp_path, "--kind", kind, "--seeds", 2, "--start", 11, "--nodes", 5)
+    assert code == 0, said
+    assert told["failed_seeds"] == [], said
+    assert told["network"] in ("namespaces", "loopback")
+    assert (told["violations"], told["duplicates"], told["lost"]) == (0, 0, 0)
+    assert told["broadcasts"] > 10, "seeds in which nothing happens show nothing"
+    assert told["deliveries"] > told["broadcasts"]
+    if told["network"] == "namespaces":
+        assert told["packets_lost"] > 0
+
+
+def test_kills_in_the_midst_of_work_cost_nothing_that_was_promised(tmp_path):
+    code, told, said = soak(tmp_path, "--kills", 12, "--seeds", 1, "--nodes", 3)
+    assert code == 0, said
+    assert told["kills"] >= 10
+    assert (told["violations"], told["duplicates"], told["lost"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "clue"),
+    [
+        ("early", "was told that"),
+        ("forgetful", "a second time"),
+        ("inbox", "its program never got"),
+    ],
+)
+def test_a_node_that_is_broken_on_purpose_is_noticed(tmp_path, monkeypatch, how, clue):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where it keeps what a failing seed left
+    options = ("--kills", 12, "--seeds", 1, "--nodes", 3, "--break", how)
+    code, told, said = soak(tmp_path, *options)
+    assert code == 1
+    assert told["failed_seeds"] == [1]
+    assert clue in said
+    assert "repeat: python benchmarks/soak_runtime.py --start 1 --seeds 1 --nodes 3" in said
+    assert list(tmp_path.glob("soak-1-*/*.jsonl")), "all that its nodes left is kept"
