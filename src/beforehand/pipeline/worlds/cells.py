@@ -273,14 +273,20 @@ def _names(row: Row) -> Row:
 
 
 def _state(runs: Sequence[Row]) -> State:
-    """A search looks for what is too much: there, nothing need arrive in time."""
-    return "invalid" if any(_broken(run) for run in runs) else "valid"
+    """What was not delivered by the end may be lost, or wait in a queue that grew too long: of that
+    nothing is known. A search looks for what is too much: there, nothing need arrive in time."""
+    if any(run["violations"] + run["duplicates"] for run in runs):
+        return "invalid"
+    return "unknown" if any(_missing(run) for run in runs) else "valid"
+
+
+def _missing(run: Row) -> int:
+    is_too_much = run["is_search"] and not run["is_sustained"]
+    return 0 if is_too_much else int(run["missing"] + run["missing_at_returned"])
 
 
 def _broken(run: Row) -> int:
-    is_too_much = run["is_search"] and not run["is_sustained"]
-    missing = 0 if is_too_much else run["missing"] + run["missing_at_returned"]
-    return int(run["violations"] + run["duplicates"] + missing)
+    return int(run["violations"] + run["duplicates"]) + _missing(run)
 
 
 def _table(rows: list[Row]) -> Grid:

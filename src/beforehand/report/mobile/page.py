@@ -50,15 +50,26 @@ def build_mobile_page(directory: Path) -> Page:
 
 
 def _verdict(runs: pd.DataFrame) -> Verdict:
-    if runs["broken"].sum():
+    if _wrong(runs):
         return "invalid"
-    return "valid" if runs["deliveries"].sum() else "unknown"
+    is_known = runs["deliveries"].sum() and not runs["broken"].sum()
+    return "valid" if is_known else "unknown"
+
+
+def _wrong(runs: pd.DataFrame) -> int:
+    return int(runs["violations"].sum() + runs["duplicates"].sum())
 
 
 def _headline(runs: pd.DataFrame) -> str:
     deliveries, broken = show_count(int(runs["deliveries"].sum())), int(runs["broken"].sum())
+    if wrong := _wrong(runs):
+        return f"{show_count(wrong)} of {deliveries} deliveries are wrong."
     if broken:
-        return f"{show_count(broken)} deliveries are wrong or missing."
+        return (
+            f"All {deliveries} deliveries kept causal order, and none came twice. "
+            f"{show_count(broken)} are missing at the end: lost, or still on their way where more "
+            "is said than the radio can carry."
+        )
     if not runs["deliveries"].sum():
         return "Nothing was delivered, so that nothing can be said of the order."
     return (
