@@ -114,7 +114,8 @@ class Evicted:
 
     def taken_from(self, lacking: frozenset[MessageId]) -> frozenset[MessageId]:
         """Without these, which are not in the cache either."""
-        lacking = lacking.difference(self.ids)
+        if self.ids:
+            lacking = lacking.difference(self.ids)
         if self._is_more:
             lacking = frozenset([id for id in lacking if not self._has_delivered(id)])
         return lacking

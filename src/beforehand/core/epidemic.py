@@ -25,7 +25,7 @@ from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Tim
 from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
-from beforehand.core.neighbour import Neighbour
+from beforehand.core.neighbour import THEIRS_MIN, Neighbour
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
@@ -199,14 +199,16 @@ class Epidemic:
         link.theirs.update(frame.ids)
         if self.order.expires:
             horizon_us = self._horizon(now_us)
-            dead = [id for id in lacking if id[1] <= horizon_us]
-            link.theirs.difference_update(dead)  # nobody would take them out later
-            lacking = lacking.difference(dead)
-        lacking = self._evicted.taken_from(lacking.difference(self._asking))
+            if dead := [id for id in lacking if id[1] <= horizon_us]:
+                link.theirs.difference_update(dead)  # nobody would take them out later
+                lacking = lacking.difference(dead)
+        if lacking:
+            lacking = self._evicted.taken_from(lacking.difference(self._asking))
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._ask(now_us, source, link, lacking, out, heard)
-        link.trim(self._cache.entries, self._asking)
+        if len(link.theirs) > THEIRS_MIN:
+            link.trim(self._cache.entries, self._asking)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
@@ -259,7 +261,8 @@ class Epidemic:
             link.theirs.difference_update(frame.gone)
             link.asked.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
-        link.trim(held, asking)
+        if len(link.theirs) > THEIRS_MIN:
+            link.trim(held, asking)
 
     # ---- steps ----------------------------------------------------------------------------------
 

@@ -11,13 +11,14 @@ then frames arrive and timers fire.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
 from beforehand.core.base import Counters, Message, MessageId, NodeId, Speaker, Timer
 from beforehand.core.driver import SpeakerDriver
 from beforehand.core.needs import Needs, refuse_unmet
-from beforehand.core.outbox import LossKind
+from beforehand.core.outbox import LossKind, Outbox
 from beforehand.core.tables import Store
 from beforehand.mobility.trace import Trace
 from beforehand.sim.clock import TRUE_CLOCK, Clock
@@ -83,6 +84,7 @@ class ContactWorld:
         self._workload = workload
         self._queue: list[tuple[int, int, int, Any, Any]] = []
         self._ticket = 0
+        self._out: Outbox[Any] = Outbox()
         self._channels: dict[tuple[int, int], Channel] = {}
         self._asleep: dict[int, list[Wake]] = {}  # node that is off -> timers that came due
         self._present: set[int] = set()
@@ -178,7 +180,8 @@ class ContactWorld:
             self.log.add(self.now_us, node, JOIN, NO_MESSAGE)
 
     def _make_driver(self, node: int) -> SpeakerDriver[Any]:
-        driver = SpeakerDriver(lambda: self._make_core(node), self, store=Store())
+        make_core = partial(self._make_core, node)
+        driver = SpeakerDriver(make_core, self, store=Store(), out=self._out)
         refuse_unmet(driver.core.needs, self._given)
         return driver
 
@@ -212,7 +215,7 @@ class ContactWorld:
                 heappush(queue, (arrive_us, self._ticket, peer, node, frame))  # type: ignore[misc]
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
-        self._note(node, DELIVER, messages)
+        self.log.add(self.now_us, node, DELIVER, messages)  # type: ignore[arg-type]
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         own = next(at for at, delivered in enumerate(deliveries) if delivered.id == message)
@@ -220,17 +223,15 @@ class ContactWorld:
         self.deliver(node, deliveries[:own])
         del deliveries[:own]
         spoken = deliveries[0]
-        self._note(node, BROADCAST, (spoken,), len(spoken.past))
+        self.log.add(self.now_us, node, BROADCAST, (spoken,), len(spoken.past))  # type: ignore[arg-type]
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
-        self._note(node, RECEIVE, messages)
+        self.log.add(self.now_us, node, RECEIVE, messages)  # type: ignore[arg-type]
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
-            self._note(node, _LOSS_KINDS[kind], (Message(message, (), b""),))
-
-    def _note(self, node: NodeId, kind: int, messages: Sequence[Message], value: int = 0) -> None:
-        self.log.add(self.now_us, node, kind, messages, value)  # type: ignore[arg-type]
+            given_up = (Message(message, (), b""),)
+            self.log.add(self.now_us, node, _LOSS_KINDS[kind], given_up)  # type: ignore[arg-type]
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         assert isinstance(node, int)
