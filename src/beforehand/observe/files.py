@@ -219,8 +219,9 @@ class _Run:
             ) from error
 
     def _add(self, progress: StreamingQueryProgress) -> None:
-        read = progress.observedMetrics.get(READ)
-        row = progress.observedMetrics.get(METRICS)
+        # Of a batch without rows a Connect server sends counts without columns.
+        read = progress.observedMetrics.get(READ) or None
+        row = progress.observedMetrics.get(METRICS) or None
         if row is not None:
             for name in ("delivered", *COUNTED):
                 self.totals[name] += row[name]
