@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64decode
+from dataclasses import replace
 from urllib.parse import unquote_to_bytes
 
 import pandas as pd
@@ -213,7 +214,7 @@ def test_what_was_not_recorded_is_left_out(missing, tmp_path):
         "presence": {"presence"},
         "gauges": {"registries-causal-none", "registries-delta-20m", "buffer"},
         "meetings": {"meetings-duration", "meetings-between"},
-        "hops": {"hops"},
+        "hops": {"hop-shares"},
         "trace": set(),
     }[missing]
     assert not figures & gone
@@ -360,8 +361,16 @@ def test_receptions_whose_way_is_not_known_are_told_and_not_averaged(tmp_path):
 def test_a_figure_without_room_for_all_lines_says_how_many_it_leaves_out(tmp_path):
     page = build_opportunistic_page(write_datasets(tmp_path, protocols=("vector", "none")))
     captions = {f.slug: f.caption for section in page.sections for f in section.figures}
-    for slug, more in {"cdf-delay": 12, "buffer": 10, "hops": 10}.items():  # of 18
+    for slug, more in {"cdf-delay": 12, "buffer": 10, "hop-shares": 10}.items():  # of 18
         assert captions[slug].endswith(f" {more} more are not shown."), captions[slug]
     few = build_opportunistic_page(write_datasets(tmp_path))
     captions = [figure.caption for section in few.sections for figure in section.figures]
     assert not any("not shown" in caption for caption in captions)
+
+
+def test_two_parts_of_one_name_are_a_mistake(tmp_path):
+    page = build_opportunistic_page(write_datasets(tmp_path))
+    section = page.sections[0]
+    with pytest.raises(AssertionError, match="the same name twice"):
+        write_page(replace(page, sections=(section, section)), tmp_path)
+    assert not (tmp_path / "figures").exists()

@@ -16,7 +16,7 @@ from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.columns import SIGHTINGS, Layout
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import read_table
+from beforehand.mobility.table import Table, read_table
 from beforehand.mobility.trace import Trace
 from beforehand.units import format_duration
 
@@ -42,27 +42,10 @@ def read_sociopatterns(
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", SLOT_S if slot_s is None else slot_s)
     assert slot_us is not None
-    problems = lines.Problems(path)
     repairs = Repairs(path, strict=strict)
     table = read_table(path)
     layout = table.layout_of(SIGHTINGS)
-    rows: list[tuple[str, str, int]] = []
-    for number, fields in table.rows:
-        try:
-            table.check_width(fields, layout)
-            a, b, seen_us = _sighting(fields, layout)
-        except ValueError as error:
-            hint = "" if layout.header else "a line is `t i j`, t in seconds"
-            problems.add(number, str(error), hint=hint)
-            continue
-        if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
-            what = f"`{a}` and `{b}`: a sighting of nobody; left out"
-            repairs.mend("saw_nobody", "", number, what)
-            continue
-        if a == b and strict:
-            repairs.mend("self_contact", "", number, f"`{a}` meets itself; left out")
-        rows.append((a, b, seen_us))
-    problems.check()
+    rows = _sightings(table, layout, repairs)
     repairs.check()
     if not rows:
         raise InputError("no contacts in the file", where=str(path), hint="is it the right file?")
@@ -77,6 +60,29 @@ def read_sociopatterns(
         lines.assumed_presence(presence),
     ]
     return replace(trace, understood=layout.understood(assumed))
+
+
+def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str, str, int]]:
+    """Two nodes and when, of each row that has them."""
+    problems = lines.Problems(table.path)
+    rows: list[tuple[str, str, int]] = []
+    for number, fields in table.rows:
+        try:
+            table.check_width(fields, layout)
+            a, b, seen_us = _sighting(fields, layout)
+        except ValueError as error:
+            hint = "" if layout.header else "a line is `t i j`, t in seconds"
+            problems.add(number, str(error), hint=hint)
+            continue
+        if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
+            what = f"`{a}` and `{b}`: a sighting of nobody; left out"
+            repairs.mend("saw_nobody", "", number, what)
+            continue
+        if a == b and repairs.strict:
+            repairs.mend("self_contact", "", number, f"`{a}` meets itself; left out")
+        rows.append((a, b, seen_us))
+    problems.check()
+    return rows
 
 
 def _sighting(fields: list[str], layout: Layout) -> tuple[str, str, int]:

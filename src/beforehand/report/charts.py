@@ -120,7 +120,7 @@ def hops_chart(table: pd.DataFrame) -> Chart:
     chosen = alt.selection_point(fields=["line"], bind="legend")
     base = alt.Chart(table).encode(
         x=alt.X("hops:Q", title="Hops").axis(tickMinStep=1, format="d"),
-        y=_share_y("receptions"),
+        y=alt.Y("share:Q", title="Share of the receptions").axis(format="%"),
         color=alt.Color("line:N", title=None, sort=order).scale(domain=order, range=PALETTE),
         opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
         tooltip=[

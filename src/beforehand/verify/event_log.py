@@ -239,7 +239,7 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     kinds, codes = coded(table["kind"])
     is_broadcast = np.array([kind == "broadcast" for kind in kinds])[codes]
     kept = np.array([kind in ("broadcast", "deliver") for kind in kinds])[codes]
-    columns = {name: table[name].to_numpy()[kept] for name in NUMBERS}
+    columns: dict[str, Any] = {name: table[name].to_numpy()[kept] for name in NUMBERS}
     return Log(
         run=run,
         **columns,

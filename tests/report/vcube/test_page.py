@@ -12,7 +12,7 @@ from beforehand.commands.report import write_report
 from beforehand.errors import InputError
 from beforehand.papers.vcube import read_published
 from beforehand.report.vcube.data import Histogram, read_overlay
-from beforehand.report.vcube.figures import TREES, lines_table
+from beforehand.report.vcube.figures import TREES, lines_table, size_chart
 from beforehand.report.vcube.page import build_vcube_page
 from beforehand.report.vcube.said import SAID, said_table
 from beforehand.report.vcube.tables import packet_claims
@@ -97,7 +97,7 @@ def test_table_1_has_ours_theirs_and_a_mark(tmp_path):
     table = table_of(build_vcube_page(write_overlay(tmp_path)), "table-1")
     rows = {row[0].text: row for row in table.rows}
     reduction = {nodes: rows[nodes][3] for nodes in ("8", "16", "256", "1024")}
-    assert (reduction["256"].text, reduction["256"].spread) == ("26.00 %", "± 2.48")
+    assert (reduction["256"].text, reduction["256"].spread) == ("26.00 %", "± 2.49")
     assert rows["256"][2].spread == "± 1,622"  # of 48,960, 48,307 and 47,654 packets
     assert (reduction["256"].published, reduction["256"].difference) == ("24.54 %", "+1.46 pt")
     marks = {nodes: cell.mark for nodes, cell in reduction.items()}
@@ -202,3 +202,21 @@ def test_without_runs_there_is_no_page(tmp_path):
     pq.write_table(empty, tmp_path / "overlay_runs.parquet")
     with pytest.raises(InputError, match="no runs to report"):
         build_vcube_page(tmp_path)
+
+
+def test_no_point_of_a_logarithmic_chart_lies_below_its_axis(tmp_path):
+    table = lines_table(read_overlay(write_overlay(tmp_path)), TREES)
+    table = table.assign(mean=[0.25, *table["mean"][1:]], low=0.0)
+    drawn = size_chart(table, "Number in a run", is_log=True).to_dict()
+    scales = [layer["encoding"]["y"]["scale"] for layer in drawn["layer"]]
+    assert {scale["domainMin"] for scale in scales} == {0.25}
+    assert {step["calculate"] for layer in drawn["layer"] for step in layer["transform"]} == {
+        "max(datum.low, 0.25)"
+    }
+
+
+def test_the_names_of_lines_fit_in_two_columns_on_a_phone(tmp_path):
+    page = build_vcube_page(write_overlay(tmp_path))
+    figures = [figure for section in page.sections for figure in section.figures]
+    names = {name for figure in figures if "line" in figure.data for name in figure.data["line"]}
+    assert max(map(len, names)) <= 21

@@ -86,4 +86,4 @@ def _figure(
     table = pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
     caption = "The share of receptions after each number of hops, in the run of the lowest seed."
     caption += tell_rest(material, table["line"].nunique())
-    return Figure("hops", "Hops of a message", caption, hops_chart(table), table)
+    return Figure("hop-shares", "Hops of a message", caption, hops_chart(table), table)

@@ -76,7 +76,7 @@ def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
 
 def packet_figure(claims: Sequence[Found]) -> Figure:
     """Table 1 as a picture, ours and theirs."""
-    names = {"reduction": "packets saved", "packed": "several messages"}
+    names = {"reduction": "saved", "packed": "several"}  # short, for the legend on a phone
     rows = [
         {
             "line": f"{names[claim.quantity]}, {whose}",
@@ -203,11 +203,13 @@ def line_chart(
     lines = list(dict.fromkeys(table["line"]))
     legend = alt.Legend(columns=2)  # the names are long; two fit on a phone
     chosen = alt.selection_point(fields=["line"], bind="legend")
-    scale = alt.Scale(type="log", domainMin=0.5) if is_log else alt.Scale(zero=True)
+    # The mean of a few seeds may be below a half; a point below the axis would lie on its labels.
+    least = min([0.5, *table.loc[table["mean"] > 0, "mean"]]) if is_log else 0.0
+    scale = alt.Scale(type="log", domainMin=least) if is_log else alt.Scale(zero=True)
     base = (
         alt.Chart(table)
         # A bar that reaches zero ends at the lower edge of a logarithmic chart.
-        .transform_calculate(foot="max(datum.low, 0.5)" if is_log else "datum.low")
+        .transform_calculate(foot=f"max(datum.low, {least})" if is_log else "datum.low")
         .encode(
             x=x,
             color=alt.Color("line:N", title=None, sort=lines, legend=legend).scale(

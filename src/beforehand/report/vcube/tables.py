@@ -192,5 +192,5 @@ def tried_table(published: Published) -> Table:
         pd.DataFrame(tried),
         words=(0, 1),
         is_wide=True,
-        notes=("5 seeds, 16 to 256 nodes: `python benchmarks/fit_vcube.py`.",),
+        notes=("5 seeds, 16 to 256 nodes, by benchmarks/fit_vcube.py.",),
     )
