@@ -34,7 +34,7 @@ MAY_IMPORT = {
     # A world runs on a trace; how traces are read or made is not its business.
     "sim": ("sim", "core", "kernels", "mobility.trace", *EVERYWHERE),
     "runtime": ("runtime", "core", *EVERYWHERE),
-    "check": ("check", "core", "sim", "mobility.trace", *EVERYWHERE),
+    "check": ("check", "core", "sim", "runtime", "mobility.trace", *EVERYWHERE),
     "papers": ("papers", *EVERYWHERE),
     "scenario": ("scenario", "mobility", "sim", *EVERYWHERE),
     "spark": ("spark", *EVERYWHERE),
@@ -62,7 +62,7 @@ MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "comm
 MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
-STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec"),)
+STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec", "check.fuzz_links"),)
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
 """Folders whose modules are found by their names, so that nobody has to list them."""

@@ -30,6 +30,7 @@ def script_for(shell, capsys):
         ("run --no", 2, "--no-report"),
         ("run city.toml --dr", 3, "--dry-run"),
         ("completion z", 2, "zsh"),
+        ("group ro", 2, "rotate"),
         ("nonsense --x", 2, ""),
     ],
 )

@@ -17,6 +17,18 @@ def test_the_oldest_goes_first():
     assert list(cache.entries) == [("ann", 1), ("ann", 9), ("ann", 7)]
 
 
+def test_the_oldest_go_until_the_payloads_fit():
+    cache = Cache(None, "oldest", random.Random(1), bytes_max=100)
+    cache.add([Message(("ann", seq), (), bytes(40)) for seq in (5, 1)])
+    assert cache.evict(horizon_us=0) == []
+    cache.add([Message(("ann", 9), (), bytes(70))])
+    assert cache.evict(horizon_us=0) == [("ann", 5), ("ann", 1)]
+    cache.add([Message(("ann", 7), (), bytes(30))])
+    assert cache.evict(horizon_us=0) == [], "what has gone counts no more"
+    cache.add([Message(("ann", 8), (), bytes(1))])
+    assert cache.evict(horizon_us=7) == [("ann", 7)], "the expired go first"
+
+
 def test_the_expired_go_before_anything_else():
     cache = Cache(3, "oldest", random.Random(1))
     fill(cache, [5, 1, 9, 7])

@@ -43,15 +43,15 @@ class MemoryMesh:
 
     def resume(self, peer):
         self.paused.discard(peer)
-        for frame in self.held.pop(peer, []):
-            self.on_frame(peer, frame)
+        while self.held.get(peer) and peer not in self.paused:
+            self.on_frame(peer, self.held[peer].pop(0))
 
     def cut(self, peer, problem):
         self.cuts.append((peer, problem))
         self.net.disconnect(self.name, peer)
 
     def take(self, peer, frame):
-        if peer in self.paused:
+        if peer in self.paused or self.held.get(peer):
             self.held.setdefault(peer, []).append(frame)
         else:
             self.on_frame(peer, frame)

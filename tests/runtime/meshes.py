@@ -11,6 +11,7 @@ from beforehand.runtime.address import Address
 from beforehand.runtime.keys import GroupKey, MemberKey, new_group, new_member
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.mesh import Mesh
+from beforehand.runtime.seal import HELLO_BYTES
 from beforehand.runtime.trust import Trust
 
 LOCAL = Address("127.0.0.1", 0)
@@ -20,9 +21,9 @@ KEY = new_group("harbour")
 QUICK = Limits(backoff_min_seconds=0.02, backoff_max_seconds=0.1)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
+def run(test: Coroutine[Any, Any, None], *, seconds: float = 40) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(4 * PATIENCE):
+        async with asyncio.timeout(seconds):
             await test
 
     asyncio.run(bounded())
@@ -133,3 +134,69 @@ async def listening(
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)
         await server.wait_closed()
+
+
+Change = Callable[[bool, int, bytes], list[bytes] | None]
+"""(is it the dialer's, its number in that direction, the bytes): what to pass on instead; None
+ends the connection. Number 0 is the hello, the others are records with their lengths."""
+
+
+class Proxy:
+    """Somebody on the path, who knows no key: passes on what it pleases, and records all."""
+
+    def __init__(self, target: Address, change: Change) -> None:
+        self.target, self.change = target, change
+        self.is_deaf = False
+        """From now on everything vanishes, in both directions, and no connection ends."""
+        self.connections: list[dict[bool, bytes]] = []
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(self.target.host, self.target.port)
+        seen = {True: b"", False: b""}
+        self.connections.append(seen)
+        ways = [self._pass_on(reader, back, True, seen), self._pass_on(there, writer, False, seen)]
+        tasks = [asyncio.create_task(way) for way in ways]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if self.is_deaf:
+                await asyncio.Event().wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            back.close()
+            writer.close()
+            await asyncio.sleep(
+                0.01
+            )  # what was written leaves before the connections are torn down
+            back.transport.abort()
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        is_dialers: bool,
+        seen: dict[bool, bytes],
+    ) -> None:
+        for number in range(10**9):
+            if number == 0:
+                unit = await reader.readexactly(HELLO_BYTES)
+            else:
+                length = await reader.readexactly(4)
+                unit = length + await reader.readexactly(int.from_bytes(length, "little"))
+            seen[is_dialers] += unit
+            if self.is_deaf:
+                continue
+            changed = self.change(is_dialers, number, unit)
+            if changed is None:
+                return
+            writer.write(b"".join(changed))
+
+
+@asynccontextmanager
+async def in_the_middle(
+    target: Address, change: Change = lambda *seen: [seen[2]]
+) -> AsyncIterator[tuple[Proxy, Address]]:
+    proxy = Proxy(target, change)
+    async with listening(proxy.handle) as address:
+        yield proxy, address

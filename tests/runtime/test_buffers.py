@@ -27,8 +27,10 @@ def test_a_buffer_gives_back_what_was_put_in_and_stays_small(steps):
         model = model[taken:]
         assert len(buffer) == len(model)
         buffer.reserve(wanted)
-        assert len(buffer._view) == max(CAPACITY, wanted, len(model))
         assert len(buffer.space()) >= wanted - len(model)
+        buffer.relax()
+        if not model:
+            assert len(buffer._view) == CAPACITY
     assert buffer.peek(len(model) + 1) == model
 
 

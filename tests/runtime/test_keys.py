@@ -67,6 +67,7 @@ def test_a_link_to_nowhere_is_not_written_through(tmp_path):
         b'{"beforehand_group_key":1,"name":"a\\nb","secret":"%s"}' % (b"A" * 43 + b"="),
         b'{"beforehand_group_key":1,"name":"a","secret":"%s","more":1}' % (b"A" * 43 + b"="),
         b"[" * 4000,
+        b'{"beforehand_group_key":1,"name":"\xff","secret":"%s"}' % (b"A" * 43 + b"="),
     ],
 )
 def test_what_is_no_key_file_is_told_with_its_place(tmp_path, content):

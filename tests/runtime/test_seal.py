@@ -134,7 +134,13 @@ def test_an_introduction_counts_for_its_connection_role_name_and_key_alone():
     for change in ({"public": b""}, {"name": "e\nve"}, {"name": ""}, {"signature": b"x"}):
         with refused("malformed"):
             bob.on_introduction(msgspec.msgpack.encode(msgspec.structs.replace(good, **change)))
-    for garbage in (b"", b"\xc0", ann.introduction()[:-1], b"\x93\xa1a\xc4\x00\xc4\x00\x00"):
+    for garbage in (
+        b"",
+        b"\xc0",
+        b"\x93\xa1\xff\xc4\x00\xc4\x00",
+        ann.introduction()[:-1],
+        b"\x93\xa1a\xc4\x00\xc4\x00\x00",
+    ):
         with refused("malformed"):
             bob.on_introduction(garbage)
 

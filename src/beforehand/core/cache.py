@@ -14,17 +14,29 @@ EVICTED_MAX = 1024
 
 
 class Cache:
-    """Messages in the order in which they were stored, at most `capacity` of them.
+    """Messages in the order in which they were stored, at most `capacity` of them, whose payloads
+    have at most `bytes_max` together.
 
     Expired messages are not hunted for: `live_ids` leaves them out, and they are removed when they
     have come to be half of the cache, so that the cost per message stays constant.
     """
 
-    def __init__(self, capacity: int | None, eviction: Eviction, rng: random.Random) -> None:
+    def __init__(
+        self,
+        capacity: int | None,
+        eviction: Eviction,
+        rng: random.Random,
+        bytes_max: int | None = None,
+    ) -> None:
         self.entries: dict[MessageId, tuple[int, Message]] = {}
         """id -> (rank, message); ranks grow in the order of storing."""
         self._capacity = capacity
-        self._places: list[MessageId] | None = [] if eviction == "random" and capacity else None
+        self._bytes_max = bytes_max
+        self._bytes = 0  # counted only where they are bounded
+        self.is_bounded = capacity is not None or bytes_max is not None
+        self._places: list[MessageId] | None = (
+            [] if eviction == "random" and self.is_bounded else None
+        )
         self._rng = rng
         self._rank = 0
         self._purge_at = 64
@@ -35,6 +47,8 @@ class Cache:
             rank += 1
             entries[message.id] = (rank, message)
         self._rank = rank
+        if self._bytes_max is not None:
+            self._bytes += sum([len(message.payload) for message in messages])
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):
@@ -58,22 +72,34 @@ class Cache:
         if len(self.entries) < self._purge_at:
             return []
         expired = [id for id in self.entries if id[1] <= horizon_us]
-        for id in expired:
-            del self.entries[id]
+        self._remove(expired)
         self._purge_at = max(64, 2 * len(self.entries))
         return expired
 
     def evict(self, horizon_us: int) -> list[MessageId]:
         """What had to go because the cache was too full; the expired go first."""
-        if self._capacity is None or len(self.entries) <= self._capacity:
+        if not self._is_too_full():
             return []
         self._purge_at = 0
         gone = self.purge(horizon_us)
-        while len(self.entries) > self._capacity:
+        while self._is_too_full():
             id = next(iter(self.entries)) if self._places is None else self._pop_random()
-            del self.entries[id]
+            self._remove([id])
             gone.append(id)
         return gone
+
+    def _is_too_full(self) -> bool:
+        if self._bytes_max is not None and self._bytes > self._bytes_max:
+            return True
+        return self._capacity is not None and len(self.entries) > self._capacity
+
+    def _remove(self, ids: Iterable[MessageId]) -> None:
+        if self._bytes_max is None:
+            for id in ids:
+                del self.entries[id]
+        else:
+            for id in ids:
+                self._bytes -= len(self.entries.pop(id)[1].payload)
 
     def _pop_random(self) -> MessageId:
         """A uniform choice among the stored: draw places until one is not empty."""

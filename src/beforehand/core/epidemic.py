@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
@@ -47,6 +47,8 @@ class Options(msgspec.Struct, frozen=True):
     announcements are not acknowledged and nothing is repeated."""
     capacity: int | None = None
     """How many messages a node can hold; None: all."""
+    capacity_bytes: int | None = None
+    """Of their payloads together; None: any number."""
     eviction: Eviction = "oldest"
     transfer: Literal["random", "oldest", "newest"] = "random"
     """Which of the messages that a neighbour asks for goes first."""
@@ -78,8 +80,9 @@ class Epidemic:
         self._rng = rng
         self._durable = order.durable = durable
         self._proofs = proofs
-        order.prove = None if proofs is None else proofs.prove
-        self._cache = Cache(self._options.capacity, self._options.eviction, rng)
+        order.proofs = proofs
+        chosen = self._options
+        self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)
@@ -106,12 +109,17 @@ class Epidemic:
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
         """The id of a new message: delivered, stored, and announced to whoever is in contact."""
+        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
+
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+    ) -> list[MessageId]:
+        """Several at once, each after the one before it."""
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
-        born_us = max(now_us, self._horizon_us)
-        message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
-        self._store(now_us, [message], out)
+        messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
+        self._store(now_us, messages, out)
         self._announce_news(now_us, out)
-        return message.id
+        return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """A frame of a neighbour. From anybody else it was sent before the contact ended."""
@@ -171,10 +179,6 @@ class Epidemic:
 
     def explain(self, message: MessageId) -> Fate:
         return self.order.explain(message)
-
-    def pending(self) -> tuple[MessageId, ...]:
-        """What was received and waits for its delivery, the longest waiting first."""
-        return self.order.pending()
 
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
@@ -305,7 +309,7 @@ class Epidemic:
     def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
         """Tell every neighbour what is new here and, as far as is known, new to it."""
         fresh = frozenset(self._fresh)
-        if self._options.capacity is not None:
+        if self._cache.is_bounded:
             fresh = fresh.intersection(self._cache.entries)
         self._fresh.clear()
         everything: frozenset[MessageId] | None = None

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 
 from beforehand.core.base import Fate, MessageId
 from beforehand.errors import LocalError
+from beforehand.runtime.address import Address
 from beforehand.runtime.group import Group, Pending
 from beforehand.runtime.mesh import PeerInfo
 from beforehand.runtime.meshed import MemberCounters
@@ -89,6 +90,11 @@ class BlockingGroup:
         return self._ask(lambda: self._group.peers)
 
     @property
+    def addresses(self) -> list[Address]:
+        """Where this member listens."""
+        return self._ask(lambda: self._group.addresses)
+
+    @property
     def counters(self) -> MemberCounters:
         return self._group.counters if self._is_over else self._ask(lambda: self._group.counters)
 
@@ -116,7 +122,16 @@ class BlockingGroup:
             future.cancel()  # Ctrl-C came while waiting: nobody waits for the answer any more
             raise
 
+    async def _let_go(self) -> None:
+        """Whoever still waits in another thread is told, and waits no more."""
+        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
     def _end(self) -> None:
+        self._wait_for(self._let_go())
         self._is_over = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -15,7 +15,7 @@ class ReadBuffer:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        """That it has, unless a single record needs more."""
+        """That it has, unless a record needs more."""
         self._view = memoryview(bytearray(capacity))
         self._start = self._end = 0
 
@@ -41,12 +41,20 @@ class ReadBuffer:
         return taken
 
     def reserve(self, wanted: int) -> None:
-        """Be ready for so many bytes from here on, and give back what was needed only once."""
-        size = max(wanted, self.capacity, len(self))
+        """Be ready for so many bytes from where we are."""
         if self._start == self._end:
             self._start = self._end = 0
-        if len(self._view) == size and self._start + wanted <= size:
-            return
+        if self._start + wanted > len(self._view):
+            # Twice as much: where one long record comes, the next is not far.
+            size = len(self._view) if wanted <= len(self._view) else 2 * wanted
+            self._resize(size)
+
+    def relax(self) -> None:
+        """Give back what was needed for long records, unless one is under way."""
+        if self._start == self._end and len(self._view) > self.capacity:
+            self._resize(self.capacity)
+
+    def _resize(self, size: int) -> None:
         left = self.peek(len(self))
         if len(self._view) != size:
             self._view = memoryview(bytearray(size))

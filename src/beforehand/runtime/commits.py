@@ -59,6 +59,8 @@ class Commits(Store):
         """on_failure: the disk failed, or an action did. Nothing is carried out after that."""
         self.error: Exception | None = None
         self.transactions = 0
+        self.steps = 0
+        """That saved something."""
         self._disk = disk
         self._durable = durable
         self._on_failure = on_failure
@@ -75,6 +77,7 @@ class Commits(Store):
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
         """The saves of one step. They share a transaction with others, but are never divided."""
+        self.steps += 1
         collect(self._open, saves)
         self._schedule()
 

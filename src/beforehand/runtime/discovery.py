@@ -25,6 +25,8 @@ SERVICE = "_beforehand._tcp.local."
 NONCE_BYTES = 12
 TAG_BYTES = 16
 RESOLVE_MS = 3000
+ADDRESSES_MAX = 8
+"""Of one node, that are dialed."""
 RESOLVING_MAX = 64
 """Members that are looked up at the same time; another is heard again with its next announcement.
 """
@@ -125,6 +127,14 @@ class Discovery:
             await asyncio.gather(*self._resolving, return_exceptions=True)
             await network.async_unregister_all_services()
             await network.async_close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Who was found here may be nowhere now."""
+        self._own.clear()
+        while self._places:
+            for address in self._places.popitem()[1]:
+                self._on_gone(address)
 
     async def _announce(self, network: AsyncZeroconf, address: Address, hosts: list[str]) -> None:
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -164,7 +174,8 @@ class Discovery:
         info = AsyncServiceInfo(SERVICE, name)
         if not await info.async_request(zeroconf, RESOLVE_MS) or not info.port:
             return
-        found = [Address(host, info.port) for host in info.parsed_scoped_addresses()]
+        hosts = info.parsed_scoped_addresses()[:ADDRESSES_MAX]
+        found = [Address(host, info.port) for host in hosts]
         for address in set(self._places.get(instance, ())) - set(found):
             self._on_gone(address)
         self._places[instance] = found

@@ -39,6 +39,7 @@ SKEW_US = 60_000_000
 ANNOUNCE_US = 2_000
 """News of one such period goes out together."""
 CAPACITY = 200_000
+CAPACITY_BYTES = 256 << 20
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -70,6 +71,7 @@ class Group(Meshed[Frame]):
         durable: Durability = "disk",
         inbox: bool = False,
         capacity: int = CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
         make_recorder: MakeRecorder | None = None,
@@ -78,8 +80,9 @@ class Group(Meshed[Frame]):
         none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
         `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
         docs/group.md. make_recorder: of who is told every event."""
-        if capacity < 1:
-            raise InputError(f"no room for messages: capacity {capacity}", hint="give at least 1")
+        if capacity < 1 or capacity_bytes < self.payload_bytes_max:
+            hint = f"hold one at least, which may have {self.payload_bytes_max:,} bytes"
+            raise InputError("no room for messages", hint=hint)
         listens = [listen] if isinstance(listen, str) else listen
         super().__init__(
             group,
@@ -96,12 +99,17 @@ class Group(Meshed[Frame]):
             make_recorder=make_recorder,
         )
         self._lifetime_us = read_lifetime(lifetime)
-        self._capacity = capacity
+        self._capacity, self._capacity_bytes = capacity, capacity_bytes
 
     def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
-        proofs = Proofs(self.group, trust.sign, trust.check)
+        proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all)
         lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
-        options = Options(announce_us=ANNOUNCE_US, capacity=self._capacity, transfer="oldest")
+        options = Options(
+            announce_us=ANNOUNCE_US,
+            capacity=self._capacity,
+            capacity_bytes=self._capacity_bytes,
+            transfer="oldest",
+        )
 
         def make_core() -> Epidemic:
             order = Barrier(self.name, lifetimes)
@@ -121,7 +129,7 @@ class Group(Meshed[Frame]):
     def pending(self) -> tuple[Pending, ...]:
         """What was received and waits, the longest waiting first."""
         core = self._core()
-        fates = [(id, core.explain(id)) for id in core.pending()]
+        fates = [(id, core.explain(id)) for id in core.order.pending()]
         return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
 
     @property

@@ -68,7 +68,7 @@ class GroupKey(msgspec.Struct, frozen=True):
         content = _read_private(path)
         try:
             found = msgspec.json.decode(content, type=_KeyFile)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
             problem = f"not a group's key: {error}"
             raise InputError(problem, where=str(path), hint=NOT_A_KEY) from error
         if found.beforehand_group_key != FILE_VERSION:
@@ -120,7 +120,7 @@ class GroupKey(msgspec.Struct, frozen=True):
             raise InputError(problem, where="the invite", hint=hint)
         try:
             name, secret = msgspec.msgpack.decode(content, type=tuple[str, bytes])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise InputError("not an invite", where="the invite", hint=hint) from error
         return cls(name, secret)
 

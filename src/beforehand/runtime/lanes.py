@@ -13,11 +13,12 @@ Three rules keep the memory of a node bounded, however much its neighbours have 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Generic
 
 import msgspec
 
-from beforehand.core.base import FrameT
+from beforehand.core.base import FrameT, MessageId
 from beforehand.core.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -67,6 +68,10 @@ class Lane(Generic[FrameT]):
     def on_send(self, frame: FrameT, now: float) -> None:
         """The core sends this; it may take a while until it is put on the wire."""
 
+    def is_safe(self, frame: FrameT, unsaved: Mapping[MessageId, object]) -> bool:
+        """Does it tell of nothing that is not on the disk? Then it may go ahead of what waits."""
+        return False
+
     def hold(self, news: bytes, now: float) -> None:
         self.news.append(news)
         self.news_bytes += len(news)
@@ -101,6 +106,13 @@ class PacedLane(Lane[Frame]):
             if not self.asked:
                 self.progress_at = now
             self.asked += len(frame.ids)
+
+    def is_safe(self, frame: Frame, unsaved: Mapping[MessageId, object]) -> bool:
+        if isinstance(frame, Request) or not unsaved:
+            return True
+        if isinstance(frame, Announce):
+            return frame.ids.isdisjoint(unsaved)
+        return not any(message.id in unsaved for message in frame.messages)
 
     def next_out(self) -> Frame:
         """Announcements that have come to stand side by side go out as one."""

@@ -23,8 +23,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     connections_per_address_max: int = 64
     """That come from one address, or one /64 of IPv6. Another is refused."""
     handshakes_max: int = 64
-    """Connections that have come in and have not proven anything yet. Another is refused, so that
-    strangers take no place of a member, and no more memory than this."""
+    """Connections that have come in and are no links yet. Another takes the place of the oldest
+    that has not greeted, so that strangers keep no member out, and take no more memory than this.
+    """
     handshake_seconds: float = 10.0
     """From connecting to a link; what takes longer is refused (`slow_handshake`)."""
     heartbeat_seconds: float = 5.0

@@ -44,9 +44,8 @@ from beforehand.runtime.seal import (
 
 LENGTH_BYTES = 4
 INTRODUCTION_BYTES_MAX = 1024
-STRANGER_READ_BYTES = 4 << 10
-READ_BYTES = 256 << 10
-"""At once, at most: before and after the other end has proven who it is."""
+READ_BYTES = 8 << 10
+"""At once, while nothing longer is under way: most links are idle most of the time."""
 WRITE_HIGH_BYTES = 256 << 10
 """The transport takes no more until it is rid of these: what waits, waits in the queue."""
 LINGER_SECONDS = 1.0
@@ -109,12 +108,13 @@ class Link(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
         self._sealer: Sealer
         self._opener: Opener
-        self._buffer = ReadBuffer(STRANGER_READ_BYTES)
+        self._buffer = ReadBuffer(READ_BYTES)
         self._held: Iterable[bytes] = ()
         """Frames of an open record that are still to be handed over."""
         self._has_held = False
         self._is_taking = False
         self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
+        self._refilled = self.began
         self._queue = SendQueue()
         self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
         self._record_bytes_max = INTRODUCTION_BYTES_MAX
@@ -155,7 +155,6 @@ class Link(asyncio.BufferedProtocol):
         self.state = State.UP
         self.was_up = True
         self.since_us = time.time_ns() // 1000
-        self._buffer.capacity = READ_BYTES
 
     def end(self, kind: str, problem: str) -> None:
         """Hang up, and say why to a neighbour that has proven to be one."""
@@ -186,8 +185,8 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         now = self._loop.time()
         rate = self._limits.frames_per_second_max
-        self._tokens = min(self._tokens + (now - self.heard) * rate, FLOOD_SECONDS * rate)
-        self.heard = now
+        self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
+        self.heard = self._refilled = now
         self.bytes_in += nbytes
         self._buffer.filled(nbytes)
         self._take()
@@ -203,6 +202,10 @@ class Link(asyncio.BufferedProtocol):
             self.heard = self._loop.time()  # we did not listen, so it was not silent
             self._transport.resume_reading()
             self._loop.call_soon(self._take)
+
+    def relax(self) -> None:
+        """Nothing came for a while: give memory back."""
+        self._buffer.relax()
 
     def _take(self) -> None:
         """Everything that can be taken from what came; `resume` may be called from within."""
@@ -273,6 +276,8 @@ class Link(asyncio.BufferedProtocol):
             self.frames_in += len(frames)
             self._held, self._has_held = iter(frames), True
             self._hand_over()
+        elif len(content) != 1:
+            raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
         elif self.state is State.UP and kind == PING:
             self._owes_pong = True
             self._flush_soon()

@@ -199,11 +199,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
     async def _broadcast(self, payload: object, lifetime_us: int | None = None) -> MessageId:
         parts = self._opened()
-        message = parts.node.broadcast(
-            checked_payload(payload, self.payload_bytes_max), lifetime_us
-        )
-        await parts.commits.settled()
-        return message
+        content = checked_payload(payload, self.payload_bytes_max)
+        return await parts.node.broadcast(content, lifetime_us)
 
     def __aiter__(self) -> AsyncIterator[GroupMessage]:
         return self

@@ -247,11 +247,20 @@ class Mesh:
         if link.is_dialed or not self._is_running:
             return self._is_running
         link.place = neighbourhood(link.address.host)
-        come = [o for o in self._open if not o.is_dialed and o.state is not State.ENDED]
-        strangers = sum(o.state < State.UP for o in come)
-        beside = sum(o.place == link.place for o in come)
-        limits = self._limits
-        return strangers <= limits.handshakes_max and beside <= limits.connections_per_address_max
+        come = [other for other in self._open if other.state is not State.ENDED]
+        come = [other for other in come if not other.is_dialed]
+        if sum(other.place == link.place for other in come) > (
+            self._limits.connections_per_address_max
+        ):
+            return False
+        strangers = [other for other in come if other.state < State.UP]
+        if len(strangers) <= self._limits.handshakes_max:
+            return True
+        # A member greets at once, so it is strangers who have been here for long without a word.
+        waiting = [other for other in strangers if other.state is State.HELLO]
+        oldest = min(waiting, key=lambda other: other.began)
+        oldest.end("too_many_connections", "it made room for somebody else")
+        return oldest is not link
 
     def is_replay(self, hello: bytes) -> bool:
         if hello in self._greetings:
@@ -266,8 +275,9 @@ class Mesh:
             link.name = who.name
             link.end("own_address", "we dialed ourselves")
         elif not self._trust.meet(who.name, who.public):
-            problem = f"`{who.name}` is bound to another key"
-            link.end("wrong_name", problem)
+            is_bound = self._trust.key_of(who.name) is not None
+            why = "is bound to another key" if is_bound else "is one name more than we keep"
+            link.end("wrong_name", f"`{who.name}` {why}")
         elif self._shunned.get(who.name, 0) > asyncio.get_running_loop().time():
             link.end("shunned", f"`{who.name}` comes back too soon")
         else:
@@ -330,7 +340,8 @@ class Mesh:
             old.end("replaced", "it does not answer, and there is a new connection")
 
     def _keep(self, link: Link) -> None:
-        link.keep()
+        if len(self._links) < self._limits.connections_max:
+            link.keep()
         self._bring_up(link)
 
     def _bring_up(self, link: Link) -> None:
@@ -359,6 +370,8 @@ class Mesh:
                 link.end("silent", f"not a word for {now - link.heard:.1f} s")
             elif now - link.spoke > limits.heartbeat_seconds - self._tick_seconds:
                 link.beat()
+            if now - link.heard > self._tick_seconds:
+                link.relax()
         self._ticking = loop.call_later(self._tick_seconds, self._tick)
 
     def _shun(self, name: str) -> None:

@@ -17,10 +17,11 @@ from beforehand.core.base import FrameT, Message, MessageId, NodeId, Speaker, Ti
 from beforehand.core.codec import Codec
 from beforehand.core.driver import INBOX, SpeakerDriver
 from beforehand.core.outbox import LossKind
-from beforehand.errors import LocalError, RemoteError
+from beforehand.errors import RemoteError
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.lanes import Lane
 from beforehand.runtime.records import FRAME_OVERHEAD
+from beforehand.runtime.speaking import Speaking
 
 OUT_FRAMES_MAX = 20_000
 """That wait for one neighbour. One more, and its link is cut (`slow`)."""
@@ -114,6 +115,9 @@ class Node(Generic[FrameT]):
         self._is_open = True
         self._is_paused = False
         self._ahead_bytes = 0
+        self._unsaved: dict[MessageId, None] = {}
+        """Messages that are not on the disk yet."""
+        self._steps_before = 0
         self._is_again = False
         """Are the next deliveries those that an inbox hands over again?"""
         self._loop = asyncio.get_running_loop()
@@ -121,6 +125,7 @@ class Node(Generic[FrameT]):
             make_core, self, store=commits, inbox=inbox
         )
         self.name = self.driver.node
+        self._speaking = Speaking(self.driver, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
         """Go on from what is saved, before the first link comes up."""
@@ -129,14 +134,15 @@ class Node(Generic[FrameT]):
             return
         left = self._commits.load((INBOX,))[INBOX.name]
         self._is_again = self._inbox and bool(left)
-        self.driver.restart(self._clock_us())
         if left and not self._inbox:
             # What the program had not read when it stopped. Forgotten first: at most once.
             self._commits.save([(INBOX.name, id, None) for id in left])
             self._commits.after(lambda: self._on_deliver(list(left.values())))
+        self.driver.restart(self._now_us())
 
     def stop(self) -> None:
         """Nothing goes in any more."""
+        self._speaking.stop(self.error)
         for handle in (*self._timers.values(), self._watch):
             if handle is not None:
                 handle.cancel()
@@ -146,15 +152,11 @@ class Node(Generic[FrameT]):
 
     # ---- from the program -----------------------------------------------------------------------
 
-    def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
-        """The id. The message is said when the commits have settled."""
-        try:
-            return self.driver.on_broadcast(self._clock_us(), payload, lifetime_us)
-        except LocalError:
-            raise  # nothing was said, and nothing has changed
-        except Exception as error:
-            self.fail(error)
-            raise
+    async def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
+        """The id, when the message is on the disk."""
+        message = await self._speaking.say(payload, lifetime_us)
+        await self._commits.settled()
+        return message
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""
@@ -188,7 +190,7 @@ class Node(Generic[FrameT]):
         else:
             self._lanes.pop(peer, None)
         try:
-            self.driver.on_link(self._clock_us(), peer, is_up)
+            self.driver.on_link(self._now_us(), peer, is_up)
         except Exception as error:
             self.fail(error)
 
@@ -218,15 +220,23 @@ class Node(Generic[FrameT]):
     # ---- the port of the driver -----------------------------------------------------------------
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
-        now = self._loop.time()
-        staged = []
+        """A step that saves nothing need not wait for the disk, unless it tells of what others have
+        not saved yet: a request would wait for the whole of somebody else's transaction."""
+        now, has_saved = self._loop.time(), self._commits.steps != self._steps_before
+        unsaved = self._unsaved
+        staged: list[tuple[str, Lane[FrameT], FrameT]] = []
+        at_once: list[tuple[str, Lane[FrameT], FrameT]] = []
         for peer, frame in sends:
-            lane = self._lanes.get(peer)  # type: ignore[arg-type]
-            if lane is not None:
+            lane = self._lanes.get(peer) if isinstance(peer, str) else None
+            if lane is not None and isinstance(peer, str):
                 lane.on_send(frame, now)
-                staged.append((peer, lane, frame))
+                may_go = not has_saved and lane.is_safe(frame, unsaved)
+                (at_once if may_go else staged).append((peer, lane, frame))
         self._watch_stalled()
-        self._commits.after(lambda: self._queue(staged))  # type: ignore[arg-type]
+        if at_once:
+            self._loop.call_soon(self._queue, at_once)
+        if staged:
+            self._commits.after(lambda: self._queue(staged))
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
         others = [message for message in messages if message.origin != self.name]
@@ -246,10 +256,12 @@ class Node(Generic[FrameT]):
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+        self._note_unsaved([message])
         if self._recorder is not None:
             self._recorder.spoke(message, deliveries)
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
+        self._note_unsaved([message.id for message in messages])
         if self._recorder is not None:
             self._recorder.received(messages)
 
@@ -258,6 +270,19 @@ class Node(Generic[FrameT]):
             self._recorder.lost(losses)
 
     # ---- steps ----------------------------------------------------------------------------------
+
+    def _now_us(self) -> int:
+        """A step begins."""
+        self._steps_before = self._commits.steps
+        return self._clock_us()
+
+    def _note_unsaved(self, ids: list[MessageId]) -> None:
+        self._unsaved.update(dict.fromkeys(ids))
+        self._commits.after(lambda: self._forget_unsaved(ids))
+
+    def _forget_unsaved(self, ids: list[MessageId]) -> None:
+        for id in ids:
+            self._unsaved.pop(id, None)
 
     def _decoded(self, peer: str, data: bytes) -> FrameT | None:
         try:
@@ -270,7 +295,7 @@ class Node(Generic[FrameT]):
     def _take(self, peer: str, lane: Lane[FrameT], frame: FrameT, size: int) -> None:
         lane.on_frame(frame, self._loop.time())
         try:
-            self.driver.on_message(self._clock_us(), peer, frame)
+            self.driver.on_message(self._now_us(), peer, frame)
         except RemoteError as error:
             self.counters.malformed += 1
             self._cut(peer, error.problem)
@@ -301,7 +326,8 @@ class Node(Generic[FrameT]):
         self._is_paused = is_paused
         if self._links is not None:
             change = self._links.pause if is_paused else self._links.resume
-            for peer in list(self._lanes):
+            for peer, lane in list(self._lanes.items()):
+                lane.progress_at = self._loop.time()  # who was not heard was not silent
                 change(peer)
 
     def _queue(self, staged: list[tuple[str, Lane[FrameT], FrameT]]) -> None:
@@ -347,7 +373,7 @@ class Node(Generic[FrameT]):
         if self.driver.is_awaited(timer, ticket):
             self._timers.pop(timer, None)
             try:
-                self.driver.on_timer(self._clock_us(), timer, ticket)
+                self.driver.on_timer(self._now_us(), timer, ticket)
             except Exception as error:
                 self.fail(error)
 

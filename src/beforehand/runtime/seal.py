@@ -156,7 +156,7 @@ class Handshake:
         """Refused unless it is well-formed and signed for this connection and role."""
         try:
             found = _decode_introduction(content)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
             raise Refused("malformed", f"not an introduction: {error}") from error
         if flaw := flaw_of_name(found.name):
             raise Refused("malformed", f"not an introduction: {flaw}")

@@ -217,6 +217,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
+        database.execute("PRAGMA fullfsync=ON")  # where syncing alone stops at the disk's own cache
     except BaseException:
         database.close()
         raise

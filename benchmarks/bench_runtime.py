@@ -1,0 +1,199 @@
+"""Groups on loopback beside a plain asyncio fan-out of the same bytes: one JSON line for each case.
+
+Every node says as many messages as it can and reads those of all others; then at half that rate,
+which gives the time from broadcast to delivery. `each`: one process per node; `one`: all of them
+in one. CPU is that of all processes. `--catch-up N`: a node that was away for N messages; `--idle`:
+what a node takes that does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from beforehand.runtime.keys import new_group
+
+WORKER = Path(__file__).with_name("runtime_worker.py")
+DELIVERIES = {200: 24_000, 16_384: 6_000}
+"""In one run, by payload: some seconds of work."""
+MESSAGES_MIN = 8
+"""Of each node."""
+
+
+class Workers:
+    """Processes that are told what to do, and answer."""
+
+    def __init__(self, count: int) -> None:
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(count)
+        ]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            process.wait(60)
+            process.stdout.close()
+
+    def tell(self, index: int, **order: Any) -> dict[str, Any]:
+        self._put(index, order)
+        return self._get(index)
+
+    def tell_all(self, **order: Any) -> list[dict[str, Any]]:
+        """At the same time."""
+        for index in range(len(self._processes)):
+            self._put(index, order)
+        return [self._get(index) for index in range(len(self._processes))]
+
+    def _put(self, index: int, order: dict[str, Any]) -> None:
+        stdin = self._processes[index].stdin
+        assert stdin is not None
+        stdin.write(json.dumps(order) + "\n")
+        stdin.flush()
+
+    def _get(self, index: int) -> dict[str, Any]:
+        stdout = self._processes[index].stdout
+        assert stdout is not None
+        answer: dict[str, Any] = json.loads(stdout.readline())
+        return answer
+
+
+def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> dict[str, Any]:
+    """kind: `plain`, or the durability of a group."""
+    count = max(MESSAGES_MIN, deliveries // nodes // (nodes - 1))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Workers(1 if layout == "one" else nodes) as all_of,
+    ):
+        new_group("bench").write(Path(folder) / "bench.key")
+        peers: list[str] = []
+        for index in range(nodes):
+            answer = all_of.tell(
+                0 if layout == "one" else index,
+                do="open",
+                kind="plain" if kind == "plain" else "group",
+                folder=folder,
+                name=f"n{index}",
+                peers=peers,
+                durable=kind,
+            )
+            peers.append(answer["address"])
+        order = {"do": "run", "others": nodes - 1, "size": size}
+        all_of.tell_all(**order, rate=0, count=max(1, count // 10))  # everybody has met everybody
+        full = all_of.tell_all(**order, rate=0, count=count)
+        seconds = max(answer["seconds"] for answer in full)
+        half = all_of.tell_all(**order, rate=count / seconds / 2, count=count)
+        all_of.tell_all(do="close")
+    delivered = count * nodes * (nodes - 1)
+    waits = [wait for answer in half for wait in answer["waits_us"]]
+    cuts = statistics.quantiles(waits, n=100)
+    return {
+        "messages_per_s": round(count * nodes / seconds),
+        "deliveries_per_s": round(delivered / seconds),
+        "cpu_us_per_delivery": round(1e6 * sum(a["cpu_seconds"] for a in full) / delivered, 1),
+        "half_load_p50_ms": round(cuts[49] / 1e3, 1),
+        "half_load_p99_ms": round(cuts[98] / 1e3, 1),
+    }
+
+
+def compare(nodes: int, layout: str, size: int, kinds: Sequence[str], scale: float) -> None:
+    deliveries = round(DELIVERIES[size] * scale)
+    plain = measure(nodes, layout, size, "plain", 4 * deliveries)
+    for kind in kinds:
+        found = measure(nodes, layout, size, kind, deliveries)
+        share = found["deliveries_per_s"] / plain["deliveries_per_s"]
+        cpu = plain["cpu_us_per_delivery"] / found["cpu_us_per_delivery"]
+        case = {"nodes": nodes, "processes": layout, "payload_bytes": size, "durable": kind}
+        tell(
+            "fan-out",
+            **case,
+            group=found,
+            plain=plain,
+            of_plain=round(share, 3),
+            of_plain_per_cpu=round(cpu, 3),
+        )
+
+
+def catch_up(count: int, size: int) -> None:
+    """One who was away while another said `count` messages."""
+    with tempfile.TemporaryDirectory() as folder, Workers(2) as both:
+        new_group("bench").write(Path(folder) / "bench.key")
+        order = {"do": "open", "kind": "group", "folder": folder}
+        ann = both.tell(0, **order, name="ann", peers=[], durable="os")["address"]
+        said = both.tell(0, do="say_alone", count=count, size=size)
+        before = both.tell(0, do="memory")
+        start = both.tell(1, do="memory")
+        both.tell(1, **order, name="bob", peers=[ann], durable="disk")
+        read = both.tell(1, do="read_alone", count=said["said"])
+        bob, ann_after = both.tell(1, do="memory"), both.tell(0, do="memory")
+        both.tell_all(do="close")
+    tell(
+        "catch-up",
+        messages=said["said"],
+        payload_bytes=size,
+        per_cpu_s=round(said["said"] / read["cpu_seconds"]),
+        per_s=round(said["said"] / read["seconds"]),
+        said_per_cpu_s=round(said["said"] / said["cpu_seconds"]),
+        peak_mb=round(bob["peak_kb"] / 1024),
+        of_which_at_start_mb=round(start["rss_kb"] / 1024),
+        sender_grew_mb=round((ann_after["peak_kb"] - before["rss_kb"]) / 1024),
+    )
+
+
+def idle() -> None:
+    with tempfile.TemporaryDirectory() as folder, Workers(2) as both:
+        new_group("bench").write(Path(folder) / "bench.key")
+        peers: list[str] = []
+        for index in range(2):
+            order = {"do": "open", "kind": "group", "folder": folder, "durable": "disk"}
+            peers.append(both.tell(index, **order, name=f"n{index}", peers=peers)["address"])
+        memory = both.tell_all(do="memory")
+        both.tell_all(do="close")
+    tell("idle", rss_mb=round(max(m["rss_kb"] for m in memory) / 1024, 1))
+
+
+def tell(bench: str, **found: Any) -> None:
+    print(
+        json.dumps({"bench": f"runtime/{bench}", **found, "python": platform.python_version()}),
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[2, 8, 32])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[200, 16_384])
+    parser.add_argument("--layouts", nargs="*", default=["one", "each"])
+    parser.add_argument("--durable", nargs="*", default=["disk", "os"])
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of messages")
+    parser.add_argument("--catch-up", type=int, default=100_000, metavar="N")
+    args = parser.parse_args()
+    for nodes in args.nodes:
+        for layout in args.layouts:
+            for size in args.sizes:
+                compare(nodes, layout, size, args.durable, args.scale)
+    idle()
+    if args.catch_up:
+        catch_up(args.catch_up, 200)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Members on one network find each other, and what they announce tells a stranger nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from zeroconf import ServiceStateChange, Zeroconf
+from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+
+from beforehand.runtime import discovery
+from beforehand.runtime.address import Address
+from beforehand.runtime.discovery import SERVICE, Discovery, instance_name, is_member, local_hosts
+from beforehand.runtime.keys import new_group
+from tests.runtime.meshes import KEY, Recorder, run, started, until
+
+LOOPBACK = ["127.0.0.1"]
+
+
+async def multicast_works() -> None:
+    """Skip, and say so, where loopback carries no multicast."""
+    try:
+        network = AsyncZeroconf(interfaces=LOOPBACK)
+    except OSError as error:
+        pytest.skip(f"no multicast DNS on loopback here: {error}")
+    await network.async_close()
+
+
+def test_only_who_has_the_secret_knows_an_announcement():
+    name = instance_name(KEY, bytes(12))
+    assert is_member(KEY, name)
+    assert len(name) <= 63  # one label of DNS
+    assert not is_member(KEY.rotate(), name)
+    assert not is_member(new_group(KEY.name), name)
+    for wrong in ("", "x", name[:-1], name + "0", name.upper(), "é" * 24 + name[24:], "-" + name):
+        assert not is_member(KEY, wrong)
+    assert KEY.name not in name
+    assert instance_name(KEY, b"\1" * 12).partition("-")[2] != name.partition("-")[2]
+
+
+def test_members_find_each_other_and_not_another_group():
+    async def scene() -> None:
+        await multicast_works()
+        options = {"discover": True, "interfaces": LOOPBACK}
+        ann, bob = Recorder("ann", **options), Recorder("bob", **options)
+        eve = Recorder("eve", key=new_group("harbour"), **options)
+        async with started(ann, bob, eve):
+            await until(lambda: ann.linked() == {"bob"} and bob.linked() == {"ann"})
+            ann.mesh.send("bob", [b"found"])
+            await until(lambda: bob.frames == [("ann", b"found")])
+            await asyncio.sleep(0.3)
+            assert eve.events == []
+            assert ann.counters.wrong_key == eve.counters.turned_away == 0  # nobody even dialed
+            assert ann.counters.own_address == 0
+
+    run(scene())
+
+
+def test_what_is_announced_names_neither_group_nor_member_nor_machine():
+    async def scene() -> None:
+        await multicast_works()
+        seen: list[str] = []
+        found: list[AsyncServiceInfo] = []
+
+        def on_change(
+            zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
+        ) -> None:
+            seen.append(name)
+
+        ann = Recorder("ann-of-the-harbour", discover=True, interfaces=LOOPBACK)
+        stranger = AsyncZeroconf(interfaces=LOOPBACK)
+        browser = AsyncServiceBrowser(stranger.zeroconf, SERVICE, handlers=[on_change])
+        try:
+            async with started(ann):
+                await until(lambda: seen)
+                info = AsyncServiceInfo(SERVICE, seen[0])
+                assert await info.async_request(stranger.zeroconf, 3000)
+                found.append(info)
+        finally:
+            await browser.async_cancel()
+            await stranger.async_close()
+        (info,) = found
+        nonce = seen[0].partition("-")[0]
+        assert info.server == f"{nonce}.local."
+        assert info.port == ann.mesh._listen[0].port or info.port
+        assert info.properties == {}
+        assert "ann" not in seen[0]
+        assert KEY.name not in seen[0]
+
+    run(scene())
+
+
+def test_who_leaves_is_forgotten_and_who_was_given_by_hand_is_not():
+    async def scene() -> None:
+        await multicast_works()
+        gone: list[Address] = []
+        found: list[Address] = []
+        watcher = Discovery(
+            KEY,
+            LOOPBACK,
+            look_again_seconds=30,
+            on_found=found.append,
+            on_gone=gone.append,
+            on_failure=lambda problem: pytest.fail(problem),
+        )
+        watcher.start([])
+        try:
+            ann = Recorder("ann", discover=True, interfaces=LOOPBACK)
+            async with started(ann):
+                address = ann.address
+                await until(lambda: found == [address])
+            await until(lambda: gone == [address])
+        finally:
+            await watcher.close()
+        bob = Recorder("bob", address)
+        async with started(bob):
+            bob.mesh._forget(address)
+            assert address in bob.mesh._dialer._tasks
+
+    run(scene())
+
+
+def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
+    async def scene() -> None:
+        hosts = [["10.0.0.1"], ["10.0.0.1"], ["10.0.0.2"]]
+        stays: list[list[str]] = []
+
+        async def stay(self: Discovery, listening: object, there: list[str]) -> None:
+            stays.append(there)
+
+        monkeypatch.setattr(discovery, "local_hosts", lambda _: hosts.pop(0) if hosts else [])
+        monkeypatch.setattr(Discovery, "_stay", stay)
+        watcher = Discovery(
+            KEY,
+            (),
+            look_again_seconds=0.01,
+            on_found=pytest.fail,
+            on_gone=pytest.fail,
+            on_failure=pytest.fail,
+        )
+        watcher.start([])
+        await until(lambda: not hosts)
+        await watcher.close()
+        assert stays == [["10.0.0.1"], ["10.0.0.1"], ["10.0.0.2"]]
+
+    run(scene())
+
+
+def test_a_machine_without_multicast_is_told_and_tried_again(monkeypatch):
+    def fail(**_: object) -> None:
+        raise OSError(19, "No such device")
+
+    monkeypatch.setattr(discovery, "AsyncZeroconf", fail)
+
+    async def scene() -> None:
+        ann = Recorder("ann", discover=True, interfaces=LOOPBACK)
+        async with started(ann):
+            await until(lambda: ann.counters.no_discovery >= 2)
+            assert "No such device" in ann.mesh.endings()[-1].problem
+
+    run(scene())
+
+
+def test_loopback_is_not_announced_unless_it_is_named():
+    assert "127.0.0.1" not in local_hosts(())
+    assert local_hosts(LOOPBACK) == LOOPBACK
+    assert local_hosts(["192.0.2.7"]) == []

@@ -1,0 +1,292 @@
+"""A node on links in memory: hostile and slow neighbours, clocks that are set, what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from beforehand.core.base import Message
+from beforehand.core.frames import Announce, Data, Request
+from beforehand.core.wire import OPPORTUNISTIC
+from beforehand.runtime import lanes, node
+from beforehand.runtime.member import wall_clock_us
+from tests.runtime.memory_mesh import Net, member, run, take, until
+
+MINUTE_US = 60_000_000
+
+
+class Stranger:
+    """A neighbour that says what the test makes it say."""
+
+    def __init__(self, net, name="eve"):
+        self.net, self.name, self.got = net, name, []
+        self.counters = None
+        self.held = {}
+        net.meshes[name] = self
+        net.connect()
+
+    def on_link(self, peer, is_up):
+        self.is_up = is_up
+
+    def take(self, peer, data):
+        self.got.append(OPPORTUNISTIC.decode(data))
+
+    def on_room(self, peer):
+        """It has as much room as it likes."""
+
+    @property
+    def limits(self):
+        return next(m for m in self.net.meshes.values() if m is not self).limits
+
+    def say(self, peer, frame):
+        data = frame if isinstance(frame, bytes) else OPPORTUNISTIC.encode(frame)
+        self.net.carry(self.name, peer, data)
+
+
+def cuts(net, name="ann"):
+    return [problem for _, problem in net.meshes[name].cuts]
+
+
+@pytest.mark.parametrize(
+    "data", [b"noise", b"\x02", OPPORTUNISTIC.encode(Request(0, frozenset())) + b"x"]
+)
+def test_what_is_no_frame_costs_its_sender_the_link_and_is_counted(tmp_path, data):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            eve = Stranger(net)
+            eve.say("ann", data)
+            await until(lambda: not eve.is_up or ann.counters.node.malformed)
+            assert ann.counters.node.malformed == 1
+            assert len(cuts(net)) == 1
+            await ann.broadcast(b"others go on")
+            assert await take(bob, 1) == [b"others go on"]
+
+    run(play)
+
+
+def test_an_unsigned_message_is_neither_delivered_nor_stored_nor_passed_on(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            eve = Stranger(net)
+            net.part("eve", "bob")
+            seq = wall_clock_us() + MINUTE_US
+            forged = Message(("bob", seq), (), b"forged", b"no proof at all")
+            eve.say("ann", Data((forged,)))
+            await until(lambda: ann.counters.messages.refused)
+            await ann.broadcast(b"signed")
+            assert await take(bob, 1) == [b"signed"]
+            assert ann.held == 1
+
+    run(play)
+
+
+def test_of_one_who_announces_much_no_more_is_asked_than_the_window(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann"):
+            eve = Stranger(net)
+            seq = wall_clock_us() + MINUTE_US
+            for start in range(0, 20 * lanes.WINDOW_IDS, 1024):
+                ids = frozenset(("eve", seq + start + i) for i in range(1024))
+                eve.say("ann", Announce(1, ids))
+            await until(lambda: asked_of(eve) and not net.queued["eve", "ann"])
+            assert asked_of(eve) == lanes.WINDOW_IDS
+            first = next(frame for frame in eve.got if isinstance(frame, Request))
+            eve.say("ann", Data((), first.ids))
+            await until(lambda: asked_of(eve) == lanes.WINDOW_IDS + len(first.ids))
+
+    run(play)
+
+
+def asked_of(eve):
+    return sum(len(frame.ids) for frame in eve.got if isinstance(frame, Request))
+
+
+def test_one_who_announces_more_than_anybody_could_hold_loses_the_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "NEWS_BYTES_MAX", 100_000)
+
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            eve = Stranger(net)
+            seq = wall_clock_us() + MINUTE_US
+            for start in range(0, 4 * lanes.WINDOW_IDS, 1024):
+                ids = frozenset(("eve", seq + start + i) for i in range(1024))
+                eve.say("ann", Announce(1, ids))
+            await until(lambda: ann.counters.node.flooded)
+            assert cuts(net) == ["announces more than anybody could hold"]
+
+    run(play)
+
+
+def test_one_who_asks_again_and_again_without_reading_loses_the_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "OUT_FRAMES_MAX", 100)
+
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            ids = [await ann.broadcast(bytes(60_000)) for _ in range(50)]
+            eve = Stranger(net)
+            net.is_slow.add(("ann", "eve"))
+            for _ in range(4):
+                eve.say("ann", Request(0, frozenset(ids)))
+            await until(lambda: ann.counters.node.slow)
+            assert cuts(net) == ["asks for more than it takes in"]
+            assert net.queued.get(("ann", "eve"), 0) <= eve.limits.queue_bytes_max
+
+    run(play)
+
+
+def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "STALLED_SECONDS", 0.2)
+
+    async def play():
+        net = Net()
+        net.apart.add(frozenset(("ann", "bob")))
+        async with member(net, tmp_path, "bob") as bob, member(net, tmp_path, "ann") as ann:
+            id = await bob.broadcast(b"one")
+            eve = Stranger(net)
+            net.part("eve", "bob")
+            eve.say("ann", Announce(1, frozenset([id])))
+            await until(lambda: eve.got)
+            net.apart.discard(frozenset(("ann", "bob")))
+            net.connect()
+            assert await take(ann, 1) == [b"one"]
+            assert ann.counters.node.stalled == 1
+            assert cuts(net) == ["was asked for what it has, and sends nothing"]
+
+    run(play)
+
+
+def test_frames_wait_as_messages_until_there_is_room_for_their_bytes(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann", capacity=1000) as ann:
+            for _ in range(10):
+                await asyncio.gather(*(ann.broadcast(bytes(60_000)) for _ in range(20)))
+            most = 0
+            async with member(net, tmp_path, "bob") as bob:
+                for _ in range(200):
+                    await anext(bob)
+                    most = max(most, net.queued.get(("ann", "bob"), 0))
+            half = ann._limits.queue_bytes_max // 2
+            assert half < most < half + 2 * 60_000, "12 MB were asked for at once"
+
+    run(play)
+
+
+def test_while_the_disk_is_behind_nothing_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "AHEAD_BYTES_MAX", 50_000)
+
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            for _ in range(40):
+                await ann.broadcast(bytes(5_000))
+            async with member(net, tmp_path, "bob") as bob:
+                mesh, most = net.meshes["bob"], 0
+                for _ in range(40):
+                    await anext(bob)
+                    most = max(most, bob._parts.node._ahead_bytes)
+                assert most <= 50_000 + 2 * 16_384
+                assert not mesh.paused
+
+    run(play)
+
+
+class Clock:
+    def __init__(self):
+        self.ahead_us = 0
+
+    def __call__(self):
+        return wall_clock_us() + self.ahead_us
+
+
+def test_a_clock_that_is_set_makes_nobody_deliver_twice_or_wait(tmp_path):
+    async def play():
+        net, clock = Net(), Clock()
+        ann = member(net, tmp_path, "ann")
+        bob = member(net, tmp_path, "bob", clock_us=clock)
+        async with ann, bob:
+            await ann.broadcast(b"one")
+            assert await take(bob, 1) == [b"one"]
+            clock.ahead_us = 30_000_000
+            await bob.broadcast(b"from ahead")
+            assert await take(ann, 1) == [b"from ahead"]
+            clock.ahead_us = -30_000_000
+            await bob.broadcast(b"from behind")
+            assert await take(ann, 1) == [b"from behind"]
+            net.part("ann", "bob")
+            net.heal()
+            await ann.broadcast(b"two")
+            assert await take(bob, 1) == [b"two"]
+
+    run(play)
+
+
+def test_what_waits_for_what_nobody_has_is_delivered_when_that_expires(tmp_path):
+    async def play():
+        net = Net()
+        net.apart.add(frozenset(("ann", "eve")))
+        ann = member(net, tmp_path, "ann", capacity=1, lifetime="3s")
+        bob = member(net, tmp_path, "bob", capacity=1, lifetime="20m")
+        async with ann, bob, member(net, tmp_path, "eve") as eve:
+            net.part("bob", "eve")
+            await ann.broadcast(b"short")
+            await take(bob, 1)
+            await bob.broadcast(b"long")
+            net.apart.discard(frozenset(("bob", "eve")))
+            net.connect()
+            await until(lambda: eve.pending)
+            assert await take(eve, 1) == [b"long"], "a timer must fire: nothing else happens"
+
+    run(play)
+
+
+def test_what_was_not_read_comes_before_what_a_start_lets_through(tmp_path):
+    async def play():
+        net = Net()
+        net.apart.add(frozenset(("ann", "eve")))
+        ann = member(net, tmp_path, "ann", capacity=1, lifetime="10s")
+        bob = member(net, tmp_path, "bob", capacity=1)
+        async with ann, bob:
+            eve = member(net, tmp_path, "eve")
+            await eve.open()
+            await bob.broadcast(b"unread", lifetime="9s")
+            await until(lambda: eve.counters.messages.delivered == 1)
+            net.part("bob", "eve")
+            await ann.broadcast(b"short")
+            await take(bob, 1)
+            await bob.broadcast(b"long")
+            net.apart.discard(frozenset(("bob", "eve")))
+            net.connect()
+            await until(lambda: eve.pending)
+            await eve.close()
+            clock = Clock()
+            clock.ahead_us = 15_000_000
+            async with member(net, tmp_path, "eve", clock_us=clock) as eve:
+                assert await take(eve, 2) == [b"unread", b"long"]
+
+    run(play)
+
+
+def test_a_mistake_of_ours_ends_the_group_and_is_told(tmp_path, monkeypatch):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            bob = member(net, tmp_path, "bob")
+            await bob.open()
+
+            def fall_over(*_):
+                raise ZeroDivisionError("a mistake of ours")
+
+            monkeypatch.setattr(bob._parts.node.driver.core, "on_message", fall_over)
+            await ann.broadcast(b"one")
+            with pytest.raises(ZeroDivisionError):
+                await anext(bob)
+            await bob.close()
+
+    run(play)
