@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from beforehand.pipeline.frames import simulate_runs, verify_runs
     from beforehand.runtime.blocking import BlockingGroup
     from beforehand.runtime.group import Group
+    from beforehand.runtime.host import Host
     from beforehand.runtime.overlay import Overlay
     from beforehand.runtime.reading import GroupMessage
     from beforehand.sim.run import Spec, run_one
@@ -57,6 +58,7 @@ __all__ = [
     "Group",
     "GroupMessage",
     "Guarantees",
+    "Host",
     "InputError",
     "Lifetimes",
     "Link",
@@ -96,6 +98,7 @@ _LATER = {
     "BlockingGroup": ("beforehand.runtime.blocking", "BlockingGroup"),
     "Group": ("beforehand.runtime.group", "Group"),
     "GroupMessage": ("beforehand.runtime.reading", "GroupMessage"),
+    "Host": ("beforehand.runtime.host", "Host"),
     "Overlay": ("beforehand.runtime.overlay", "Overlay"),
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),
