@@ -125,7 +125,7 @@ class Node(Generic[FrameT]):
             make_core, self, store=commits, inbox=inbox
         )
         self.name = self.driver.node
-        self._speaking = Speaking(self.driver, self._now_us, self.fail)
+        self._speaking = Speaking(self.driver, commits, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
         """Go on from what is saved, before the first link comes up."""
@@ -154,9 +154,7 @@ class Node(Generic[FrameT]):
 
     async def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
         """The id, when the message is on the disk."""
-        message = await self._speaking.say(payload, lifetime_us)
-        await self._commits.settled()
-        return message
+        return await self._speaking.say(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""
