@@ -208,10 +208,17 @@ class _Life:
         return {
             "life": self.starts,
             "digest": hashlib.blake2b(repr(has).encode(), digest_size=8).hexdigest(),
-            "is_quiet": self.has_spoken and not self.is_busy and not group._parts.reading._queue,
+            "is_quiet": self.is_quiet(group._parts),
             "pending": pending,
             "counters": msgspec.to_builtins(group.counters),
         }
+
+    def is_quiet(self, parts: Any) -> bool:
+        """Will it say nothing more, unless somebody else does? What its core has delivered may wait
+        for the disk, and then for its program, which may answer."""
+        commits = parts.commits
+        is_saved = commits._flying is None and not (commits._open.rows or commits._open.actions)
+        return is_saved and self.has_spoken and not self.is_busy and not parts.reading._queue
 
 
 async def _hear_stop() -> None:
