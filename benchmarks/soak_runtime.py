@@ -100,7 +100,9 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
     started = time.perf_counter()
     with cpu_seconds() as spent:
         played = play(case, args.kind, folder)
-        judged = Judged() if played.failures else judge(case, folder)
+        judged = (
+            Judged() if played.failures else judge(case.nodes[KINDS[args.kind].stations :], folder)
+        )
     total.cpu_s += spent[0]
     total.add(case, played, judged)
     if args.verbose:

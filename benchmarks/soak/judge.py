@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from beforehand.errors import BeforehandError
 from beforehand.verify.verdict import verify_events
-from soak.draw import Case, NodeScript
+from soak.draw import NodeScript
 from soak.member import LOGS
 
 PROBLEMS_MAX = 20
@@ -70,18 +70,18 @@ class Judged:
             self.problems.append(problem)
 
 
-def judge(case: Case, folder: Path) -> Judged:
-    """Of a seed that was played to its end in that folder."""
+def judge(nodes: Sequence[NodeScript], folder: Path) -> Judged:
+    """Of a seed that was played to its end in that folder, and of all who have a program."""
     judged = Judged()
     _judge_logs(folder, judged)
     rows = _read_logs(folder)
     words: dict[Id, str] = {}
     spoken = {
-        id for node in case.nodes for kind, id, _ in rows.get(node.name, []) if kind == "broadcast"
+        id for node in nodes for kind, id, _ in rows.get(node.name, []) if kind == "broadcast"
     }
     judged.broadcasts = len(spoken)
-    lives = {node.name: _read_lives(node, folder, words, judged) for node in case.nodes}
-    for node in case.nodes:
+    lives = {node.name: _read_lives(node, folder, words, judged) for node in nodes}
+    for node in nodes:
         own = rows.get(node.name, [])
         _add_deliveries(node, lives[node.name], own, judged)
         _judge_speeches(node, lives[node.name], spoken, judged)

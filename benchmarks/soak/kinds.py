@@ -5,20 +5,25 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from beforehand.runtime.group import Group
+from beforehand.runtime.host import Host
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.overlay import Overlay
+from beforehand.runtime.station import Station
 from soak.draw import NodeScript
 
 GROUP = "soak"
 KEY_FILE = "soak.key"
 MEMBERS_FILE = "soak.toml"
+STATIONS_FILE = "stations.toml"
+STATIONS = 2
+CELL_PORT = 7700
 ALIVE_US = 300_000_000
 """What lives longer than this lives to the end of the seed."""
 LIMITS = Limits(
@@ -57,10 +62,16 @@ class Kind:
     """One kind of node."""
 
     make: Callable[[NodeScript, Place, dict[str, Any]], Any]
-    progress: Callable[[Any, int], tuple[object, int]]
+    progress: Callable[[Any, int], tuple[object, int]] | None = None
     """Given a node and its clock: what it has, the same for all who have the same, and how many
-    wait."""
-    has_lifetimes: bool
+    wait. None: what it delivered and said, by its event log."""
+    has_lifetimes: bool = False
+    stations: int = 0
+    """So many of the nodes are stations: they are not killed, since they save nothing."""
+    is_up: Callable[[Any], bool] = lambda _: True
+    """Does it take part? Who joins later need not get what was said before."""
+    wander: Callable[[NodeScript, Place, Any, int], Awaitable[None]] | None = None
+    """Move to the cell of another station."""
 
 
 def prepare(folder: Path, addresses: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -70,6 +81,19 @@ def prepare(folder: Path, addresses: tuple[str, ...], names: tuple[str, ...]) ->
     for name, address in zip(names, addresses, strict=True):
         lines += ["[[member]]", f'name = "{name}"', f'address = "{address}"']
     (folder / MEMBERS_FILE).write_text("\n".join(lines))
+    lines = [f'group = "{GROUP}"']
+    for at in range(STATIONS):
+        host = addresses[at].partition(":")[0]
+        wires = [names[at - 1]] if at else []
+        lines += ["[[station]]", f'name = "{names[at]}"', f'address = "{addresses[at]}"']
+        lines += [f'cell = "{cell_of(at, addresses)}"', f'interface = "{host}"', f"wires = {wires}"]
+    (folder / STATIONS_FILE).write_text("\n".join(lines))
+
+
+def cell_of(station: int, addresses: tuple[str, ...]) -> str:
+    """A multicast address that no other soak on this machine has."""
+    _, second, third, _ = addresses[station].partition(":")[0].split(".")
+    return f"239.{second}.{third}.{station + 1}:{CELL_PORT}"
 
 
 def _options(script: NodeScript, place: Place) -> dict[str, Any]:
@@ -99,6 +123,23 @@ def _make_overlay(script: NodeScript, place: Place, more: dict[str, Any]) -> Ove
     return Overlay(place.folder / MEMBERS_FILE, **_options(script, place), **more)
 
 
+def _make_host(script: NodeScript, place: Place, more: dict[str, Any]) -> Host | Station:
+    if script.at < STATIONS:
+        key = place.folder / KEY_FILE
+        stations = place.folder / STATIONS_FILE
+        return Station(stations, name=script.name, key=key, limits=LIMITS)
+    options = _options(script, place)
+    del options["limits"]
+    cell = cell_of(script.at % STATIONS, place.addresses)
+    interface = place.addresses[script.at].partition(":")[0]
+    return Host(GROUP, cell=cell, interface=interface, **options, **more)
+
+
+async def _wander(script: NodeScript, place: Place, host: Host, station: int) -> None:
+    interface = place.addresses[script.at].partition(":")[0]
+    await host.move(cell_of(station, place.addresses), interface)
+
+
 def _group_progress(group: Group, now_us: int) -> tuple[object, int]:
     alive_us = time.time_ns() // 1000 + ALIVE_US
     held = group._core().holds(now_us)
@@ -113,5 +154,11 @@ def _overlay_progress(overlay: Overlay, now_us: int) -> tuple[object, int]:
 
 KINDS = {
     "group": Kind(_make_group, _group_progress, has_lifetimes=True),
-    "overlay": Kind(_make_overlay, _overlay_progress, has_lifetimes=False),
+    "overlay": Kind(_make_overlay, _overlay_progress),
+    "host": Kind(
+        _make_host,
+        stations=STATIONS,
+        is_up=lambda node: isinstance(node, Station) or node.is_connected,
+        wander=_wander,
+    ),
 }

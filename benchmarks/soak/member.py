@@ -15,24 +15,50 @@ import os
 import random
 import sys
 import time
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 
-from beforehand.core.base import MessageId
+from beforehand.core.base import Message, MessageId
 from beforehand.core.tables import Store
-from beforehand.runtime.eventlog import EventLog
+from beforehand.runtime.eventlog import BROADCAST, DELIVER, EventLog
 from beforehand.runtime.node import Recorder
 from beforehand.runtime.reading import GroupMessage
 from soak.draw import NodeScript, Speech
 from soak.kinds import GROUP, KINDS, Place
 
 LOGS = "logs"
+KEPT = ("deliver", "broadcast")
 STATUS_SECONDS = 0.1
 ANSWERS_DEEP_MAX = 3
 GREETING_SECONDS = 0.03
+WANDERS = 0.3
+"""How likely one that can move moves before it speaks."""
 LATE_SECONDS = 0.3
 """What a node should have said longer ago than this, while it was away, it does not say."""
+
+
+class Log(EventLog):
+    """An event log that also tells this process what is in it."""
+
+    def tell_all_to(self, has: set[MessageId]) -> None:
+        """What it tells of earlier lives, and from now on."""
+        self._has = has
+        for file in self.folder.glob(f"{self._stem}.*.node.parquet"):
+            rows = pq.read_table(file, columns=["kind", "origin", "seq"]).to_pylist()
+            has.update((row["origin"], row["seq"]) for row in rows if row["kind"] in KEPT)
+        kept = (DELIVER, BROADCAST)
+        has.update((origin, seq) for _, kind, origin, seq, _ in self._events if kind in kept)
+
+    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None:
+        super().spoke(message, deliveries)
+        self._has.add(message)
+
+    def delivered(self, messages: Sequence[Message]) -> None:
+        super().delivered(messages)
+        self._has.update(message.id for message in messages)
 
 
 def live(script: NodeScript, place: Place) -> None:
@@ -44,6 +70,9 @@ class _Life:
     def __init__(self, script: NodeScript, place: Place) -> None:
         self.script, self.place = script, place
         self.kind = KINDS[place.kind]
+        self.is_station = script.at < self.kind.stations
+        self.has: set[MessageId] = set()
+        """What it delivered or said, in all its lives."""
         self.rng = random.Random(f"{script.seed} {time.time_ns()}")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         self.records = os.open(place.folder / f"{script.name}.jsonl", flags, 0o644)
@@ -57,25 +86,26 @@ class _Life:
         more = {"clock_us": self.clock_us, "make_recorder": self.make_log}
         group = self.kind.make(self.script, self.place, more)
         async with group:
-            doing = [
-                asyncio.create_task(job)
-                for job in (self.read(group), self.speak(group), self.tell(group))
-            ]
             hearing = asyncio.create_task(_hear_stop())
-            await asyncio.wait([*doing, hearing], return_when=asyncio.FIRST_COMPLETED)
-            # Where one of them failed, that is what is told; reading and telling have no end.
-            for job in doing:
-                if job.done():
-                    job.result()
-            while not hearing.done():
-                await asyncio.wait([*doing[::2], hearing], return_when=asyncio.FIRST_COMPLETED)
-                for job in doing[::2]:
-                    if job.done():
-                        job.result()
-            for job in doing:
-                job.cancel()
-            await asyncio.gather(*doing, return_exceptions=True)
+            if self.is_station:
+                await self.attend(hearing, [self.tell(group), group.failed()])
+            else:
+                await self.attend(hearing, [self.read(group), self.tell(group), self.speak(group)])
         self.note("end", self.starts)
+
+    async def attend(
+        self, hearing: asyncio.Task[None], jobs: list[Coroutine[Any, Any, None]]
+    ) -> None:
+        """All of them until it is told to stop. Where one fails, that is what is told."""
+        doing = {asyncio.create_task(job) for job in jobs}
+        while not hearing.done():
+            await asyncio.wait([*doing, hearing], return_when=asyncio.FIRST_COMPLETED)
+            for job in [job for job in doing if job.done()]:
+                job.result()
+                doing.remove(job)
+        for job in doing:
+            job.cancel()
+        await asyncio.gather(*doing, return_exceptions=True)
 
     def clock_us(self) -> int:
         clock, began = self.script.clock, self.place.began
@@ -86,7 +116,7 @@ class _Life:
     def make_log(self, store: Store, starts: int) -> Recorder:
         self.starts = starts
         self.note("start", starts)
-        return EventLog(
+        log = Log(
             self.place.folder / LOGS,
             self.script.name,
             run=GROUP,
@@ -95,6 +125,8 @@ class _Life:
             now_us=self.clock_us,
             rows_max=self.script.log_rows_max,
         )
+        log.tell_all_to(self.has)
+        return log
 
     def note(self, *fact: object) -> None:
         os.write(self.records, json.dumps(fact).encode() + b"\n")
@@ -108,6 +140,9 @@ class _Life:
             await self.say(group, Speech(0.0, 20, None), deep=0)
             await asyncio.sleep(self.rng.random() * GREETING_SECONDS)
         for speech in self.script.speeches:
+            if self.kind.wander is not None and self.rng.random() < WANDERS:
+                station = self.rng.randrange(self.kind.stations)
+                await self.kind.wander(self.script, self.place, group, station)
             wait = self.place.began + speech.at_s - time.monotonic()
             if wait > -LATE_SECONDS:
                 await asyncio.sleep(max(0.0, wait))
@@ -117,7 +152,7 @@ class _Life:
     async def say(self, group: Any, speech: Speech, deep: int) -> None:
         self.said += 1
         words = f"{self.script.name}.{self.starts}.{self.said}.{deep}"
-        payload = words.encode() + b"." + b"~" * speech.size
+        payload = words.encode() + b"." + b"~" * min(speech.size, group.payload_bytes_max - 100)
         self.note("say", words)
         options = {"lifetime": speech.lifetime} if self.kind.has_lifetimes else {}
         id = await group.broadcast(payload, **options)
@@ -156,21 +191,34 @@ class _Life:
     # ---- for the harness ------------------------------------------------------------------------
 
     async def tell(self, group: Any) -> None:
+        while not self.kind.is_up(group):
+            await asyncio.sleep(STATUS_SECONDS / 4)
         while True:
             line = json.dumps(self.status(group)).encode() + b"\n"
             await asyncio.get_running_loop().run_in_executor(None, os.write, 1, line)
             await asyncio.sleep(STATUS_SECONDS)
 
     def status(self, group: Any) -> dict[str, Any]:
-        has, pending = self.kind.progress(group, self.clock_us())
+        if self.is_station:
+            return {"is_quiet": True, "pending": 0, "counters": msgspec.to_builtins(group.counters)}
+        has, pending = sorted(self.has, key=repr), 0
+        if self.kind.progress is not None:
+            has, pending = self.kind.progress(group, self.clock_us())
+        assert group._parts is not None
         return {
             "life": self.starts,
             "digest": hashlib.blake2b(repr(has).encode(), digest_size=8).hexdigest(),
-            "is_quiet": self.has_spoken and not self.is_busy and not group._parts.reading._queue,
+            "is_quiet": self.is_quiet(group._parts),
             "pending": pending,
-            "peers": len(group.peers),
             "counters": msgspec.to_builtins(group.counters),
         }
+
+    def is_quiet(self, parts: Any) -> bool:
+        """Will it say nothing more, unless somebody else does? What its core has delivered may wait
+        for the disk, and then for its program, which may answer."""
+        commits = parts.commits
+        is_saved = commits._flying is None and not (commits._open.rows or commits._open.actions)
+        return is_saved and self.has_spoken and not self.is_busy and not parts.reading._queue
 
 
 async def _hear_stop() -> None:

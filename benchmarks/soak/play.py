@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from soak.draw import PERFECT, Case, Fault, NodeScript
-from soak.kinds import Place, prepare
+from soak.kinds import KINDS, Place, prepare
 from soak.member import live
 from soak.wires import Port, Switch, switched
 
@@ -30,8 +30,8 @@ HEALED_SECONDS_MAX = 30.0
 """Within which everybody must have everything."""
 ENDING_SECONDS_MAX = 30.0
 STATUS_BYTES = 1 << 16
-PARTS = ("links", "trust", "node")
-NO_REFUSALS = {"links.links", "trust.bound"}
+PARTS = ("links", "trust", "node", "air")
+NO_REFUSALS = {"links.links", "trust.bound", "air.sent", "air.heard"}
 MESSAGE_REFUSALS = ("refused", "stale", "late")
 
 
@@ -142,6 +142,7 @@ class Play:
         self, case: Case, kind: str, folder: Path, switch: Switch, ports: list[Port]
     ) -> None:
         self.case, self.switch = case, switch
+        self.stations = KINDS[kind].stations
         self.played = Played(network="namespaces" if ports else "loopback")
         hosts = [port.address for port in ports] or [
             f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.{node.at + 1}" for node in case.nodes
@@ -156,7 +157,7 @@ class Play:
     def run(self) -> None:
         for process in self.processes:
             process.start(self.switch)
-        if not self.case.is_rushed:
+        if not self.case.is_rushed or self.stations:
             self._wait_until_up(self.processes)
         began = self.place.begin()
         for fault in self.case.faults:
@@ -167,7 +168,8 @@ class Play:
                 self.switch.turn(time.monotonic() + fault.after_up_s)
                 began += time.monotonic() - waiting
             self._bury()
-            getattr(self, f"_{fault.verb}")(fault)
+            if fault.verb not in ("kill", "end") or fault.node >= self.stations:
+                getattr(self, f"_{fault.verb}")(fault)
         self.switch.turn(began + self.case.chaos_s)
         self._heal_all()
         if self._wait_for_all():
@@ -273,7 +275,7 @@ class Play:
         return (
             all(told)
             and not any(process.is_ending for process in self.processes)
-            and len({status["digest"] for status in told}) == 1
+            and len({status["digest"] for status in told[self.stations :]}) == 1
             and all(status["is_quiet"] and not status["pending"] for status in told)
         )
 
@@ -314,7 +316,8 @@ class Play:
 
 def _refusals(counters: dict[str, Any]) -> dict[str, int]:
     """Of those of a node, the ones of what it refused or gave up."""
-    told = {f"{part}.{kind}": counters[part][kind] for part in PARTS for kind in counters[part]}
+    parts = [part for part in PARTS if part in counters]
+    told = {f"{part}.{kind}": counters[part][kind] for part in parts for kind in counters[part]}
     told |= {f"messages.{kind}": counters["messages"][kind] for kind in MESSAGE_REFUSALS}
     return {kind: count for kind, count in told.items() if count and kind not in NO_REFUSALS}
 

@@ -1,0 +1,40 @@
+"""The example of the ferry runs, and what was written down on islands and ferry is valid."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from beforehand.verify.verdict import verify_events
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ferry.py"
+
+
+def sail(folder, **environment):
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, folder],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    where, *told = done.stdout.splitlines()
+    assert len(told) == 3, done.stdout
+    (run,) = verify_events(folder / "logs").runs
+    assert (run.state, run.reason) == ("valid", "")
+    assert (run.broadcasts, run.deliveries) == (2, 6)
+    return where.rpartition(" ")[2]
+
+
+def test_what_is_said_on_one_island_is_carried_to_another_that_it_is_never_connected_with(tmp_path):
+    if sail(tmp_path) == "loopback":
+        pytest.skip("no namespaces here: it was shown on loopback, with a carrier that is stopped")
+
+
+def test_where_namespaces_are_not_permitted_it_is_shown_on_loopback(tmp_path):
+    assert sail(tmp_path, PATH="") == "loopback"
