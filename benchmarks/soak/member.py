@@ -201,7 +201,8 @@ class _Life:
     def status(self, group: Any) -> dict[str, Any]:
         if self.is_station:
             return {"is_quiet": True, "pending": 0, "counters": msgspec.to_builtins(group.counters)}
-        has, pending = sorted(self.has, key=repr), 0
+        has: object = sorted(self.has, key=repr)
+        pending = 0
         if self.kind.progress is not None:
             has, pending = self.kind.progress(group, self.clock_us())
         assert group._parts is not None

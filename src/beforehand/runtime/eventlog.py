@@ -192,7 +192,7 @@ def _require_arrow() -> None:
     """Or a node would find out in the middle of its work."""
     try:
         import pyarrow as pa
-        import pyarrow.parquet  # noqa: F401
+        import pyarrow.parquet
     except ImportError as error:
         hint = "`pip install pyarrow`, or go without a log"
         raise InputError("an event log needs `pyarrow`", hint=hint) from error
