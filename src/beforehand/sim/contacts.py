@@ -237,7 +237,8 @@ class ContactWorld:
         self.deliver(node, deliveries[:own])
         del deliveries[:own]
         spoken = deliveries[0]
-        self.log.add(self.now_us, node, BROADCAST, (spoken,), len(spoken.past))  # type: ignore[arg-type]
+        causes = len(spoken.past)
+        self.log.add(self.now_us, node, BROADCAST, (spoken,), causes)  # type: ignore[arg-type]
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
         self.senders.extend([self._source] * len(messages))
