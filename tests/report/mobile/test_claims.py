@@ -27,7 +27,7 @@ def found(system, hosts, rate, is_sustained=True, seed=1):
         "system": system,
         "hosts": hosts,
         "rate_per_s": rate,
-        "is_search": True,
+        "is_search": True, "delay_us_avg": 1e6,
         "is_sustained": is_sustained,
         "seed": seed,
     }
@@ -132,7 +132,7 @@ def test_claims_without_runs_are_not_shown_and_those_without_an_answer_are_unkno
     judged = judge(some, read_claims())
     assert {claim.experiment for claim, _ in judged} == {"throughput"}
     table = claims_table(judged)
-    assert [row[-1].text for row in table.rows] == ["unknown"] * 3
+    assert [row[-1].text for row in table.rows] == ["unknown"] * 4
     assert {row[2].mark for row in table.rows} == {""}
 
 

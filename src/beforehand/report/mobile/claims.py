@@ -257,7 +257,7 @@ ANSWERS: dict[str, Callable[[Cells], Answer]] = {
     "throughput": _throughput(0, 300),
     "throughput_400": _throughput(400, 400),
     "throughput_falls": _throughput_falls,
-    "delay": _mean_ratio("scale", CK, WAS, "delay_us_avg"),
+    "delay": _mean_ratio("throughput", CK, WAS, "delay_us_avg"),
     "acks": _sent_ratio("radio", "at_station", "ack"),
     "repetitions": _sent_ratio("radio", "frames", "repetition"),
     "radio_messages": _sent_ratio("radio", "frames"),
