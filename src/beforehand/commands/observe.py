@@ -98,6 +98,11 @@ def check(args: argparse.Namespace) -> None:
             "`--once`, `--flush`, `--every` and `--idle` are for streams",
             hint="pass `--checkpoint DIR`, or leave them out: all that is there is ordered",
         )
+    if args.checkpoint is not None and args.remote is not None:
+        raise InputError(
+            "a Connect server does not tell what a stream delivered",
+            hint="pass `--master URL`, or leave `--checkpoint` out: all that is there is ordered",
+        )
     if args.checkpoint is None and args.clock == "wall":
         raise InputError("a table has no wall clock", hint="pass `--checkpoint DIR`")
     if (args.idle or args.every) and (args.once or args.flush):
@@ -184,15 +189,14 @@ def _order(
 ) -> Counts:
     from beforehand.observe.files import Stream, order_stream, order_table
 
-    # A server has a working folder of its own.
-    place = Path.absolute if args.remote else Path
     if args.checkpoint is None:
-        return order_table(spark, place(args.input), place(args.out), plan, tell=note)
+        # A server has a working folder of its own.
+        return order_table(spark, args.input.absolute(), args.out.absolute(), plan, tell=note)
     every_us, idle_us = pace
     stream = Stream(
-        folder=place(args.input),
-        out=place(args.out),
-        checkpoint=place(args.checkpoint),
+        folder=args.input,
+        out=args.out,
+        checkpoint=args.checkpoint,
         files_per_batch=args.files_per_batch,
         every_us=every_us,
         idle_us=idle_us,
@@ -207,10 +211,6 @@ def _order(
 
 def _hush(spark: SparkSession) -> None:
     """What fails because of the end is nobody's concern. The stream looks at the flag by itself."""
-    from pyspark.sql.utils import is_remote
-
-    if is_remote():
-        return  # a server has its own log
     # A call to Java from the handler would meet the one that it interrupted.
     Thread(target=spark.sparkContext.setLogLevel, args=("OFF",), daemon=True).start()
 

@@ -219,9 +219,8 @@ class _Run:
             ) from error
 
     def _add(self, progress: StreamingQueryProgress) -> None:
-        # Of a batch without rows a Connect server sends counts without columns.
-        read = progress.observedMetrics.get(READ) or None
-        row = progress.observedMetrics.get(METRICS) or None
+        read = progress.observedMetrics.get(READ)
+        row = progress.observedMetrics.get(METRICS)
         if row is not None:
             for name in ("delivered", *COUNTED):
                 self.totals[name] += row[name]
