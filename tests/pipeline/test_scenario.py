@@ -144,7 +144,7 @@ seeds = 0
     expected = [
         (2, "not a plain name"),
         (3, "no such key: `colour`"),
-        (7, "`hours`: not what it takes"),
+        (7, "`hours`: not a duration"),
         (8, "no such parameter: `speed`"),
         (5, "places need a range"),
         (11, "`period`: a number without a unit"),

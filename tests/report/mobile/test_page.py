@@ -1,6 +1,7 @@
 """The page of hosts and stations, from runs made up so that every figure is known."""
 
 import json
+import re
 
 import pytest
 from tests.report.made_up import write_rows
@@ -90,9 +91,28 @@ def test_a_figure_has_its_interval_over_the_seeds_and_a_lone_seed_none(tmp_path)
     (table,) = page.sections[0].tables
     kept = table.head.index("Kept")
     assert [(row[kept].text, row[kept].spread) for row in table.rows] == [
-        ("4.00", "± 12.71"),  # 12.706 by Student's t, for two seeds that are 2 apart
+        ("4.00", "± 12.7"),  # 12.706 by Student's t, for two seeds that are 2 apart
         ("8.00", ""),
     ]
-    assert table.rows[1][table.head.index("Lost")].text == "–"
+    assert table.rows[1][table.head.index("Lost (%)")].text == "–"
     assert table.data["kept_avg_ci95"].tolist()[0] == pytest.approx(12.706)
     assert table.data["kept_avg_ci95"].isna().tolist() == [False, True]
+
+
+def test_a_column_has_one_unit(tmp_path):
+    page = page_of(tmp_path, {"delay_us_avg": 72_000.0}, {"system": "ck", "delay_us_avg": 3e6})
+    (table,) = page.sections[0].tables
+    delay = table.head.index("Delay (s)")
+    assert [row[delay].text for row in table.rows] == ["0.0720", "3.00"]
+    assert not any("*" in text for text in page.sections[0].prose)
+
+
+def test_claims_that_our_runs_cannot_answer_are_neither_held_nor_missed(tmp_path):
+    page = page_of(tmp_path, {"experiment": "static", "system": "was_flood"})
+    (tile,) = [tile for tile in page.tiles if "claims" in tile.label]
+    held, known = map(int, tile.value.split(" of "))
+    unknown = int(re.search(r"(\d+) unknown", tile.label)[1])
+    table = next(t for s in page.sections for t in s.tables if t.slug == "claims")
+    counts = table.data["verdict"].value_counts()
+    assert (held, unknown) == (counts.get("held", 0), counts["unknown"])
+    assert known == len(table.data) - unknown

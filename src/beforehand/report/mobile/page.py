@@ -19,14 +19,18 @@ from beforehand.report.mobile.figures import (
     sent_figures,
     throughput_figure,
 )
-from beforehand.report.notation import show_count, show_time
+from beforehand.report.notation import TIMES_US, show_count, show_plain, unit_of
 
-COLUMNS = ("delay_us_avg", "lost_percent", "kept_avg", "early_avg", "sent_per_delivery")
+COLUMNS = {
+    "delay_us_avg": "Delay",
+    "lost_percent": "Lost (%)",
+    "kept_avg": "Kept",
+    "early_avg": "Early",
+    "sent_per_delivery": "Frames per delivery",
+}
 INTERVALS = tuple(f"{name}_ci95" for name in COLUMNS)
-HEAD = (
-    *("Experiment", "System", "Stations", "Hosts", "Broadcasts (1/s)", "MAC", "Seeds"),
-    *("Delay", "Lost", "Kept", "Early", "Frames per delivery", "Wrong or missing"),
-)
+Figures = Mapping[str, Sequence[float]]
+"""By column of the runs: one figure per seed."""
 
 
 def build_mobile_page(directory: Path) -> Page:
@@ -87,9 +91,10 @@ def _tiles(runs: pd.DataFrame, judged: Sequence[tuple[Claim, Answer]]) -> tuple[
     ]
     known = [(claim, ours) for claim, ours in judged if ours is not None]
     if known:
-        held = sum(claim.holds(ours) for claim, ours in known)
-        mark: Mark = "met" if held == len(judged) else "missed"
-        tiles.append(Tile(f"{held} of {len(judged)}", "published claims held", mark))
+        held, unknown = sum(claim.holds(ours) for claim, ours in known), len(judged) - len(known)
+        mark: Mark = "met" if held == len(known) else "missed"
+        label = f"published claims held{f', {unknown} unknown' if unknown else ''}"
+        tiles.append(Tile(f"{held} of {len(known)}", label, mark))
     return tuple(tiles)
 
 
@@ -111,48 +116,47 @@ def _sections(cells: Cells, judged: Sequence[tuple[Claim, Answer]]) -> Iterator[
 
 def _runs_table(cells: Cells) -> Table:
     runs = cells.runs.assign(rate_per_s=cells.runs["rate_per_s"].where(~cells.runs["is_search"]))
+    groups = [
+        (key, part, _figures(part)) for key, part in runs.groupby(RUN, sort=False, dropna=False)
+    ]
+    heads, sizes = _columns([figures for *_, figures in groups])
     rows, data = [], []
-    for key, part in runs.groupby(RUN, sort=False, dropna=False):
-        *names, rate, mac = key
-        figures = {name: part[name].dropna().tolist() for name in COLUMNS}
-        broken = int(part["broken"].sum())
-        is_search = bool(part["is_search"].any())
-        shown_rate = "highest" if is_search else f"{rate:g}"
+    for key, part, figures in groups:
+        experiment, system, stations, hosts, rate, mac = key
+        broken, seeds = int(part["broken"].sum()), part["seed"].nunique()
+        shown_rate = "highest" if part["is_search"].any() else f"{rate:g}"
         mark: Mark = "missed" if broken else "met"
-        system = SYSTEMS[str(names[1])]
-        words = (str(names[0]), system, str(names[2]), str(names[3]), shown_rate, str(mac))
-        rows.append(
-            (
-                *(Cell(word) for word in words),
-                Cell(str(part["seed"].nunique())),
-                *_cells(figures),
-                Cell(show_count(broken), mark=mark),
-            )
-        )
-        data.append((*key, part["seed"].nunique(), *_machine(figures), broken))
+        words = (experiment, SYSTEMS[str(system)], stations, hosts, shown_rate, mac, seeds)
+        wrong = Cell(show_count(broken), mark=mark)
+        rows.append((*(Cell(str(word)) for word in words), *_cells(figures, sizes), wrong))
+        data.append((*key, seeds, *_machine(figures), broken))
+    names = ("Experiment", "System", "Stations", "Hosts", "Rate (1/s)", "MAC", "Seeds")
+    head = (*names, *heads, "Wrong or missing")
     frame = pd.DataFrame(data, columns=[*RUN, "seeds", *COLUMNS, *INTERVALS, "broken"])
-    return Table("runs", "Runs", HEAD, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
+    return Table("runs", "Runs", head, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
 
 
-def _cells(figures: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
+def _figures(part: pd.DataFrame) -> Figures:
+    return {name: part[name].dropna().tolist() for name in COLUMNS}
+
+
+def _columns(groups: Sequence[Figures]) -> tuple[list[str], list[float]]:
+    """What stands above each column, with its unit, and the size of that unit."""
+    delays = [fmean(figures["delay_us_avg"]) for figures in groups if figures["delay_us_avg"]]
+    unit, size = unit_of(delays, TIMES_US)
+    heads = {**COLUMNS, "delay_us_avg": f"{COLUMNS['delay_us_avg']} ({unit})"}
+    return list(heads.values()), [size if name == "delay_us_avg" else 1.0 for name in COLUMNS]
+
+
+def _cells(figures: Figures, sizes: Sequence[float]) -> Iterator[Cell]:
     """The mean of each over the seeds, and how far it can be trusted."""
-    for name, values in figures.items():
-        show = _show_delay if name == "delay_us_avg" else _show_number
-        unit = " %" if name == "lost_percent" else ""
+    for values, size in zip(figures.values(), sizes, strict=True):
         margin = margin_of(values)
-        spread = f"± {show(margin)}{unit}" if margin else ""
-        yield Cell(f"{show(fmean(values))}{unit}" if values else "–", spread=spread)
+        spread = f"± {show_plain(margin / size)}" if margin else ""
+        yield Cell(show_plain(fmean(values) / size) if values else "–", spread=spread)
 
 
-def _show_delay(value: float) -> str:
-    return show_time(value)
-
-
-def _show_number(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _machine(figures: Mapping[str, Sequence[float]]) -> Iterator[float | None]:
+def _machine(figures: Figures) -> Iterator[float | None]:
     """All means, then half of the interval of each."""
     yield from (fmean(values) if values else None for values in figures.values())
     yield from map(margin_of, figures.values())
@@ -164,23 +168,25 @@ def _mac_table(cells: Cells) -> Table | None:
     chosen = [name for name in counts.index if counts[name] > 1]
     if not chosen:
         return None
-    rows, data = [], []
     part_of = cells.runs[cells.runs["experiment"].isin(chosen)]
-    for key, part in part_of.groupby(["experiment", "system", "mac"], sort=False):
-        figures = {name: part[name].dropna().tolist() for name in COLUMNS}
+    keys = ["experiment", "system", "mac"]
+    groups = [(key, _figures(part)) for key, part in part_of.groupby(keys, sort=False)]
+    heads, sizes = _columns([figures for _, figures in groups])
+    rows, data = [], []
+    for key, figures in groups:
         name, system, mac = (str(word) for word in key)
-        rows.append((*map(Cell, (name, SYSTEMS[system], mac)), *_cells(figures)))
+        rows.append((*map(Cell, (name, SYSTEMS[system], mac)), *_cells(figures, sizes)))
         data.append((*key, *_machine(figures)))
-    head = ("Experiment", "System", "MAC", "Delay", "Lost", "Kept", "Early", "Frames per delivery")
-    frame = pd.DataFrame(data, columns=["experiment", "system", "mac", *COLUMNS, *INTERVALS])
+    head = ("Experiment", "System", "MAC", *heads)
+    frame = pd.DataFrame(data, columns=[*keys, *COLUMNS, *INTERVALS])
     return Table("macs", "By MAC", head, tuple(rows), frame, words=(0, 1, 2), is_wide=True)
 
 
 SETTING = (
-    "*Delay* is from a broadcast to a delivery, *lost* is the share of frames by radio that did "
-    "not reach one that they were meant for, *kept* are messages in the send buffer of a station, "
-    "*early* those in the receive buffer of a host. Means over the seeds, with "
-    "half of their 95 % confidence interval (Student's t) where there are several. *Highest*: the "
+    "Delay is from a broadcast to a delivery, lost is the share of frames by radio that did "
+    "not reach one that they were meant for, kept are messages in the send buffer of a station, "
+    "early those in the receive buffer of a host. Means over the seeds, with "
+    "half of their 95 % confidence interval (Student's t) where there are several. Highest: the "
     "rate was searched for.",
 )
 CLAIMS = (

@@ -148,7 +148,9 @@ def violations_chart(table: pd.DataFrame) -> Chart:
     touch = base.mark_circle(size=300).encode(opacity=alt.value(0))
     interval = (
         base.transform_filter("isValid(datum.ci95)")
-        .transform_calculate(low="max(0, datum.mean - datum.ci95)", high="datum.mean + datum.ci95")
+        .transform_calculate(
+            low="max(0, datum.mean - datum.ci95)", high="min(100, datum.mean + datum.ci95)"
+        )
         .mark_rule(strokeWidth=1)
         .encode(y="low:Q", y2="high:Q")
     )
