@@ -37,7 +37,6 @@ class Outgoing(Generic[FrameT]):
         self,
         lanes: Mapping[str, Lane[FrameT]],
         codec: Codec[FrameT],
-        *,
         queue_bytes_max: int,
         on_slow: Callable[[str], None],
         on_failure: Callable[[Exception], None],
