@@ -179,8 +179,8 @@ MUTANTS = [
     (
         "send own messages without a proof",
         EPIDEMIC,
-        "order.prove = None if proofs is None else proofs.prove",
-        "order.prove = None",
+        "order.proofs = proofs",
+        "order.proofs = None",
         "tests/core/test_epidemic_frames.py"
         "::test_where_a_group_asks_for_proofs_every_own_message_is_sent_with_one",
     ),

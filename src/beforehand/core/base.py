@@ -24,7 +24,8 @@ input of the next incarnation. Who restarts without what it saved is a new node,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -178,6 +179,21 @@ class Speaker(Linked[FrameT], Protocol[FrameT]):
     ) -> MessageId:
         """The id of the new message. It is among the deliveries of this step, or of a later one
         where somebody else decides on its place."""
+        ...
+
+
+Said = tuple[bytes, int | None]
+"""A payload, and its lifetime if it is not the default."""
+
+
+@runtime_checkable
+class Chorus(Protocol[FrameT]):
+    """A core that can take several broadcasts as one input, where that costs less."""
+
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[FrameT]
+    ) -> list[MessageId]:
+        """Each after the one before it."""
         ...
 
 

@@ -12,15 +12,18 @@ after every restart until the application has acknowledged them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 from beforehand.core.base import (
+    Chorus,
     Core,
     FrameT,
     Leaver,
     Message,
     MessageId,
     NodeId,
+    Said,
     Speaker,
     Timer,
 )
@@ -149,7 +152,7 @@ class Driver(Generic[FrameT]):
 
     # ---- effects --------------------------------------------------------------------------------
 
-    def _drain(self, spoken: MessageId | None = None) -> None:
+    def _drain(self, *spoken: MessageId) -> None:
         out, port, node = self._out, self._port, self.node
         if self._inbox:
             out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]
@@ -161,8 +164,8 @@ class Driver(Generic[FrameT]):
             if self._store is not None:
                 self._store.save(saves)
             saves.clear()
-        if spoken is not None:
-            port.spoke(node, spoken, out.deliveries)
+        if spoken:
+            self._tell_spoken(spoken)
         if receives := out.receives:
             port.received(node, receives)
             receives.clear()
@@ -179,6 +182,13 @@ class Driver(Generic[FrameT]):
             self._set_timers()
         if has_burnt:
             self.crash()
+
+    def _tell_spoken(self, spoken: tuple[MessageId, ...]) -> None:
+        self._port.spoke(self.node, spoken[0], self._out.deliveries)
+        if len(spoken) > 1:  # what lies before the one before it was told with that one
+            places = {message.id: place for place, message in enumerate(self._out.deliveries)}
+            for before, message in pairwise(spoken):
+                self._port.spoke(self.node, message, self._out.deliveries[places[before] :])
 
     def _set_timers(self) -> None:
         for timer, due_us in self._out.timers:
@@ -230,6 +240,18 @@ class SpeakerDriver(Driver[FrameT]):
             raise
         self._drain(message)
         return message
+
+    def on_broadcasts(self, now_us: int, said: Sequence[Said]) -> list[MessageId]:
+        """Several, and their ids; in one step, if the core can do that."""
+        if not isinstance(self.core, Chorus):
+            return [self.on_broadcast(now_us, payload, us) for payload, us in said]
+        try:
+            messages = self.core.on_broadcasts(now_us, said, self._out)
+        except LocalError:
+            self._drain()
+            raise
+        self._drain(*messages)
+        return messages
 
     def on_link(self, now_us: int, peer: NodeId, up: bool) -> None:
         """Whether `peer` is there."""

@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted, Eviction
 from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
@@ -80,7 +80,7 @@ class Epidemic:
         self._rng = rng
         self._durable = order.durable = durable
         self._proofs = proofs
-        order.prove = None if proofs is None else proofs.prove
+        order.proofs = proofs
         chosen = self._options
         self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
         self._links: dict[NodeId, Neighbour] = {}
@@ -109,12 +109,17 @@ class Epidemic:
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
         """The id of a new message: delivered, stored, and announced to whoever is in contact."""
+        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
+
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+    ) -> list[MessageId]:
+        """Several at once, each after the one before it."""
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
-        born_us = max(now_us, self._horizon_us)
-        message = self.order.on_broadcast(born_us, payload, out, lifetime_us)
-        self._store(now_us, [message], out)
+        messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
+        self._store(now_us, messages, out)
         self._announce_news(now_us, out)
-        return message.id
+        return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """A frame of a neighbour. From anybody else it was sent before the contact ended."""
@@ -174,10 +179,6 @@ class Epidemic:
 
     def explain(self, message: MessageId) -> Fate:
         return self.order.explain(message)
-
-    def pending(self) -> tuple[MessageId, ...]:
-        """What was received and waits for its delivery, the longest waiting first."""
-        return self.order.pending()
 
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()

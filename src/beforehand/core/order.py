@@ -7,13 +7,14 @@ guarantees that `on_receive` is given a message only while it holds that message
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import LocalError
 
@@ -70,8 +71,8 @@ class Order(ABC):
     durable = False
     """The layer below decides that for both: one without the other would forget its own messages
     or deliver them twice."""
-    prove: Callable[[Message], Message] | None = None
-    """Puts the origin's proof on an own message; also the layer's to decide."""
+    proofs: Proofs | None = None
+    """Put the origin's proof on own messages; also the layer's to decide."""
 
     def __init__(self, node: NodeId, lifetimes: Lifetimes | None = None) -> None:
         self.node = node
@@ -90,6 +91,26 @@ class Order(ABC):
         self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
     ) -> Message:
         """The next own message, stamped and already delivered here."""
+
+    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+        """Several at once, each after the one before it: they share the cost of their proofs."""
+        if len(said) == 1:
+            return [self.on_broadcast(now_us, said[0][0], out, said[0][1])]
+        for _, lifetime_us in said:  # before anything is said: all of them, or none
+            if self._lifetimes is None:
+                refuse_lifetime(self.node, lifetime_us)
+            else:
+                self._lifetimes.chosen_us(self.node, lifetime_us)
+        proofs, self.proofs = self.proofs, None
+        try:
+            messages = [self.on_broadcast(now_us, payload, out, us) for payload, us in said]
+        finally:
+            self.proofs = proofs
+        if proofs is not None:
+            messages = proofs.prove_all(messages)
+            proven = {message.id: message for message in messages}
+            out.deliveries = [proven.get(message.id, message) for message in out.deliveries]
+        return messages
 
     @abstractmethod
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
@@ -161,8 +182,8 @@ class Order(ABC):
     def _stamped(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
         """The next own message, proven if the group asks for that."""
         message = Message((self.node, seq), past, payload)
-        if self.prove is not None:
-            message = self.prove(message)  # if that fails, nothing was said
+        if self.proofs is not None:
+            message = self.proofs.prove(message)  # if that fails, nothing was said
         self.counters.broadcast += 1
         return message
 

@@ -44,7 +44,7 @@ FRAME_BYTES_MAX = DATAGRAM_BYTES_MAX - 256
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 """What multicast and wires give a core."""
 STATIONS_MAX = 256
-HINT = "docs/overlay-on-sockets.md shows such a file"
+HINT = "docs/sockets.md shows such a file"
 
 WIRES: Codec[Frame] = Codec("mobile", Frame, bytes_max=WIRE_BYTES_MAX)
 RADIO: Codec[Frame] = Codec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)

@@ -172,7 +172,7 @@ class HostCounters(msgspec.Struct, frozen=True):
 
 
 class Host(Member[Frame, Cell]):
-    """One host. See docs/overlay-on-sockets.md for what it promises."""
+    """One host. See docs/sockets.md for what it promises."""
 
     payload_bytes_max = PAYLOAD_BYTES_MAX
 

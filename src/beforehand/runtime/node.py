@@ -17,10 +17,11 @@ from beforehand.core.base import FrameT, Message, MessageId, NodeId, Speaker, Ti
 from beforehand.core.codec import Codec
 from beforehand.core.driver import INBOX, SpeakerDriver
 from beforehand.core.outbox import LossKind
-from beforehand.errors import LocalError, RemoteError
+from beforehand.errors import RemoteError
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.lanes import Lane
 from beforehand.runtime.records import FRAME_OVERHEAD
+from beforehand.runtime.speaking import Speaking
 
 OUT_FRAMES_MAX = 20_000
 """That wait for one neighbour. One more, and its link is cut (`slow`)."""
@@ -124,6 +125,7 @@ class Node(Generic[FrameT]):
             make_core, self, store=commits, inbox=inbox
         )
         self.name = self.driver.node
+        self._speaking = Speaking(self.driver, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
         """Go on from what is saved, before the first link comes up."""
@@ -140,6 +142,7 @@ class Node(Generic[FrameT]):
 
     def stop(self) -> None:
         """Nothing goes in any more."""
+        self._speaking.stop(self.error)
         for handle in (*self._timers.values(), self._watch):
             if handle is not None:
                 handle.cancel()
@@ -149,15 +152,11 @@ class Node(Generic[FrameT]):
 
     # ---- from the program -----------------------------------------------------------------------
 
-    def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
-        """The id. The message is said when the commits have settled."""
-        try:
-            return self.driver.on_broadcast(self._now_us(), payload, lifetime_us)
-        except LocalError:
-            raise  # nothing was said, and nothing has changed
-        except Exception as error:
-            self.fail(error)
-            raise
+    async def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
+        """The id, when the message is on the disk."""
+        message = await self._speaking.say(payload, lifetime_us)
+        await self._commits.settled()
+        return message
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""

@@ -8,7 +8,8 @@ that a message can be checked by those who never met its origin.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 from nacl import bindings
@@ -16,6 +17,7 @@ from nacl.exceptions import CryptoError
 
 from beforehand.core.base import NodeId
 from beforehand.errors import InputError
+from beforehand.runtime import tree
 from beforehand.runtime.keys import PUBLIC_BYTES, SIGNATURE_BYTES, MemberKey, flaw_of_name
 
 NAMES_MAX = 65_536
@@ -23,6 +25,10 @@ NAMES_MAX = 65_536
 PROOF_BYTES = PUBLIC_BYTES + SIGNATURE_BYTES
 PROOF_PREFIX = b"beforehand proof 1\n"
 """Nothing that is signed here can pass for what is signed elsewhere."""
+
+
+ROOT_PREFIX = b"beforehand tree 1\n"
+ROOTS_MAX = 1024
 
 
 class TrustCounters(msgspec.Struct):
@@ -57,6 +63,8 @@ class Trust:
         self._own = own
         self._keys = dict(bound)
         self._on_bind = on_bind
+        self._roots: dict[tuple[bytes, bytes], None] = {}
+        """Of trees, with their proofs, that were found to be signed: the last ones last."""
         if self._keys.setdefault(own_name, own.public) != own.public:
             problem = f"the name `{own_name}` is bound to another key"
             raise InputError(problem, hint="take another name, or the store that has its key")
@@ -65,23 +73,51 @@ class Trust:
         """Public key and signature, 96 bytes: who never met the origin can check it."""
         return self._own.public + self._own.sign(_digest(data))
 
+    def sign_all(self, datas: Sequence[bytes]) -> list[bytes]:
+        """A proof for each; those that are signed together share the signature of a tree."""
+        if len(datas) == 1:
+            return [self.sign(datas[0])]
+        count = len(datas)
+        parts = -(-count // tree.LEAVES_MAX)
+        cuts = [part * count // parts for part in range(parts + 1)]  # none of them of one alone
+        return [proof for cut in pairwise(cuts) for proof in self._sign_tree(datas[slice(*cut)])]
+
+    def _sign_tree(self, datas: Sequence[bytes]) -> list[bytes]:
+        root, paths = tree.grow([_digest(data) for data in datas])
+        start = self._own.public + self._own.sign(ROOT_PREFIX + root)
+        return [start + path for path in paths]
+
     def check(self, origin: NodeId, data: bytes, proof: bytes) -> bool:
         """Did the owner of that name sign the data? A first sight binds the name.
 
         What it costs is one signature, whoever asks: what was refused because of its key alone is
         refused before that.
         """
-        if len(proof) != PROOF_BYTES or not isinstance(origin, str) or flaw_of_name(origin):
+        signed = _signed(data, proof)
+        if signed is None or not isinstance(origin, str) or flaw_of_name(origin):
             self.counters.malformed += 1
             return False
         public = proof[:PUBLIC_BYTES]
         if self._keys.get(origin, public) != public:
             self.counters.wrong_key += 1
             return False
-        if not is_signed(public, _digest(data), proof[PUBLIC_BYTES:]):
+        if not self._is_signed(signed, proof[:PROOF_BYTES]):
             self.counters.forged += 1
             return False
         return self.meet(origin, public)
+
+    def _is_signed(self, signed: bytes, proof: bytes) -> bool:
+        """A root comes with each of its messages. What is remembered is the whole of it: with other
+        bytes for a signature it would be passed on to those who do not remember."""
+        if (signed, proof) in self._roots:
+            return True
+        if not is_signed(proof[:PUBLIC_BYTES], signed, proof[PUBLIC_BYTES:]):
+            return False
+        if signed.startswith(ROOT_PREFIX):
+            self._roots[signed, proof] = None
+            if len(self._roots) > ROOTS_MAX:
+                del self._roots[next(iter(self._roots))]
+        return True
 
     def meet(self, name: str, public: bytes) -> bool:
         """Of somebody who has proven to hold the key: may it go by that name?"""
@@ -109,6 +145,14 @@ def is_signed(public: bytes, data: bytes, signature: bytes) -> bool:
     except CryptoError:
         return False
     return True
+
+
+def _signed(data: bytes, proof: bytes) -> bytes | None:
+    """What the signature of this proof must be over; None for what has no shape of a proof."""
+    if len(proof) == PROOF_BYTES:
+        return _digest(data)
+    root = tree.root_of(_digest(data), proof[PROOF_BYTES:])
+    return None if root is None else ROOT_PREFIX + root
 
 
 def _digest(data: bytes) -> bytes:

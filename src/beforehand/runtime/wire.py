@@ -59,6 +59,7 @@ class Wire:
         self._on_frame = on_frame
         self._theirs = 0
         self._sent = 0  # parts that were put on this link, or before that acknowledged
+        self._sent_ever = 0
         self._first = 1  # the number of the first that is kept
         self._kept: deque[tuple[bytes, bool]] = deque()
         self._kept_bytes = 0
@@ -91,6 +92,7 @@ class Wire:
         while self._is_met and self._sent < self._first - 1 + len(self._kept):
             data, is_last = self._kept[self._sent + 1 - self._first]
             self._sent += 1
+            self._sent_ever = max(self._sent_ever, self._sent)
             yield _encode(Part(self._sent, is_last, data))
 
     def on_data(self, data: bytes) -> None:
@@ -151,7 +153,7 @@ class Wire:
             self._on_frame(frame)
 
     def _drop(self, received: int) -> None:
-        if not self._first - 1 <= received < self._first + len(self._kept):
+        if not self._first - 1 <= received <= self._sent_ever:
             raise RemoteError(f"it has {received} parts, but was not sent so", where=self.neighbour)
         while self._first <= received:
             data, _ = self._kept.popleft()

@@ -1,0 +1,59 @@
+"""One signature for several messages that are said at once: a hash tree over them.
+
+The root is signed. Each message carries the root's signature and its own path to the root, so that
+it is checked alone, by whoever gets it and in whatever order; but the signature itself, which is
+most of the work, is checked once for all of them. Leaves and inner nodes are hashed differently, so
+that nobody can pass off an inner node as a message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+LEAVES_MAX = 16
+"""A path has 32 bytes for each doubling: beyond this, messages grow and little is saved."""
+HASH_BYTES = 32
+HEAD_BYTES = 2
+DEPTH_MAX = LEAVES_MAX.bit_length() - 1
+EMPTY = bytes(HASH_BYTES)
+"""Stands where there is no message; no message hashes to it that anybody could find."""
+
+
+def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
+    """The root over at least two, and the path of each."""
+    assert 2 <= len(contents) <= LEAVES_MAX, "can't happen: the caller divides them"
+    depth = (len(contents) - 1).bit_length()
+    level = [_leaf(content) for content in contents]
+    level += [EMPTY] * ((1 << depth) - len(level))
+    paths = [bytearray((depth, index)) for index in range(len(contents))]
+    for height in range(depth):
+        for index, path in enumerate(paths):
+            path += level[(index >> height) ^ 1]
+        level = [_inner(level[at], level[at + 1]) for at in range(0, len(level), 2)]
+    return level[0], list(map(bytes, paths))
+
+
+def root_of(content: bytes, path: bytes) -> bytes | None:
+    """Where the path leads from this content; None if it is no path."""
+    if len(path) < HEAD_BYTES:
+        return None
+    depth, index = path[0], path[1]
+    is_shaped = 1 <= depth <= DEPTH_MAX and len(path) == HEAD_BYTES + HASH_BYTES * depth
+    if not is_shaped or index >> depth:
+        return None
+    found = _leaf(content)
+    for start in range(HEAD_BYTES, len(path), HASH_BYTES):
+        beside = path[start : start + HASH_BYTES]
+        found = _inner(beside, found) if index & 1 else _inner(found, beside)
+        index >>= 1
+    return found
+
+
+def _leaf(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=HASH_BYTES, person=b"beforehand leaf").digest()
+
+
+def _inner(left: bytes, right: bytes) -> bytes:
+    both = left + right
+    return hashlib.blake2b(both, digest_size=HASH_BYTES, person=b"beforehand node").digest()
