@@ -73,6 +73,7 @@ class Net:
         self.links = set()
         self.apart = set()
         self.queued = {}
+        self.most_queued = 0
         self.is_slow = set()
         self.log = []
 
@@ -117,6 +118,7 @@ class Net:
             self.log.append((source, target, frame))
             place = (source, target)
             self.queued[place] = self.queued.get(place, 0) + len(frame)
+            self.most_queued = max(self.most_queued, self.queued[place])
             if place not in self.is_slow:
                 asyncio.get_running_loop().call_soon(self._arrive, source, target, frame)
 

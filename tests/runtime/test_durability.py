@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from beforehand.core.driver import INBOX
 from beforehand.errors import InputError
 from beforehand.runtime.store import DiskStore
 from tests.runtime.memory_mesh import Net, member, run, take, until
@@ -121,6 +122,9 @@ def test_with_an_inbox_a_message_comes_again_until_it_is_acknowledged(tmp_path):
             async with member(net, tmp_path, "bob", inbox=True) as bob:
                 await ann.broadcast(b"new")
                 assert await take(bob, 1) == [b"new"]
+            disk = DiskStore(tmp_path / "bob.db", group="harbour", name="bob")
+            assert [id[0] for id in disk.load((INBOX,))["inbox"]] == ["ann"], "and no own ones"
+            disk.close()
 
     run(play)
 

@@ -310,7 +310,7 @@ class Epidemic:
         """Tell every neighbour what is new here and, as far as is known, new to it."""
         fresh = frozenset(self._fresh)
         if self._cache.is_bounded:
-            fresh = fresh.intersection(self._cache.entries)
+            fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
         self._fresh.clear()
         everything: frozenset[MessageId] | None = None
         for peer, link in self._links.items():

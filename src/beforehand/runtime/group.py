@@ -44,7 +44,6 @@ class Group(Meshed[Frame]):
     """One member of a group. See docs/group.md for what it promises."""
 
     codec = OPPORTUNISTIC
-    make_lane = PacedLane
 
     def __init__(
         self,
@@ -87,6 +86,7 @@ class Group(Meshed[Frame]):
             clock_us=clock_us,
             make_recorder=make_recorder,
         )
+        self.make_lane = lambda: PacedLane(name)
         self._lifetime_us = read_lifetime(lifetime)
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
 

@@ -18,7 +18,7 @@ from typing import Generic
 
 import msgspec
 
-from beforehand.core.base import FrameT, MessageId
+from beforehand.core.base import FrameT, MessageId, NodeId
 from beforehand.core.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -28,13 +28,17 @@ from beforehand.core.frames import (
     Frame,
     Ids,
     Request,
+    split_ids,
 )
 from beforehand.core.packets import CubeFrame
 
 WINDOW_IDS = 4096
 """Asked of one neighbour and not answered yet."""
-JOINED_IDS_MAX = min(IDS_MAX, (16_384 - FRAME_BYTES) // ID_BYTES)
+FRAME_BYTES_MAX = 16_384
+JOINED_IDS_MAX = min(IDS_MAX, (FRAME_BYTES_MAX - FRAME_BYTES) // ID_BYTES)
 """As many as the layer itself puts into one announcement."""
+LATER_IDS_MAX = 256
+"""An announcement of more is a bundle already."""
 
 
 class Lane(Generic[FrameT]):
@@ -51,6 +55,8 @@ class Lane(Generic[FrameT]):
         self.progress_at = 0.0
         """When something of that came last, or was first asked."""
 
+        self.has_later = False
+        """Is there something that is not urgent?"""
         self.held_since: float | None = None
         """When something came that must wait, and for which others wait."""
 
@@ -81,6 +87,13 @@ class Lane(Generic[FrameT]):
         self.news_bytes -= len(news)
         return news
 
+    def put(self, frame: FrameT) -> None:
+        """A frame for it."""
+        self.out.append(frame)
+
+    def release(self) -> None:
+        """What was not urgent goes out with what is."""
+
     def next_out(self) -> FrameT:
         """The next frame to be put on the wire."""
         return self.out.popleft()
@@ -88,6 +101,28 @@ class Lane(Generic[FrameT]):
 
 class PacedLane(Lane[Frame]):
     """A link of the opportunistic layer: announcements wait while enough is asked for."""
+
+    def __init__(self, own: NodeId) -> None:
+        super().__init__()
+        self._own = own
+        self._later: set[MessageId] = set()
+        """Messages of others that it may not have."""
+
+    def put(self, frame: Frame) -> None:
+        if not isinstance(frame, Announce) or len(frame.ids) > LATER_IDS_MAX:
+            self.out.append(frame)
+            return
+        urgent = frozenset([id for id in frame.ids if id[0] == self._own])
+        if urgent:
+            self.out.append(Announce(frame.number, urgent))
+        self._later |= frame.ids - urgent
+        self.has_later = bool(self._later)
+
+    def release(self) -> None:
+        for ids in split_ids(self._later, FRAME_BYTES_MAX):
+            self.out.append(Announce(0, ids))
+        self._later.clear()
+        self.has_later = False
 
     def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
         is_news = isinstance(frame, Announce)
@@ -100,6 +135,9 @@ class PacedLane(Lane[Frame]):
         if isinstance(frame, Data):
             self.asked = max(0, self.asked - len(frame.messages) - len(frame.gone))
             self.progress_at = now
+            self._later.difference_update([message.id for message in frame.messages])
+        elif isinstance(frame, Announce):
+            self._later -= frame.ids
 
     def on_send(self, frame: Frame, now: float) -> None:
         if isinstance(frame, Request):

@@ -20,11 +20,9 @@ from beforehand.core.outbox import LossKind
 from beforehand.errors import RemoteError
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.lanes import Lane
-from beforehand.runtime.records import FRAME_OVERHEAD
+from beforehand.runtime.outgoing import Outgoing
 from beforehand.runtime.speaking import Speaking
 
-OUT_FRAMES_MAX = 20_000
-"""That wait for one neighbour. One more, and its link is cut (`slow`)."""
 NEWS_BYTES_MAX = 32 << 20
 """Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
 STALLED_SECONDS = 30.0
@@ -100,7 +98,6 @@ class Node(Generic[FrameT]):
         self._codec = codec
         self._commits = commits
         self._make_lane = make_lane
-        self._room_min = queue_bytes_max // 2
         self._clock_us = clock_us
         self._on_deliver = on_deliver
         self._on_failure = on_failure
@@ -108,8 +105,13 @@ class Node(Generic[FrameT]):
         self._recorder = recorder
         self._links: Links | None = None
         self._lanes: dict[str, Lane[FrameT]] = {}
-        self._ready: set[str] = set()
-        """Peers with something to be put on the wire."""
+        self._outgoing = Outgoing(
+            self._lanes,
+            codec,
+            queue_bytes_max=queue_bytes_max,
+            on_slow=self._cut_slow,
+            on_failure=self.fail,
+        )
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._watch: asyncio.TimerHandle | None = None
         self._is_open = True
@@ -125,11 +127,11 @@ class Node(Generic[FrameT]):
             make_core, self, store=commits, inbox=inbox
         )
         self.name = self.driver.node
-        self._speaking = Speaking(self.driver, self._now_us, self.fail)
+        self._speaking = Speaking(self.driver, commits, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
         """Go on from what is saved, before the first link comes up."""
-        self._links = links
+        self._links = self._outgoing.wire = links
         if is_new:
             return
         left = self._commits.load((INBOX,))[INBOX.name]
@@ -147,6 +149,7 @@ class Node(Generic[FrameT]):
             if handle is not None:
                 handle.cancel()
         self._timers.clear()
+        self._outgoing.stop()
         self._lanes.clear()
         self._watch = self._links = None
 
@@ -154,9 +157,7 @@ class Node(Generic[FrameT]):
 
     async def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
         """The id, when the message is on the disk."""
-        message = await self._speaking.say(payload, lifetime_us)
-        await self._commits.settled()
-        return message
+        return await self._speaking.say(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""
@@ -214,8 +215,7 @@ class Node(Generic[FrameT]):
 
     def on_room(self, peer: str) -> None:
         """There is room on the wire again."""
-        if peer in self._lanes:
-            self._put_on_wire(peer)
+        self._outgoing.put_on_wire(peer)
 
     # ---- the port of the driver -----------------------------------------------------------------
 
@@ -234,9 +234,9 @@ class Node(Generic[FrameT]):
                 (at_once if may_go else staged).append((peer, lane, frame))
         self._watch_stalled()
         if at_once:
-            self._loop.call_soon(self._queue, at_once)
+            self._loop.call_soon(self._outgoing.put, at_once)
         if staged:
-            self._commits.after(lambda: self._queue(staged))
+            self._commits.after(lambda: self._outgoing.put(staged))
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
         others = [message for message in messages if message.origin != self.name]
@@ -330,40 +330,9 @@ class Node(Generic[FrameT]):
                 lane.progress_at = self._loop.time()  # who was not heard was not silent
                 change(peer)
 
-    def _queue(self, staged: list[tuple[str, Lane[FrameT], FrameT]]) -> None:
-        """What was said before a link broke is not said over the next one."""
-        for peer, lane, frame in staged:
-            if self._lanes.get(peer) is not lane:
-                continue
-            if not self._ready:
-                self._loop.call_soon(self._put_all_on_wire)
-            self._ready.add(peer)
-            lane.out.append(frame)
-            if len(lane.out) > OUT_FRAMES_MAX:
-                self.counters.slow += 1
-                self._cut(peer, "asks for more than it takes in")
-
-    def _put_all_on_wire(self) -> None:
-        ready, self._ready = self._ready, set()
-        for peer in ready:
-            self._put_on_wire(peer)
-
-    def _put_on_wire(self, peer: str) -> None:
-        """As much as there is room for; `on_room` comes when there is more."""
-        lane = self._lanes.get(peer)
-        if lane is None or self._links is None:
-            return
-        frames, room = [], self._links.room(peer)
-        try:
-            while lane.out and room >= self._room_min:
-                data = self._codec.encode(lane.next_out())
-                room -= len(data) + FRAME_OVERHEAD
-                frames.append(data)
-        except Exception as error:
-            self.fail(error)
-            return
-        if frames:
-            self._links.send(peer, frames)
+    def _cut_slow(self, peer: str) -> None:
+        self.counters.slow += 1
+        self._cut(peer, "asks for more than it takes in")
 
     def _cut(self, peer: str, problem: str) -> None:
         if self._links is not None:

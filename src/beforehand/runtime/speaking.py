@@ -4,70 +4,99 @@ cost of its proofs."""
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
 from beforehand.core.base import Chorus, FrameT, MessageId, Said
 from beforehand.core.driver import SpeakerDriver
 from beforehand.errors import LocalError
+from beforehand.runtime.commits import Commits
+
+Answers = list[tuple[MessageId, "asyncio.Future[MessageId]"]]
 
 
 class Speaking(Generic[FrameT]):
-    """Broadcasts on their way into the core."""
+    """Broadcasts on their way through the core to the disk."""
 
     def __init__(
         self,
         driver: SpeakerDriver[FrameT],
+        commits: Commits,
         begin: Callable[[], int],
         on_failure: Callable[[Exception], None],
     ) -> None:
         """begin: a step begins; the node's time."""
         self._driver = driver
+        self._commits = commits
         self._begin = begin
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[Said, asyncio.Future[MessageId]]] = []
+        self._unsaved: deque[Answers] = deque()
+        """Said, and not on the disk yet."""
         self._refusal: Exception | None = None
 
     async def say(self, payload: bytes, lifetime_us: int | None) -> MessageId:
-        """The id. Who is cancelled while waiting has said it all the same."""
+        """The id, when it is on the disk. Who is cancelled while waiting has said it even so."""
         if self._refusal is not None:
             raise self._refusal
         answer: asyncio.Future[MessageId] = self._loop.create_future()
         if not self._waiting:
             self._loop.call_soon(self._speak)
         self._waiting.append(((payload, lifetime_us), answer))
-        return await asyncio.shield(answer)
+        return await answer
 
     def stop(self, error: Exception | None) -> None:
-        """Nothing more is said, and what waits is not."""
+        """Nothing more is said. With an error, what is not on the disk never gets there."""
         if self._refusal is None:
             self._refusal = error or LocalError("it was closed", hint="open it again")
+        while error is not None and self._unsaved:
+            for _, answer in self._unsaved.popleft():
+                _refuse(answer, error)
 
     def _speak(self) -> None:
         waiting, self._waiting = self._waiting, []
-        said = [one for one, _ in waiting]
-        if len(said) > 1 and isinstance(self._driver.core, Chorus) and self._refusal is None:
+        if self._refusal is None:
+            answers = self._say_together(waiting) or self._say_each(waiting)
+            if answers:
+                self._unsaved.append(answers)
+                self._commits.after(self._settle)
+        if (refusal := self._refusal) is not None:
+            for _, answer in waiting:
+                _refuse(answer, refusal)
+
+    def _say_together(self, waiting: list[tuple[Said, asyncio.Future[MessageId]]]) -> Answers:
+        """As one step; none if there is no such step, or one of them is wrong."""
+        if len(waiting) == 1 or not isinstance(self._driver.core, Chorus):
+            return []
+        try:
+            ids = self._driver.on_broadcasts(self._begin(), [said for said, _ in waiting])
+        except LocalError:
+            return []  # nothing was said: one by one, it shows which of them is wrong
+        except Exception as error:
+            self._on_failure(error)
+            return []
+        return [(id, answer) for id, (_, answer) in zip(ids, waiting, strict=True)]
+
+    def _say_each(self, waiting: list[tuple[Said, asyncio.Future[MessageId]]]) -> Answers:
+        answers: Answers = []
+        for said, answer in waiting:
             try:
-                ids = self._driver.on_broadcasts(self._begin(), said)
-            except LocalError:
-                pass  # nothing was said: one by one, it shows which of them is wrong
+                if self._refusal is None:
+                    answers.append((self._driver.on_broadcast(self._begin(), *said), answer))
+            except LocalError as error:
+                _refuse(answer, error)
             except Exception as error:
                 self._on_failure(error)
-            else:
-                for id, (_, answer) in zip(ids, waiting, strict=True):
-                    answer.set_result(id)
-                return
-        for one, answer in waiting:
-            self._speak_one(one, answer)
+        return answers
 
-    def _speak_one(self, said: Said, answer: asyncio.Future[MessageId]) -> None:
-        try:
-            if self._refusal is not None:
-                raise self._refusal
-            answer.set_result(self._driver.on_broadcast(self._begin(), *said))
-        except Exception as error:
-            answer.set_exception(error)
-            answer.exception()  # whoever was cancelled does not ask for it
-            if not isinstance(error, LocalError) and self._refusal is None:
-                self._on_failure(error)
+    def _settle(self) -> None:
+        for id, answer in self._unsaved.popleft():
+            if not answer.done():
+                answer.set_result(id)
+
+
+def _refuse(answer: asyncio.Future[MessageId], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)

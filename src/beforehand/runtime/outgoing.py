@@ -1,0 +1,105 @@
+"""Frames on their way to the wire: as many as there is room for, and news of others in bundles.
+
+What a node says itself it announces at once. That it has got a message of somebody else is of use
+to few: most neighbours get it from its origin too. Such news waits for a moment, goes out together,
+and is left out for whoever has told meanwhile that it has the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol
+
+from beforehand.core.base import FrameT
+from beforehand.core.codec import Codec
+from beforehand.runtime.lanes import Lane
+from beforehand.runtime.records import FRAME_OVERHEAD
+
+OUT_FRAMES_MAX = 20_000
+"""That wait for one neighbour. One more, and its link is cut (`slow`)."""
+LATER_SECONDS = 0.02
+
+
+class Wire(Protocol):
+    """Where frames go."""
+
+    def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
+    def room(self, peer: str) -> int: ...
+
+
+class Outgoing(Generic[FrameT]):
+    """Of all links of a node."""
+
+    def __init__(
+        self,
+        lanes: Mapping[str, Lane[FrameT]],
+        codec: Codec[FrameT],
+        *,
+        queue_bytes_max: int,
+        on_slow: Callable[[str], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """queue_bytes_max: what a link takes before it is cut; half of it is made use of."""
+        self.wire: Wire | None = None
+        self._lanes = lanes
+        self._codec = codec
+        self._room_min = queue_bytes_max // 2
+        self._on_slow = on_slow
+        self._on_failure = on_failure
+        self._ready: set[str] = set()
+        """Peers with something to be put on the wire."""
+        self._later: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def put(self, frames: Sequence[tuple[str, Lane[FrameT], FrameT]]) -> None:
+        """What was said before a link broke is not said over the next one."""
+        for peer, lane, frame in frames:
+            if self._lanes.get(peer) is not lane:
+                continue
+            lane.put(frame)
+            if lane.out:
+                self._schedule(peer)
+            if lane.has_later and self._later is None:
+                self._later = self._loop.call_later(LATER_SECONDS, self._release)
+            if len(lane.out) > OUT_FRAMES_MAX:
+                self._on_slow(peer)
+
+    def put_on_wire(self, peer: str) -> None:
+        """As much as there is room for; the link tells when there is more."""
+        lane = self._lanes.get(peer)
+        if lane is None or self.wire is None:
+            return
+        frames, room = [], self.wire.room(peer)
+        try:
+            while lane.out and room >= self._room_min:
+                data = self._codec.encode(lane.next_out())
+                room -= len(data) + FRAME_OVERHEAD
+                frames.append(data)
+        except Exception as error:
+            self._on_failure(error)
+            return
+        if frames:
+            self.wire.send(peer, frames)
+
+    def stop(self) -> None:
+        self.wire = None
+        if self._later is not None:
+            self._later.cancel()
+
+    def _schedule(self, peer: str) -> None:
+        if not self._ready:
+            self._loop.call_soon(self._put_all_on_wire)
+        self._ready.add(peer)
+
+    def _put_all_on_wire(self) -> None:
+        ready, self._ready = self._ready, set()
+        for peer in ready:
+            self.put_on_wire(peer)
+
+    def _release(self) -> None:
+        self._later = None
+        for peer, lane in list(self._lanes.items()):
+            if lane.has_later:
+                lane.release()
+                self._schedule(peer)
