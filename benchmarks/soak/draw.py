@@ -17,6 +17,8 @@ SHORT_CLOCK_US_MAX = 300_000
 """Where messages expire within the seed: who waits for one that nobody has waits until that has
 expired on its own clock, so as long as the clocks are apart."""
 
+SIZES = (*[0, 20, 200, 200, 200] * 4, 5_000, 60_000)
+
 Verb = Literal[
     "kill", "end", "start", "freeze", "thaw", "part", "heal", "unplug", "plug", "quality"
 ]
@@ -139,7 +141,7 @@ def _draw_nodes(
         speeches = [
             Speech(
                 at_s=rng.uniform(0.0, chaos_s),
-                size=rng.choice((0, 20, 200, 200, 5_000, 60_000)),
+                size=rng.choice(SIZES),
                 lifetime=SHORT_LIFETIME if has_short and rng.random() < 0.3 else None,
             )
             for _ in range(rng.randint(0, round(6 * chaos_s)))
@@ -159,7 +161,7 @@ def _draw_nodes(
             drift=rng.uniform(-DRIFT_MAX, DRIFT_MAX),
             greetings=rng.choice((5, 20) if is_busy else (0, 0, 1, 4)),
             speeches=tuple(sorted(speeches, key=lambda speech: speech.at_s)),
-            answers=rng.choice((0.0, 0.02, 0.1)),
+            answers=rng.choice((0.0, 0.01, 0.04)),
             reading_s=rng.choice((0.0, 0.0, 0.003, 0.01)),
         )
 

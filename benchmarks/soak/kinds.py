@@ -62,7 +62,7 @@ class Kind:
     """One kind of node."""
 
     make: Callable[[NodeScript, Place, dict[str, Any]], Any]
-    progress: Callable[[Any, int], tuple[object, int]] | None = None
+    progress: Callable[[Any, int], tuple[list[str], int]] | None = None
     """Given a node and its clock: what it has, the same for all who have the same, and how many
     wait. None: what it delivered and said, by its event log."""
     has_lifetimes: bool = False
@@ -140,16 +140,16 @@ async def _wander(script: NodeScript, place: Place, host: Host, station: int) ->
     await host.move(cell_of(station, place.addresses), interface)
 
 
-def _group_progress(group: Group, now_us: int) -> tuple[object, int]:
+def _group_progress(group: Group, now_us: int) -> tuple[list[str], int]:
     alive_us = time.time_ns() // 1000 + ALIVE_US
     held = group._core().holds(now_us)
-    return sorted((str(origin), seq) for origin, seq in held if seq > alive_us), len(group.pending)
+    return sorted(repr(id) for id in held if id[1] > alive_us), len(group.pending)
 
 
-def _overlay_progress(overlay: Overlay, now_us: int) -> tuple[object, int]:
+def _overlay_progress(overlay: Overlay, now_us: int) -> tuple[list[str], int]:
     core = overlay._opened().node.driver.core
     clock: list[int] = core._core._clock  # type: ignore[attr-defined]
-    return list(clock), core.gauges(now_us)["pending"]
+    return list(map(str, clock)), core.gauges(now_us)["pending"]
 
 
 KINDS = {

@@ -201,9 +201,9 @@ class _Life:
     def status(self, group: Any) -> dict[str, Any]:
         if self.is_station:
             return {"is_quiet": True, "pending": 0, "counters": msgspec.to_builtins(group.counters)}
-        has: object = sorted(self.has, key=repr)
-        pending = 0
-        if self.kind.progress is not None:
+        if self.kind.progress is None:
+            has, pending = sorted(map(repr, self.has)), 0
+        else:
             has, pending = self.kind.progress(group, self.clock_us())
         assert group._parts is not None
         return {

@@ -26,8 +26,10 @@ from soak.member import live
 from soak.wires import Port, Switch, switched
 
 PORT = 7400
-HEALED_SECONDS_MAX = 30.0
+HEALED_SECONDS_MAX = 120.0
 """Within which everybody must have everything."""
+STUCK_SECONDS = 25.0
+"""Nor may so much time pass in which nobody gets any further."""
 ENDING_SECONDS_MAX = 30.0
 STATUS_BYTES = 1 << 16
 PARTS = ("links", "trust", "node", "air")
@@ -187,7 +189,7 @@ class Play:
                 self._reap(process, wait=True)
 
     def _wait_until_up(self, processes: list[_Process]) -> None:
-        until = time.monotonic() + HEALED_SECONDS_MAX
+        until = time.monotonic() + STUCK_SECONDS
         while time.monotonic() < until and not all(one.status for one in processes):
             self.switch.turn(time.monotonic() + 0.02)
 
@@ -256,18 +258,22 @@ class Play:
                 process.start(self.switch)
 
     def _wait_for_all(self) -> bool:
-        healed = time.monotonic()
-        while time.monotonic() < healed + HEALED_SECONDS_MAX:
-            self.switch.turn(time.monotonic() + 0.05)
+        healed = changed = time.monotonic()
+        before: list[object] = []
+        while (now := time.monotonic()) < min(healed + HEALED_SECONDS_MAX, changed + STUCK_SECONDS):
+            self.switch.turn(now + 0.05)
             self._bury(again=True)
             if self.played.failures:
                 return False
             if self._is_settled():
                 self.played.healed_s = time.monotonic() - healed
                 return True
+            digests = [process.status.get("digest") for process in self.processes]
+            if digests != before:
+                before, changed = digests, time.monotonic()
         for process in self.processes:
             told = {key: value for key, value in process.status.items() if key != "counters"}
-            self._fail(process, f"has not everything after {HEALED_SECONDS_MAX:.0f} s: {told}")
+            self._fail(process, f"has not everything after {now - healed:.0f} s: {told}")
         return False
 
     def _is_settled(self) -> bool:
