@@ -27,7 +27,8 @@ def found(system, hosts, rate, is_sustained=True, seed=1):
         "system": system,
         "hosts": hosts,
         "rate_per_s": rate,
-        "is_search": True, "delay_us_avg": 1e6,
+        "is_search": True,
+        "delay_us_avg": 1e6,
         "is_sustained": is_sustained,
         "seed": seed,
     }
