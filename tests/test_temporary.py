@@ -73,6 +73,8 @@ def test_names_are_unique_across_machines(monkeypatch):
         (".hidden", 30, True),
         (".x.parquet.elsewhere-12", 30, True),  # no name of ours
     ],
+    # Else each worker of the suite would have names of its own.
+    ids=("ours", "ended", "elsewhere", "old", "hidden", "no-name"),
 )
 def test_only_what_nobody_writes_any_more_is_removed(tmp_path, name, age_days, stays):
     path = tmp_path / name
