@@ -12,8 +12,8 @@ from beforehand.report.shell import Still, render_page
 
 def write_page(page: Page, directory: Path) -> Path:
     """Write any page: it needs no network and no other file, and figures/ has its parts."""
-    parts = [part for section in page.sections for part in (*section.tables, *section.figures)]
-    slugs = [part.slug for part in parts]
+    slugs = [table.slug for section in page.sections for table in section.tables]
+    slugs += [figure.slug for section in page.sections for figure in section.figures]
     # They are names of files, and of data within the page: one would take the place of the other.
     assert len(set(slugs)) == len(slugs), f"the same name twice: {sorted(slugs)}"
     folder = directory / "figures"
