@@ -151,8 +151,8 @@ def read_source(document: Document) -> Source | None:
         return None
     source = replace(source, options=found)
     written_as = {name: key for key, name in names_of(found).items() if key in options}
-    for key, refusal in [*wrong, *source.problems()]:
-        document.add(refusal, ("mobility", key if key in options else written_as.get(key, key)))
+    for key, found_wrong in [*wrong, *source.problems()]:
+        document.add(found_wrong, ("mobility", key if key in options else written_as.get(key, key)))
     return source
 
 

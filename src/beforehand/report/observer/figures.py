@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from beforehand.interval import margin_of
@@ -93,7 +92,7 @@ def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -
     keys = ["reading", "place", "line", "wait_percent"]
     grouped = rows.groupby(keys, sort=True)["violations_percent"]
     spread = grouped.agg(["mean", "min", "max"]).assign(
-        ci95=np.array([margin_of(values.tolist()) for _, values in grouped], dtype=float)
+        ci95=pd.Series([margin_of(values.tolist()) for _, values in grouped], dtype=float).values
     )
     table = spread.reset_index().rename(columns={"wait_percent": "c"}).drop(columns="place")
     # The reading that stands first in the data is the first to be shown.
