@@ -130,5 +130,5 @@ def test_a_broadcast_that_cannot_be_signed_was_never_made(order):
         core.on_broadcast(0, b"", out)
     assert out == Outbox()
     assert core.counters.broadcast == 0
-    core.order.prove = None
+    core.order.proofs = None
     assert core.on_broadcast(0, b"", out) == (0, 1)

@@ -58,6 +58,7 @@ class Proofs:
         if self._sign_all is None:
             return [self.prove(message) for message in messages]
         proofs = self._sign_all([signed_bytes(self.group, message) for message in messages])
+        assert all(0 < len(proof) <= PROOF_BYTES_MAX for proof in proofs), "they are said already"
         return [self._with(*pair) for pair in zip(messages, proofs, strict=True)]
 
     def _with(self, message: MessageT, proof: bytes) -> MessageT:

@@ -105,13 +105,7 @@ class Node(Generic[FrameT]):
         self._recorder = recorder
         self._links: Links | None = None
         self._lanes: dict[str, Lane[FrameT]] = {}
-        self._outgoing = Outgoing(
-            self._lanes,
-            codec,
-            queue_bytes_max=queue_bytes_max,
-            on_slow=self._cut_slow,
-            on_failure=self.fail,
-        )
+        self._outgoing = Outgoing(self._lanes, codec, queue_bytes_max, self._cut_slow, self.fail)
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._watch: asyncio.TimerHandle | None = None
         self._is_open = True

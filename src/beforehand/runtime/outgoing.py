@@ -8,6 +8,7 @@ and is left out for whoever has told meanwhile that it has the message.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol
 
@@ -18,7 +19,8 @@ from beforehand.runtime.records import FRAME_OVERHEAD
 
 OUT_FRAMES_MAX = 20_000
 """That wait for one neighbour. One more, and its link is cut (`slow`)."""
-LATER_SECONDS = 0.02
+LATER_SECONDS = (0.01, 0.04)
+"""Drawn anew each time: of two who got a message together, one is to hear the other first."""
 
 
 class Wire(Protocol):
@@ -35,7 +37,6 @@ class Outgoing(Generic[FrameT]):
         self,
         lanes: Mapping[str, Lane[FrameT]],
         codec: Codec[FrameT],
-        *,
         queue_bytes_max: int,
         on_slow: Callable[[str], None],
         on_failure: Callable[[Exception], None],
@@ -61,7 +62,7 @@ class Outgoing(Generic[FrameT]):
             if lane.out:
                 self._schedule(peer)
             if lane.has_later and self._later is None:
-                self._later = self._loop.call_later(LATER_SECONDS, self._release)
+                self._later = self._loop.call_later(random.uniform(*LATER_SECONDS), self._release)
             if len(lane.out) > OUT_FRAMES_MAX:
                 self._on_slow(peer)
 

@@ -1,0 +1,106 @@
+"""Several broadcasts as one input: as if they had been said one after the other."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.driver import SpeakerDriver
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.order import Lifetimes
+from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
+from beforehand.core.tables import Store
+from beforehand.core.unordered import Unordered
+from beforehand.core.vector import Vector
+from beforehand.errors import LocalError
+
+LIFETIMES = Lifetimes(default_us=1000, longest_us=5000)
+ORDERS = {
+    "barrier": lambda: Barrier("ann"),
+    "delta": lambda: Barrier("ann", LIFETIMES),
+    "vector": lambda: Vector("ann"),
+    "unordered": lambda: Unordered("ann", LIFETIMES),
+}
+
+
+def proofs():
+    return Proofs("harbour", lambda _: b"1", lambda *_: True, lambda all_of: [b"n"] * len(all_of))
+
+
+def core(kind, **options):
+    return Epidemic("ann", ORDERS[kind](), random.Random(1), durable=True, **options)
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_they_are_what_they_would_be_one_by_one(kind):
+    together, alone = core(kind), core(kind)
+    out, others = Outbox(), Outbox()
+    said = [(b"a", None), (b"b", None), (b"c", None)]
+    ids = together.on_broadcasts(10, said, out)
+    assert ids == [alone.on_broadcast(10, payload, others) for payload, _ in said]
+    assert out.deliveries == others.deliveries
+    assert {(t, k): v for t, k, v in out.saves} == {(t, k): v for t, k, v in others.saves}
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_their_proofs_are_made_together_and_are_with_them_wherever_they_go(kind):
+    out = Outbox()
+    told = core(kind, proofs=proofs())
+    told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
+    saved = [value for _, _, value in out.saves if isinstance(value, Message)]
+    assert [message.proof for message in out.deliveries] == [b"n", b"n"]
+    assert saved == out.deliveries
+    told.on_broadcasts(10, [(b"c", None)], out)
+    assert out.deliveries[-1].proof == b"1", "one alone needs no more"
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_if_one_is_wrong_none_is_said(kind):
+    out, told = Outbox(), core(kind)
+    with pytest.raises(LocalError):
+        told.on_broadcasts(10, [(b"a", None), (b"b", 999_999)], out)
+    assert out == Outbox()
+    assert told.counters.broadcast == 0
+
+
+def test_a_tree_that_cannot_be_signed_is_a_mistake_of_ours():
+    """They were said by then: only who forgets all that was not saved can go on."""
+    broken = Proofs("harbour", lambda _: b"1", lambda *_: True, lambda all_of: [b""] * len(all_of))
+    with pytest.raises(AssertionError):
+        core("delta", proofs=broken).on_broadcasts(10, [(b"a", None), (b"b", None)], Outbox())
+
+
+class Listener:
+    def __init__(self):
+        self.told = []
+
+    def spoke(self, node, message, deliveries):
+        before = []
+        for delivery in deliveries:
+            if delivery.id == message:
+                break
+            before.append(delivery.payload)
+        self.told.append((message[1], before))
+
+    def deliver(self, node, messages):
+        self.told.append([message.payload for message in messages])
+
+    def send(self, node, sends): ...
+    def wake(self, node, timer, due_us, ticket): ...
+    def received(self, node, messages): ...
+    def lost(self, node, losses): ...
+
+
+def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before():
+    port = Listener()
+    driver = SpeakerDriver(lambda: core("barrier"), port, store=Store())
+    assert driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)]) == [
+        ("ann", 1),
+        ("ann", 2),
+        ("ann", 3),
+    ]
+    assert port.told == [(1, []), (2, [b"a"]), (3, [b"b"]), [b"a", b"b", b"c"]]

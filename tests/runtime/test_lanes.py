@@ -1,0 +1,91 @@
+"""What waits on a link, and what goes out when."""
+
+from __future__ import annotations
+
+from beforehand.core.base import Message
+from beforehand.core.frames import Announce, Data, Request
+from beforehand.runtime.lanes import JOINED_IDS_MAX, LATER_IDS_MAX, WINDOW_IDS, PacedLane
+
+
+def ids(origin, *seqs):
+    return frozenset((origin, seq) for seq in seqs)
+
+
+def out(lane):
+    return [lane.next_out() for _ in range(len(lane.out)) if lane.out]
+
+
+def test_own_news_goes_at_once_and_that_of_others_together():
+    lane = PacedLane("ann")
+    lane.put(Announce(1, ids("ann", 1) | ids("bob", 1)))
+    lane.put(Announce(2, ids("bob", 2)))
+    assert out(lane) == [Announce(1, ids("ann", 1))]
+    assert lane.has_later
+    lane.release()
+    assert [frame.ids for frame in out(lane)] == [ids("bob", 1, 2)]
+    assert not lane.has_later
+
+
+def test_a_neighbour_is_not_told_what_it_has_told_meanwhile():
+    lane = PacedLane("ann")
+    lane.put(Announce(1, ids("bob", 1, 2, 3)))
+    lane.on_frame(Announce(1, ids("bob", 1)), now=0)
+    lane.on_frame(Data((Message(("bob", 2), (), b""),)), now=0)
+    lane.release()
+    assert [frame.ids for frame in out(lane)] == [ids("bob", 3)]
+    lane.put(Announce(2, ids("bob", 4)))
+    lane.on_frame(Announce(2, ids("bob", 4)), now=0)
+    lane.release()
+    assert out(lane) == []
+
+
+def test_a_greeting_is_a_bundle_already():
+    lane = PacedLane("ann")
+    greeting = Announce(1, ids("bob", *range(LATER_IDS_MAX + 1)))
+    lane.put(greeting)
+    assert out(lane) == [greeting]
+
+
+def test_announcements_side_by_side_go_out_as_one_up_to_the_size_of_a_frame():
+    lane = PacedLane("ann")
+    for index in range(5):
+        lane.put(Announce(index, ids("ann", index)))
+    lane.put(Request(0, ids("bob", 1)))
+    lane.put(Announce(9, ids("ann", 9)))
+    assert [frame.ids for frame in out(lane)] == [
+        ids("ann", *range(5)),
+        ids("bob", 1),
+        ids("ann", 9),
+    ]
+    lane.put(Announce(1, ids("ann", *range(JOINED_IDS_MAX))))
+    lane.put(Announce(2, ids("ann", -1)))
+    assert [len(frame.ids) for frame in out(lane)] == [JOINED_IDS_MAX, 1]
+
+
+def test_the_window_closes_with_what_is_asked_and_opens_with_what_comes_or_is_gone():
+    lane = PacedLane("ann")
+    asked = ids("bob", *range(WINDOW_IDS))
+    news = Announce(1, ids("bob", -1))
+    assert not lane.must_wait(news, is_open=True)
+    assert lane.must_wait(news, is_open=False)
+    lane.on_send(Request(0, asked), now=1)
+    assert lane.must_wait(news, is_open=True)
+    assert not lane.must_wait(Data(()), is_open=True), "what reduces it never waits"
+    assert not lane.must_wait(Request(0, asked), is_open=False), "others are served"
+    lane.hold(b"news", now=1)
+    lane.on_frame(Data((Message(("bob", 1), (), b""),)), now=2)
+    assert lane.may_go_on(is_open=True)
+    assert lane.must_wait(news, is_open=True), "it does not overtake what is held"
+    assert (lane.next_news(), lane.news_bytes) == (b"news", 0)
+    lane.on_frame(Data((), ids("bob", 2)), now=3)
+    assert (lane.asked, lane.progress_at) == (WINDOW_IDS - 2, 3)
+
+
+def test_only_what_tells_of_nothing_unsaved_may_go_ahead():
+    lane, unsaved = PacedLane("ann"), {("bob", 1): None}
+    message = Message(("bob", 1), (), b"")
+    assert lane.is_safe(Request(0, ids("bob", 1)), unsaved)
+    assert not lane.is_safe(Announce(1, ids("bob", 1, 2)), unsaved)
+    assert not lane.is_safe(Data((message,)), unsaved)
+    assert lane.is_safe(Announce(1, ids("bob", 2)), unsaved)
+    assert lane.is_safe(Data((message,)), {})

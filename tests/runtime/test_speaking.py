@@ -1,0 +1,72 @@
+"""What is said in one turn of the loop: one step, each after the one before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from beforehand.core.wire import OPPORTUNISTIC
+from beforehand.errors import InputError, LocalError
+from beforehand.runtime.trust import PROOF_BYTES
+from tests.runtime.memory_mesh import Net, member, run, take
+
+
+def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            before = ann.counters.transactions
+            ids = await asyncio.gather(*(ann.broadcast(b"%d" % i) for i in range(40)))
+            assert ann.counters.transactions - before <= 2
+            assert ids == sorted(ids)
+            assert await take(bob, 40) == [b"%d" % i for i in range(40)]
+            frames = [OPPORTUNISTIC.decode(frame) for _, _, frame in net.log]
+            messages = [m for frame in frames for m in getattr(frame, "messages", ())]
+            assert all(len(message.proof) > PROOF_BYTES for message in messages)
+            pasts = {message.id: message.past for message in messages}
+            assert all((ids[i],) == pasts[ids[i + 1]] for i in range(39))
+
+    run(play)
+
+
+def test_one_that_is_wrong_is_told_alone(tmp_path):
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+            node = ann._parts.node
+            said = [node.broadcast(b"x", us) for us in (None, -5, None)]
+            first, wrong, last = await asyncio.gather(*said, return_exceptions=True)
+            assert isinstance(wrong, LocalError)
+            assert first < last
+            assert ann.counters.messages.broadcast == 2
+
+    run(play)
+
+
+def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+
+            def fall_over(*_):
+                raise InputError("no signatures today")
+
+            monkeypatch.setattr(ann._parts.node.driver.core, "on_broadcasts", fall_over)
+            said = [ann.broadcast(b"x") for _ in range(3)]
+            found = await asyncio.gather(*said, return_exceptions=True)
+            assert [error.problem for error in found] == ["no signatures today"] * 3
+
+    with pytest.raises(InputError, match="no signatures today"):
+        run(play)
+
+
+def test_what_was_said_and_saved_when_the_group_closes_is_answered(tmp_path):
+    async def play():
+        ann = member(Net(), tmp_path, "ann")
+        await ann.open()
+        saying = asyncio.create_task(ann.broadcast(b"last words"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await ann.close()
+        assert (await saying)[0] == "ann"
+
+    run(play)

@@ -1,0 +1,110 @@
+"""One signature for several messages: each is proven alone, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beforehand.runtime import tree, trust
+from beforehand.runtime.keys import new_member
+from beforehand.runtime.trust import PROOF_BYTES, Trust
+
+CONTENTS = st.lists(st.binary(max_size=20), min_size=2, max_size=tree.LEAVES_MAX)
+
+
+@given(contents=CONTENTS)
+def test_every_path_leads_to_the_root(contents):
+    root, paths = tree.grow(contents)
+    assert {tree.root_of(*pair) for pair in zip(contents, paths, strict=True)} == {root}
+
+
+@given(contents=CONTENTS, other=st.binary(max_size=20), place=st.integers(0, 15))
+def test_no_path_leads_from_anything_else_to_the_root(contents, other, place):
+    root, paths = tree.grow(contents)
+    place %= len(contents)
+    if other != contents[place]:
+        assert tree.root_of(other, paths[place]) != root
+
+
+def test_an_inner_node_is_no_message():
+    root, paths = tree.grow([b"a", b"b", b"c", b"d"])
+    beside = paths[0][-32:]
+    inner = tree._inner(tree._leaf(b"a"), tree._leaf(b"b"))
+    assert tree._inner(inner, beside) == root
+    assert tree.root_of(inner, bytes((1, 0)) + beside) != root
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"",
+        b"\x01",
+        b"\x00\x00",
+        bytes((1, 2)) + bytes(32),
+        bytes((1, 0)) + bytes(31),
+        bytes((1, 0)) + bytes(33),
+        bytes((5, 0)) + bytes(5 * 32),
+        bytes((2, 0)) + bytes(32),
+    ],
+)
+def test_what_has_not_the_shape_of_a_path_is_none(path):
+    assert tree.root_of(b"a", path) is None
+
+
+def ann_and_bob():
+    member = new_member()
+    bound = {}
+    return (
+        Trust("ann", member, {}, bound.__setitem__),
+        Trust("bob", new_member(), {}, bound.__setitem__),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 33, 64])
+def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
+    ann, bob = ann_and_bob()
+    datas = [b"%d" % index for index in range(count)]
+    proofs = ann.sign_all(datas)
+    pairs = list(zip(datas, proofs, strict=True))
+    assert all(bob.check("ann", *pair) for pair in reversed(pairs))
+    assert len(proofs[0]) == PROOF_BYTES if count == 1 else len(proofs[0]) > PROOF_BYTES
+    assert not bob.check("ann", b"another", proofs[0])
+    assert not bob.check("eve", datas[0], b"\x01" * 32 + proofs[0][32:])
+
+
+def test_a_signature_is_checked_once_for_all_that_share_it(monkeypatch):
+    ann, bob = ann_and_bob()
+    datas = [b"%d" % index for index in range(16)]
+    checked = []
+    is_signed = trust.is_signed
+    monkeypatch.setattr(trust, "is_signed", lambda *a: checked.append(1) or is_signed(*a))
+    assert all(map(lambda *pair: bob.check("ann", *pair), datas, ann.sign_all(datas)))
+    assert len(checked) == 1
+
+
+def test_a_changed_signature_is_refused_even_if_the_root_is_known():
+    """Else it would be stored and passed on, and refused by all who do not know the root."""
+    ann, bob = ann_and_bob()
+    one, other = ann.sign_all([b"one", b"other"])
+    assert bob.check("ann", b"one", one)
+    changed = other[:40] + bytes([other[40] ^ 1]) + other[41:]
+    assert not bob.check("ann", b"other", changed)
+    assert bob.check("ann", b"other", other)
+
+
+def test_a_tree_of_another_is_not_taken_for_anns():
+    ann, bob = ann_and_bob()
+    eve = Trust("eve", new_member(), {}, lambda *_: None)
+    assert bob.check("ann", b"one", ann.sign(b"one"))
+    assert not bob.check("ann", b"two", eve.sign_all([b"two", b"three"])[0])
+    assert bob.counters.wrong_key == 1
+
+
+def test_only_so_many_roots_are_remembered(monkeypatch):
+    monkeypatch.setattr(trust, "ROOTS_MAX", 3)
+    ann, bob = ann_and_bob()
+    for index in range(10):
+        datas = [b"a%d" % index, b"b%d" % index]
+        assert bob.check("ann", datas[0], ann.sign_all(datas)[0])
+    assert len(bob._roots) == 3
