@@ -140,8 +140,7 @@ class Wire:
         self._is_met = True
 
     def _on_part(self, part: Part) -> None:
-        if part.number <= self._received:
-            return  # it was sent again before its acknowledgement had come
+        # What is sent again begins with what the greeting asked for, so nothing comes twice.
         if part.number != self._received + 1:
             raise RemoteError(f"part {part.number} is out of turn", where=self.neighbour)
         self._received += 1
