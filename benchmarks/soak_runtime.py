@@ -29,7 +29,7 @@ from typing import Any
 from soak.draw import Case, draw_case, draw_kills_case
 from soak.judge import Judged, judge
 from soak.kinds import KINDS
-from soak.play import Played, cpu_seconds, play, warm_up
+from soak.play import STUCK_SECONDS, Played, cpu_seconds, play, warm_up
 from soak.sabotage import SABOTAGES, break_nodes
 
 KILLS_NODES = 5
@@ -99,7 +99,7 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-", dir=memory))
     started = time.perf_counter()
     with cpu_seconds() as spent:
-        played = play(case, args.kind, folder)
+        played = play(case, args.kind, folder, is_loopback=args.loopback, stuck_s=args.patience)
         judged = (
             Judged() if played.failures else judge(case.nodes[KINDS[args.kind].stations :], folder)
         )
@@ -134,6 +134,7 @@ def _command(args: argparse.Namespace, seed: int) -> str:
     options += [f"--nodes {args.nodes}"] if args.nodes else []
     options += [f"--kills {args.kills}"] if args.kills else []
     options += [f"--kind {args.kind}"] if args.kind != "group" else []
+    options += ["--loopback"] if args.loopback else []
     options += [f"--break {args.sabotage}"] if args.sabotage else []
     return f"python benchmarks/soak_runtime.py {' '.join(options)}"
 
@@ -145,6 +146,10 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--nodes", type=int, help="at most so many; 20, or with --kills 5")
     options.add_argument("--kills", type=int, default=0, help="so many in each seed, and no more")
     options.add_argument("--kind", choices=sorted(KINDS), default="group", help="of nodes")
+    options.add_argument("--loopback", action="store_true", help="no namespaces, nor bad packets")
+    options.add_argument(
+        "--patience", type=float, default=STUCK_SECONDS, help="seconds without progress"
+    )
     options.add_argument("--break", choices=sorted(SABOTAGES), default="", dest="sabotage")
     options.add_argument("--verbose", action="store_true", help="a line for each seed, on stderr")
     return options

@@ -48,6 +48,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("--connections", type=int, default=1000, help="damaged ones")
     options.add_argument("--frames", type=int, default=1000, help="damaged ones of a member")
+    options.add_argument("--warm", type=int, default=50, help="of each, before memory is looked at")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args()
@@ -150,7 +151,7 @@ async def attack(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
             await asyncio.sleep(WARM_SECONDS)
             spoken = [message for _, message in bob._core()._cache.entries.values()]
             attacks = Round(target, key, spoken, args.seed)
-            await attacks.play(connections=50, frames=50)
+            await attacks.play(connections=args.warm, frames=args.warm)
             before = await ann.ask()
             await attacks.play(connections=args.connections, frames=args.frames)
             speaking.cancel()

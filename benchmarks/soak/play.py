@@ -29,7 +29,7 @@ PORT = 7400
 HEALED_SECONDS_MAX = 120.0
 """Within which everybody must have everything."""
 STUCK_SECONDS = 25.0
-"""Nor may so much time pass in which nobody gets any further."""
+"""Nor may so much time pass in which nobody gets any further, unless told otherwise."""
 ENDING_SECONDS_MAX = 30.0
 STATUS_BYTES = 1 << 16
 PARTS = ("links", "trust", "node", "air")
@@ -145,6 +145,7 @@ class Play:
     ) -> None:
         self.case, self.switch = case, switch
         self.stations = KINDS[kind].stations
+        self.stuck_s = STUCK_SECONDS
         self.played = Played(network="namespaces" if ports else "loopback")
         hosts = [port.address for port in ports] or [
             f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.{node.at + 1}" for node in case.nodes
@@ -260,7 +261,7 @@ class Play:
     def _wait_for_all(self) -> bool:
         healed = changed = time.monotonic()
         before: list[object] = []
-        while (now := time.monotonic()) < min(healed + HEALED_SECONDS_MAX, changed + STUCK_SECONDS):
+        while (now := time.monotonic()) < min(healed + HEALED_SECONDS_MAX, changed + self.stuck_s):
             self.switch.turn(now + 0.05)
             self._bury(again=True)
             if self.played.failures:
@@ -328,10 +329,13 @@ def _refusals(counters: dict[str, Any]) -> dict[str, int]:
     return {kind: count for kind, count in told.items() if count and kind not in NO_REFUSALS}
 
 
-def play(case: Case, kind: str, folder: Path) -> Played:
+def play(
+    case: Case, kind: str, folder: Path, *, is_loopback: bool, stuck_s: float = STUCK_SECONDS
+) -> Played:
     """All of its files are in the folder when it returns, and no process is left."""
-    with switched(len(case.nodes), case.seed) as (switch, ports):
+    with switched(len(case.nodes), case.seed, is_loopback=is_loopback) as (switch, ports):
         acting = Play(case, kind, folder, switch, ports)
+        acting.stuck_s = stuck_s
         try:
             acting.run()
         finally:

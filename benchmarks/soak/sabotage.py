@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from beforehand.core.barrier import Barrier
 from beforehand.core.driver import INBOX, Driver
+from beforehand.core.tables import Rows
 from beforehand.runtime.commits import Commits
-from beforehand.runtime.node import Node
 from beforehand.runtime.store import DiskStore
 
 DISK_SECONDS = 0.05
@@ -36,15 +37,14 @@ def _let_out_too_early() -> None:
     Commits.after = at_once  # type: ignore[method-assign]
 
 
-def _forget_all() -> None:
-    """A node that comes back does not take up what it saved."""
+def _forget_delivered() -> None:
+    """A node that comes back does not know what it has delivered."""
+    restore = Barrier.restore
 
-    start = Node.start
+    def forget(self: Barrier, rows: Rows) -> None:
+        restore(self, {**rows, "delivered": {}})
 
-    def start_anew(self: Node[Any], links: Any, *, is_new: bool) -> None:
-        start(self, links, is_new=is_new or True)
-
-    Node.start = start_anew  # type: ignore[method-assign]
+    Barrier.restore = forget  # type: ignore[method-assign]
 
 
 def _forget_inbox() -> None:
@@ -65,7 +65,7 @@ def _forget_inbox() -> None:
 SABOTAGES: dict[str, Callable[[], None]] = {
     "slow": _slow_down,
     "early": _let_out_too_early,
-    "forgetful": _forget_all,
+    "forgetful": _forget_delivered,
     "inbox": _forget_inbox,
 }
 

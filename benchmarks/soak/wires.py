@@ -177,11 +177,15 @@ class Switch:
 
 
 @contextmanager
-def switched(count: int, seed: int) -> Iterator[tuple[Switch, list[Port]]]:
-    """So many namespaces; none, and a switch that carries nothing, where that is not permitted."""
+def switched(
+    count: int, seed: int, *, is_loopback: bool = False
+) -> Iterator[tuple[Switch, list[Port]]]:
+    """So many namespaces; none, and a switch that carries nothing, where that is not permitted or
+    not wanted."""
     ports: list[Port] = []
     try:
-        ports += [Port(f"10.77.0.{at + 1}") for at in range(count)]
+        wanted = 0 if is_loopback else count
+        ports.extend(Port(f"10.77.0.{at + 1}") for at in range(wanted))
     except NotPermitted:
         for port in ports:
             port.close()
