@@ -79,8 +79,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "the first down ends a connection that was up twice",
         f"{MOBILITY}/one.py",
-        "            up_us = ups.pop()\n",
-        "            up_us = ups[0]\n            ups.clear()\n",
+        "            up_us, _ = ups.pop()\n",
+        "            up_us, _ = ups[0]\n            ups.clear()\n",
         f"{TESTS}/test_one.py::"
         "test_connections_of_a_pair_that_overlap_are_one_until_the_last_is_down",
     ),
@@ -165,8 +165,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "strictness mends all the same",
         f"{MOBILITY}/repairs.py",
-        "        if self._strict:\n",
-        "        if self._strict and not kind:\n",
+        "        if self.strict:\n",
+        "        if self.strict and not kind:\n",
         f"{TESTS}/test_gtfs_dirt.py::test_strictly_all_that_would_be_mended_is_refused_together",
     ),
     (

@@ -108,7 +108,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "events of no known kind are passed over",
         EVENT_LOG,
-        "*strange_kinds(kinds, KINDS), ",
+        '*strange_kinds(table["kind"], KINDS), ',
         "",
         f"{DOUBT_TESTS}::test_rows_of_an_unknown_kind_do_not_hide_a_violation[Deliver]",
     ),
