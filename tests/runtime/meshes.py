@@ -129,6 +129,7 @@ async def listening(
         yield Address(host, port)
     finally:
         server.close()
+        await asyncio.sleep(0.02)  # whom it let in last has a task that has not begun
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

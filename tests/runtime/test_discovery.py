@@ -161,6 +161,11 @@ def test_a_machine_without_multicast_is_told_and_tried_again(monkeypatch):
     run(scene())
 
 
+def test_an_address_of_one_link_is_dialed_only_with_its_interface():
+    hosts = ["fe80::1", "fe80::1%eth0", "fd77::1", "10.0.0.1", "169.254.1.1"]
+    assert discovery.dialable(hosts) == ["fe80::1%eth0", "fd77::1", "10.0.0.1", "169.254.1.1"]
+
+
 def test_loopback_is_not_announced_unless_it_is_named():
     assert "127.0.0.1" not in local_hosts(())
     assert local_hosts(LOOPBACK) == LOOPBACK

@@ -40,6 +40,36 @@ def test_both_ends_learn_who_is_there_and_understand_each_other():
         assert ann_in.open(bob_out.seal(b"b%d" % n)) == b"b%d" % n
 
 
+def test_what_one_said_and_is_thrown_back_does_not_open():
+    ann, bob = dialer(), listener()
+    bob.on_hello(ann.hello)
+    ann_out, ann_in = ann.on_hello(bob.hello)
+    with refused("altered"):
+        ann_in.open(ann_out.seal(b"an echo"))
+
+
+def test_who_steals_all_lasting_keys_later_has_not_what_sealed_a_connection(monkeypatch):
+    ann, bob = dialer(), listener()
+    _, bob_in = bob.on_hello(ann.hello)
+    scalarmult = seal.bindings.crypto_scalarmult
+    # A thief has secret, seeds and all that was said, so all of this but the result of the fresh
+    # keys; those were forgotten.
+    monkeypatch.setattr(seal.bindings, "crypto_scalarmult", lambda own, _: scalarmult(own, own))
+    thief_out, _ = ann.on_hello(bob.hello)
+    with refused("altered"):
+        bob_in.open(thief_out.seal(b"x"))
+    assert ann._ephemeral == bob._ephemeral == b""
+
+
+def test_the_secret_goes_into_what_seals_and_not_into_the_greeting_alone():
+    ann, bob = dialer(), listener()
+    ann._sealing_key = dialer(KEY.rotate())._sealing_key
+    _, bob_in = bob.on_hello(ann.hello)
+    ann_out, _ = ann.on_hello(bob.hello)
+    with refused("altered"):
+        bob_in.open(ann_out.seal(b"x"))
+
+
 def test_nothing_about_the_group_or_its_members_is_visible():
     ann, bob = dialer(), listener()
     bob_out, _ = bob.on_hello(ann.hello)
@@ -163,6 +193,9 @@ def test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open():
     assert twice.open(first) == b"first"
     with refused("altered"):
         twice.open(first)
+    assert twice.open(second) == b"second"
+    with refused("altered"):
+        twice.open(second)
     with refused("altered"):
         Opener(bytes([1]) * 32).open(first)
 

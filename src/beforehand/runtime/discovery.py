@@ -62,6 +62,16 @@ def local_hosts(interfaces: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def dialable(hosts: Sequence[str]) -> list[str]:
+    """Those that say where they are: an address of a single link does only with its interface."""
+    return [host for host in hosts if "%" in host or not _is_unscoped(host)]
+
+
+def _is_unscoped(host: str) -> bool:
+    found = ipaddress.ip_address(host)
+    return found.version == 6 and found.is_link_local
+
+
 def _is_loopback(host: str) -> bool:
     return ipaddress.ip_address(host).is_loopback
 
@@ -174,7 +184,7 @@ class Discovery:
         info = AsyncServiceInfo(SERVICE, name)
         if not await info.async_request(zeroconf, RESOLVE_MS) or not info.port:
             return
-        hosts = info.parsed_scoped_addresses()[:ADDRESSES_MAX]
+        hosts = dialable(info.parsed_scoped_addresses())[:ADDRESSES_MAX]
         found = [Address(host, info.port) for host in hosts]
         for address in set(self._places.get(instance, ())) - set(found):
             self._on_gone(address)

@@ -12,13 +12,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.address import Address, neighbourhood
 from beforehand.runtime.dialer import Dialer
-from beforehand.runtime.discovery import Discovery
 from beforehand.runtime.keys import GroupKey, MemberKey
 from beforehand.runtime.limits import DEFAULTS, Limits
 from beforehand.runtime.link import LINGER_SECONDS, Link, State
@@ -26,6 +26,9 @@ from beforehand.runtime.records import CLOSING
 from beforehand.runtime.refusals import Ending, LinkCounters
 from beforehand.runtime.seal import Handshake, Introduction
 from beforehand.runtime.trust import Trust
+
+if TYPE_CHECKING:
+    from beforehand.runtime.discovery import Discovery
 
 GREETINGS_MAX = 4096
 """Of those that were heard last: none of them is answered again."""
@@ -96,6 +99,8 @@ class Mesh:
         self._dialer = Dialer(name, limits, self._connect, self._links)
         self._discovery: Discovery | None = None
         if discover:
+            from beforehand.runtime.discovery import Discovery  # 5 MB, for those who want it
+
             self._discovery = Discovery(
                 key,
                 interfaces,

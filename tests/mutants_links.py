@@ -1,0 +1,191 @@
+"""Ways to break keys, trust and links, each with the test that must notice.
+
+Rows of name, file, text before, text after, and the pytest node that must fail; the text before
+occurs exactly once in its file.
+"""
+
+from __future__ import annotations
+
+KEYS = "src/beforehand/runtime/keys.py"
+TRUST = "src/beforehand/runtime/trust.py"
+SEAL = "src/beforehand/runtime/seal.py"
+LINK = "src/beforehand/runtime/link.py"
+MESH = "src/beforehand/runtime/mesh.py"
+DISCOVERY = "src/beforehand/runtime/discovery.py"
+KEYS_TEST = "tests/runtime/test_keys.py"
+TRUST_TEST = "tests/runtime/test_trust.py"
+SEAL_TEST = "tests/runtime/test_seal.py"
+ATTACKS = "tests/runtime/test_attacks.py"
+MESH_TEST = "tests/runtime/test_mesh.py"
+DISCOVERY_TEST = "tests/runtime/test_discovery.py"
+
+MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
+    (
+        "a key is for everybody's eyes",
+        KEYS,
+        "os.O_EXCL, 0o600)",
+        "os.O_EXCL, 0o644)",
+        f"{KEYS_TEST}::test_a_key_file_is_read_back_and_is_for_its_owner_alone",
+    ),
+    (
+        "a key that the group of the file may read is taken",
+        KEYS,
+        "mode & 0o077:",
+        "mode & 0o007:",
+        f"{KEYS_TEST}::test_a_key_that_others_may_use_is_refused_with_what_to_do",
+    ),
+    (
+        "an invite is not compared with its checksum",
+        KEYS,
+        "if checksum != _checksum(content):",
+        "if not checksum:",
+        f"{KEYS_TEST}::test_an_invite_with_a_typing_error_or_cut_short_is_refused",
+    ),
+    (
+        "a bound name goes to whoever shows another key",
+        TRUST,
+        "return known == public",
+        "return True",
+        f"{TRUST_TEST}::test_another_key_for_a_bound_name_is_refused_and_the_first_stays",
+    ),
+    (
+        "a signature is not looked at",
+        TRUST,
+        "    except CryptoError:\n        return False",
+        "    except CryptoError:\n        return True",
+        f"{TRUST_TEST}::test_whatever_is_changed_in_a_message_is_noticed",
+    ),
+    (
+        "names are kept without an end",
+        TRUST,
+        "if len(self._keys) >= NAMES_MAX:",
+        "if False:",
+        f"{TRUST_TEST}::test_a_member_that_invents_names_fills_no_memory",
+    ),
+    (
+        "any greeting will do",
+        SEAL,
+        "not hmac.compare_digest(theirs[len(said) :], tag)",
+        "not tag",
+        f"{SEAL_TEST}::test_another_secret_or_group_is_refused_before_anything_is_said",
+    ),
+    (
+        "an answer answers any greeting",
+        SEAL,
+        "role, before, said)[:HELLO_TAG_BYTES]",
+        "role, said)[:HELLO_TAG_BYTES]",
+        f"{SEAL_TEST}::test_an_answer_to_another_greeting_is_refused",
+    ),
+    (
+        "fresh keys do not matter",
+        SEAL,
+        'b"root", shared, self._transcript)',
+        'b"root", self._transcript)',
+        f"{SEAL_TEST}::test_who_steals_all_lasting_keys_later_has_not_what_sealed_a_connection",
+    ),
+    (
+        "the secret is in the greeting alone",
+        SEAL,
+        'root = derive(self._sealing_key, b"root",',
+        'root = derive(bytes(32), b"root",',
+        f"{SEAL_TEST}::test_the_secret_goes_into_what_seals_and_not_into_the_greeting_alone",
+    ),
+    (
+        "both directions have one key",
+        SEAL,
+        'derive(root, b"listener")',
+        'derive(root, b"dialer")',
+        f"{SEAL_TEST}::test_what_one_said_and_is_thrown_back_does_not_open",
+    ),
+    (
+        "records are not numbered",
+        SEAL,
+        "    count += 1\n",
+        "    count = 1\n",
+        f"{SEAL_TEST}::test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open",
+    ),
+    (
+        "an introduction counts for any connection",
+        SEAL,
+        "SIGNED_PREFIX + role + self._transcript + name.encode()",
+        "SIGNED_PREFIX + role + name.encode()",
+        f"{SEAL_TEST}::test_an_introduction_counts_for_its_connection_role_name_and_key_alone",
+    ),
+    (
+        "a length is believed",
+        LINK,
+        "if size > self._record_bytes_max:",
+        "if False:",
+        f"{ATTACKS}::test_a_length_of_four_gigabytes_reserves_nothing",
+    ),
+    (
+        "a flood is let in",
+        LINK,
+        "if self._tokens < 0:",
+        "if False:",
+        f"{ATTACKS}::test_a_flood_of_records_without_frames_counts_too",
+    ),
+    (
+        "frames go on while reading is paused",
+        LINK,
+        "if self.is_paused or self.state is State.ENDED:",
+        "if self.state is State.ENDED:",
+        f"{MESH_TEST}::test_nothing_comes_while_reading_is_paused_and_all_of_it_after",
+    ),
+    (
+        "every question is answered, whether or not answers leave",
+        LINK,
+        "if self._owes_pong and not self._is_choked and",
+        "if self._owes_pong and",
+        f"{ATTACKS}::test_who_asks_and_never_reads_is_answered_once",
+    ),
+    (
+        "a greeting is answered twice",
+        MESH,
+        "if hello in self._greetings:",
+        "if False:",
+        f"{ATTACKS}::test_a_recorded_connection_played_back_leads_nowhere",
+    ),
+    (
+        "a name that is bound to another key is linked",
+        MESH,
+        "elif not self._trust.meet(who.name, who.public):",
+        "elif not self._trust.meet(who.name, who.public) and False:",
+        f"{ATTACKS}::test_nobody_takes_the_name_of_somebody_who_was_met",
+    ),
+    (
+        "the newest connection is the link, whether or not the old one answers",
+        MESH,
+        "        if old is None:\n            self._keep(link)",
+        "        if old is old:\n            self._keep(link)",
+        f"{MESH_TEST}::test_a_second_process_with_the_same_key_does_not_take_a_living_link_away",
+    ),
+    (
+        "who comes last waits for strangers",
+        MESH,
+        "oldest = min(waiting,",
+        "oldest = max(waiting,",
+        f"{ATTACKS}::test_strangers_keep_no_member_out",
+    ),
+    (
+        "who has flooded comes back at once",
+        MESH,
+        "if kind in SHUNNED:",
+        "if False:",
+        f"{MESH_TEST}::test_a_link_can_be_cut_from_within_a_frame_and_nothing_follows",
+    ),
+    (
+        "a link comes up where one is",
+        MESH,
+        '            old.end("replaced", "there is a new connection")\n',
+        "            del old\n",
+        f"{MESH_TEST}::test_a_new_connection_replaces_one_that_has_died_unnoticed",
+    ),
+    (
+        "everybody who announces something is a member",
+        DISCOVERY,
+        "return hmac.compare_digest(expected, instance)",
+        "return True",
+        f"{DISCOVERY_TEST}::test_only_who_has_the_secret_knows_an_announcement",
+    ),
+)
