@@ -25,6 +25,7 @@ def test_the_public_names_are_pinned():
         "Group",
         "GroupMessage",
         "Guarantees",
+        "Host",
         "InputError",
         "Lifetimes",
         "Link",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from beforehand.observe.stream import observe as observe_events
     from beforehand.runtime.blocking import BlockingGroup
     from beforehand.runtime.group import Group
+    from beforehand.runtime.host import Host
     from beforehand.runtime.overlay import Overlay
     from beforehand.runtime.reading import GroupMessage
     from beforehand.sim.run import Spec, run_one
@@ -56,6 +57,7 @@ __all__ = [
     "Group",
     "GroupMessage",
     "Guarantees",
+    "Host",
     "InputError",
     "Lifetimes",
     "Link",
@@ -93,6 +95,7 @@ _LATER = {
     "BlockingGroup": ("beforehand.runtime.blocking", "BlockingGroup"),
     "Group": ("beforehand.runtime.group", "Group"),
     "GroupMessage": ("beforehand.runtime.reading", "GroupMessage"),
+    "Host": ("beforehand.runtime.host", "Host"),
     "Overlay": ("beforehand.runtime.overlay", "Overlay"),
     "Spec": ("beforehand.sim.run", "Spec"),
     "run_one": ("beforehand.sim.run", "run_one"),

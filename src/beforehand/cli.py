@@ -20,11 +20,13 @@ from beforehand.commands import (
     doctor,
     fuzz,
     group,
+    host,
     node,
     observe,
     report,
     run,
     simulate,
+    station,
     status,
     verify,
 )
@@ -40,7 +42,7 @@ from beforehand.errors import (
 
 COMMANDS = (
     *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    *(group, chat, node, completion),
+    *(group, chat, node, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 SECONDS_MAX = 20
@@ -27,13 +28,20 @@ def small_installation(folder: Path) -> Path:
 class Process:
     """A Python process whose lines can be waited for."""
 
-    def __init__(self, *arguments: object, folder: Path, path: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: object,
+        folder: Path,
+        path: Path | None = None,
+        before: Sequence[str] = (),
+    ) -> None:
+        """before: what runs it somewhere else."""
         paths = [str(path)] if path else []
         paths += [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
         self.output = folder / f"output-{time.monotonic_ns()}"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-u", *map(str, arguments)],
+                [*before, sys.executable, "-u", *map(str, arguments)],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.PIPE,
@@ -57,9 +65,9 @@ class Process:
     def text(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def wait_for(self, word: str) -> str:
+    def wait_for(self, word: str, seconds: float = SECONDS_MAX) -> str:
         """The first line with this in it."""
-        end = time.monotonic() + SECONDS_MAX
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             for line in self.text().splitlines(keepends=True):
                 if word in line and line.endswith("\n"):

@@ -264,6 +264,43 @@ def test_a_message_that_is_broadcast_twice_is_refused_with_both_places(tmp_path)
         verify_events(tmp_path)
 
 
+def test_clocks_that_are_set_back_are_shown_as_they_were(tmp_path):
+    write_all(tmp_path, split(LATE))
+    path = next((tmp_path / "dee").iterdir())
+    table = pq.read_table(path)
+    times = pa.array([10**15, -(10**15), 5, 0])
+    pq.write_table(table.set_column(4, "t_us", times), path)
+    (story,) = judged(tmp_path).stories()
+    assert "at -" in story.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda table: table.drop_columns(["life"]), "no column `life`"),
+        (lambda table: table.set_column(3, "step", pa.array(range(-1, 3))), "below 0"),
+        (lambda table: table.set_column(6, "origin", pa.array(range(4))), "not text"),
+        (lambda table: table.set_column(1, "node", pa.array([None] * 4, pa.string())), "empty"),
+    ],
+)
+def test_what_is_no_log_of_a_node_is_refused(tmp_path, spoil, problem):
+    write_all(tmp_path, split(LATE))
+    path = next((tmp_path / "dee").iterdir())
+    pq.write_table(spoil(pq.read_table(path)), path)
+    with pytest.raises(InputError, match=problem):
+        verify_events(tmp_path)
+    path.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(InputError, match="not a Parquet file"):
+        verify_events(tmp_path)
+
+
+def test_files_without_rows_are_unknown(tmp_path):
+    path = write(tmp_path, "ann", split(LATE)["ann"])
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    run = judged(tmp_path)
+    assert (run.state, run.reason) == ("unknown", "there are no events in the log")
+
+
 def test_two_groups_in_one_folder_are_two_runs(tmp_path):
     for run, rows in (("harbour", SOUND), ("market", LATE)):
         for name, line in split(rows).items():

@@ -6,13 +6,16 @@ import argparse
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from beforehand.errors import InputError
 
 if TYPE_CHECKING:
     from beforehand.runtime.group import Group
+
+AsyncContext = TypeVar("AsyncContext", bound=AbstractAsyncContextManager[Any])
 
 
 def add_membership(parser: argparse.ArgumentParser) -> None:
@@ -53,15 +56,15 @@ def make_group(args: argparse.Namespace, **options: Any) -> Group:
 
 
 def run_until_signal(
-    group: Group, work: Callable[[Group, asyncio.Event], Coroutine[Any, Any, None]]
+    group: AsyncContext, work: Callable[[AsyncContext, asyncio.Event], Coroutine[Any, Any, None]]
 ) -> None:
-    """In the group: until it is done, or SIGINT or SIGTERM asks to stop. A second signal stops
-    whatever is still going on."""
+    """In the group, or whatever it is: until it is done, or SIGINT or SIGTERM asks to stop. A
+    second signal stops whatever is still going on."""
     asyncio.run(_until_signal(group, work))
 
 
 async def _until_signal(
-    group: Group, work: Callable[[Group, asyncio.Event], Coroutine[Any, Any, None]]
+    group: AsyncContext, work: Callable[[AsyncContext, asyncio.Event], Coroutine[Any, Any, None]]
 ) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     main = asyncio.current_task()

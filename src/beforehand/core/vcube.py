@@ -203,6 +203,10 @@ class VCube(Keeping):
         is_missed = any(first <= seq <= last for first, last in spans)
         return Fate("missed" if is_missed else "delivered")
 
+    def pending(self) -> list[MessageId]:
+        """What was received and waits, in the order in which it came."""
+        return list(self._pending)
+
     @property
     def counters(self) -> Counters:
         """What the clock tells is not counted beside it."""

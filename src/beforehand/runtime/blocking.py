@@ -18,7 +18,8 @@ from typing import Any, Self, TypeVar
 from beforehand.core.base import Fate, MessageId
 from beforehand.errors import LocalError
 from beforehand.runtime.address import Address
-from beforehand.runtime.group import Group, Pending
+from beforehand.runtime.group import Group
+from beforehand.runtime.member import Pending
 from beforehand.runtime.mesh import PeerInfo
 from beforehand.runtime.meshed import MemberCounters
 from beforehand.runtime.reading import GroupMessage

@@ -13,8 +13,6 @@ import os
 import random
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import MessageId
 from beforehand.core.epidemic import Epidemic, Options
@@ -26,7 +24,7 @@ from beforehand.errors import InputError
 from beforehand.runtime.address import Address
 from beforehand.runtime.lanes import PacedLane
 from beforehand.runtime.limits import Limits
-from beforehand.runtime.member import MakeRecorder
+from beforehand.runtime.member import MakeRecorder, Pending
 from beforehand.runtime.meshed import Meshed
 from beforehand.runtime.store import Durability
 from beforehand.runtime.trust import Trust
@@ -40,15 +38,6 @@ ANNOUNCE_US = 2_000
 """News of one such period goes out together."""
 CAPACITY = 200_000
 CAPACITY_BYTES = 256 << 20
-
-
-class Pending(msgspec.Struct, frozen=True):
-    """A message that was received and cannot be delivered yet."""
-
-    id: MessageId
-    missing: tuple[MessageId, ...]
-    """What it waits for."""
-    since_us: int
 
 
 class Group(Meshed[Frame]):
@@ -128,9 +117,7 @@ class Group(Meshed[Frame]):
     @property
     def pending(self) -> tuple[Pending, ...]:
         """What was received and waits, the longest waiting first."""
-        core = self._core()
-        fates = [(id, core.explain(id)) for id in core.order.pending()]
-        return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
+        return self._explained(self._core().order.pending())
 
     @property
     def held(self) -> int:

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+import msgspec
+
 from beforehand.core.base import Fate, FrameT, Message, MessageId, Speaker
 from beforehand.core.codec import Codec
 from beforehand.core.tables import Store, Table
@@ -55,6 +57,15 @@ class Parts(Generic[FrameT, NetworkT]):
     network: NetworkT
     reading: Reading
     recorder: Recorder | None
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A message that was received and cannot be delivered yet."""
+
+    id: MessageId
+    missing: tuple[MessageId, ...]
+    """What it waits for."""
+    since_us: int
 
 
 class Member(ABC, Generic[FrameT, NetworkT]):
@@ -223,6 +234,10 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     def explain(self, message: MessageId) -> Fate:
         """What became of a message here, and what it waits for."""
         return self._opened().node.driver.core.explain(message)
+
+    def _explained(self, waiting: Iterable[MessageId]) -> tuple[Pending, ...]:
+        fates = [(id, self.explain(id)) for id in waiting]
+        return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
 
     # ---- steps ----------------------------------------------------------------------------------
 

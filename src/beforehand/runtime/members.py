@@ -23,7 +23,7 @@ from beforehand.runtime.keys import flaw_of_name
 
 MEMBERS_MAX = 256
 """Everybody is linked with everybody."""
-HINT = "docs/overlay-on-sockets.md shows such a file"
+HINT = "docs/sockets.md shows such a file"
 
 T = TypeVar("T")
 

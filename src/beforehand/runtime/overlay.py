@@ -28,7 +28,7 @@ from beforehand.runtime.commits import Commits
 from beforehand.runtime.keys import GroupKey
 from beforehand.runtime.lanes import CubeLane
 from beforehand.runtime.limits import Limits
-from beforehand.runtime.member import MakeRecorder, Parts
+from beforehand.runtime.member import MakeRecorder, Parts, Pending
 from beforehand.runtime.members import read_members
 from beforehand.runtime.mesh import Mesh
 from beforehand.runtime.meshed import Meshed
@@ -43,7 +43,7 @@ MEMBERS = "members"
 
 
 class Overlay(Meshed[CubeFrame]):
-    """One member of an overlay. See docs/overlay-on-sockets.md for what it promises."""
+    """One member of an overlay. See docs/sockets.md for what it promises."""
 
     codec = VCUBE
     make_lane = CubeLane
@@ -84,6 +84,7 @@ class Overlay(Meshed[CubeFrame]):
             clock_us=clock_us,
             make_recorder=make_recorder,
         )
+        self._cube: VCube | None = None
         self._keep_us = parse_duration(keep, positive=True, where="keep")
 
     @property
@@ -94,6 +95,14 @@ class Overlay(Meshed[CubeFrame]):
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
         """The id, when the message is on the disk: from then on it is said, whatever happens."""
         return await self._broadcast(payload)
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """What was received and waits, the longest waiting first."""
+        self._opened()
+        names = self._members.names
+        waiting = [] if self._cube is None else self._cube.pending()
+        return self._explained((names[int(origin)], seq) for origin, seq in waiting)
 
     def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[CubeFrame, Mesh]:
         known = disk.note(MEMBERS)
@@ -122,7 +131,7 @@ class Overlay(Meshed[CubeFrame]):
         proofs = Proofs(f"{self.group} {self._members.mark}", trust.sign, check)
 
         def make_core() -> Named[CubeFrame]:
-            core = VCube(
+            core = self._cube = VCube(
                 self._number,
                 len(names),
                 keep_us=self._keep_us,

@@ -107,12 +107,12 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     paths = (files,) if isinstance(files, Path) else tuple(files)
     where = str(paths[0] if len(paths) == 1 else paths[0].parent)
     if damage := [found for path in paths if (found := _damage(path))]:
-        yield _empty(paths[0], where, tuple(damage))
+        yield empty_log(paths[0], where, tuple(damage))
         return
     parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
     table = joined(parts, NUMBERS, TEXTS, where)
     if not len(table):
-        yield _empty(paths[0], where, ("there are no events in the log",))
+        yield empty_log(paths[0], where, ("there are no events in the log",))
         return
     said = [read_about(part.schema.metadata) for part in parts]
     about = {run: found for part in said for run, found in part.items()}
@@ -137,7 +137,7 @@ def _damage(path: Path) -> str:
     return ""
 
 
-def _empty(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
+def empty_log(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
     named = path.parent.name if path.name == EVENTS_FILE else path.stem
     none = np.zeros(0, np.int64)
     return Log(named, none, none, none, none.astype(bool), none, none, where, doubts=doubts)

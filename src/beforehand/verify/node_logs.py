@@ -22,7 +22,14 @@ from beforehand.files import read_parquet
 from beforehand.kernels.causality import RepeatedBroadcast, index_log
 from beforehand.kernels.merge import merge_by_causality
 from beforehand.verify.about import About, read_about
-from beforehand.verify.event_log import NODE_FILES, SHOWN_MAX, Log, joined, strange_kinds
+from beforehand.verify.event_log import (
+    NODE_FILES,
+    SHOWN_MAX,
+    Log,
+    empty_log,
+    joined,
+    strange_kinds,
+)
 
 NUMBERS = ("step", "t_us", "seq", "value")
 TEXTS = ("run", "node", "life", "kind", "origin")
@@ -42,6 +49,9 @@ def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
     where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
     parts = [read_parquet(file, (*TEXTS, *NUMBERS), hint=HINT) for file in files]
     table = joined(parts, NUMBERS, TEXTS, where)
+    if not len(table):
+        yield empty_log(files[0], where, ("there are no events in the log",))
+        return
     said = [read_about(part.schema.metadata) for part in parts]
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
@@ -97,6 +107,9 @@ class _Merge:
             table, line = table.take(order), line[order]
         self.table, self.line = table, line
         self._drop_copies()
+        if (low := int(step.min())) < 0:
+            problem = f"step {low} of run `{run}` is below 0"
+            raise InputError(problem, where=where, hint="a node numbers its events 0, 1, 2, ...")
         self.step = self.table["step"].to_numpy()
 
     def log(self, about: About) -> Log:

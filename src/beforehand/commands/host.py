@@ -1,0 +1,139 @@
+"""`beforehand host`: a mobile host in a terminal. What is typed is said, what is heard is shown."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beforehand.commands.console import Commands, add_command, note
+from beforehand.commands.membership import run_until_signal
+from beforehand.errors import EXIT_VALID, InputError, LocalError
+
+if TYPE_CHECKING:
+    from beforehand.runtime.cells import Stations
+    from beforehand.runtime.host import Host
+
+EXAMPLE = "beforehand host port.toml --name ann --at north --key port.key"
+MOVE = "/move"
+READ_BYTES = 65_536
+LOOK_SECONDS = 0.2
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(
+        commands, "host", "be a mobile host: says what it reads, shows what it hears", EXAMPLE
+    )
+    parser.add_argument("config", type=Path, metavar="CONFIG", help="the file of all stations")
+    parser.add_argument("--name", required=True, help="yours; it stays with the store")
+    parser.add_argument("--at", required=True, metavar="STATION", help="in whose cell to begin")
+    parser.add_argument(
+        "--interface", default="", metavar="IP", help="your address on that network segment"
+    )
+    parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="the group's")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="yours; GROUP-NAME.db")
+    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
+    parser.add_argument(
+        "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from beforehand.runtime.cells import read_stations
+    from beforehand.runtime.host import Host
+
+    stations = read_stations(args.config)
+    stations.check(args.at)
+    options: dict[str, Any] = {}
+    if args.log is not None:
+        from beforehand.runtime.eventlog import EventLog
+
+        options["make_recorder"] = lambda store, starts: EventLog(
+            args.log, args.name, run=stations.group, store=store, incarnation=starts
+        )
+    host = Host(
+        stations.group,
+        name=args.name,
+        store=args.store or Path(f"{stations.group}-{args.name}.db"),
+        key=args.key,
+        cell=str(stations.segments[args.at].cell),
+        interface=args.interface,
+        durable=args.durable,
+        **options,
+    )
+    terminal = Terminal(stations)
+    run_until_signal(host, terminal.run)
+    return EXIT_VALID
+
+
+class Terminal:
+    """Lines in, lines out, until a signal comes."""
+
+    def __init__(self, stations: Stations) -> None:
+        self._stations = stations
+
+    async def run(self, host: Host, stop: asyncio.Event) -> None:
+        self._host, self._stop = host, stop
+        note(f"{host.name} is in {host.group}; `{MOVE} STATION [IP]` changes the cell")
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
+        tasks = [asyncio.create_task(one) for one in (self._show(), self._look(), stop.wait())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # it raises what ended it
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        counts = host.counters.messages
+        note(f"said {counts.broadcast:,}, delivered {counts.delivered:,}")
+
+    async def _show(self) -> None:
+        async for message in self._host:
+            text = message.payload.decode(errors="replace")
+            shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+            print(f"{message.origin}: {shown}", flush=True)
+
+    async def _look(self) -> None:
+        """Say when it is in another cell."""
+        before: str | None = None
+        while True:
+            now = self._host.station if self._host.is_connected else None
+            if now != before:
+                note("* in no cell" if now is None else f"* in the cell of {now}")
+                before = now
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread that nobody waits for, past Python's buffers: it may read for ever."""
+        rest = b""
+        with suppress(RuntimeError, OSError):  # the loop is closed, or the terminal gone
+            while data := os.read(sys.stdin.fileno(), READ_BYTES):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    asyncio.run_coroutine_threadsafe(self._take(line), loop).result()
+
+    async def _take(self, line: bytes) -> None:
+        try:
+            if line.startswith(MOVE.encode()):
+                await self._move(line.decode(errors="replace").split()[1:])
+            elif line:
+                await self._host.broadcast(line)
+        except (InputError, LocalError) as error:
+            note(error.render())
+        except Exception:
+            self._stop.set()  # it has failed, and says so when it is left
+            raise
+
+    async def _move(self, words: list[str]) -> None:
+        if not 1 <= len(words) <= 2:
+            raise InputError(f"where to? `{MOVE} STATION [IP]`")
+        self._stations.check(words[0])
+        await self._host.move(str(self._stations.segments[words[0]].cell), *words[1:])

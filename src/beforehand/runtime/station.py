@@ -1,0 +1,298 @@
+"""A station of mobile hosts on real networks: wires to other stations over TCP, its cell by
+multicast on a network segment. It delivers nothing itself, and saves nothing: stations do not fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from beforehand.core.base import Counters, Message, MessageId, NodeId, Timer
+from beforehand.core.driver import Driver
+from beforehand.core.mobile.frames import Frame, Uplink
+from beforehand.core.mobile.station import Station as StationCore
+from beforehand.core.needs import refuse_unmet
+from beforehand.core.outbox import LossKind
+from beforehand.errors import InputError, LocalError, RemoteError
+from beforehand.runtime.air import Air
+from beforehand.runtime.cells import (
+    BEACON_SECONDS,
+    GIVEN,
+    PACE,
+    RADIO,
+    TICKS_MAX,
+    WIRES,
+    fit,
+    read_stations,
+)
+from beforehand.runtime.datagrams import AirCounters, Ear, Said, Voice, new_number
+from beforehand.runtime.keys import GroupKey, MemberKey
+from beforehand.runtime.limits import Limits
+from beforehand.runtime.mesh import Mesh
+from beforehand.runtime.records import FRAME_OVERHEAD
+from beforehand.runtime.refusals import LinkCounters
+from beforehand.runtime.seal import derive
+from beforehand.runtime.trust import Trust
+from beforehand.runtime.wire import Wire
+
+ACK_SECONDS = 0.1
+"""What came over a wire is acknowledged after so long, if not before."""
+
+
+class StationCounters(msgspec.Struct, frozen=True):
+    """What happened since the start."""
+
+    messages: Counters
+    links: LinkCounters
+    air: AirCounters
+    malformed: int
+    """Frames that no station or host sends; a neighbour loses its link for one."""
+    gauges: dict[str, int]
+    """Guests, messages that are kept, handoffs that are under way."""
+
+
+class Station:
+    """The port of a station's core. `async with` starts and stops it; `failed` waits for the end
+    that nobody asked for."""
+
+    def __init__(
+        self,
+        stations: str | os.PathLike[str],
+        *,
+        name: str,
+        key: str | os.PathLike[str],
+        limits: Limits | None = None,
+    ) -> None:
+        """stations: the file with all of them. name: which of them this is. key: the group's."""
+        self.name = name
+        self._stations = read_stations(Path(stations))
+        self._stations.check(name)
+        self._key = GroupKey.read(Path(key))
+        if self._key.name != self._stations.group:
+            problem = f"the key of the group `{self._key.name}`, not `{self._stations.group}`"
+            raise InputError(problem, where=str(key), hint="give the key of this group")
+        self._limits = limits or Limits()
+        self._malformed = 0
+        self._air_counters = AirCounters()
+        self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)
+
+    # ---- life -----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._failure: asyncio.Future[None] = self._loop.create_future()
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._beacon: asyncio.TimerHandle | None = None
+        self._acking: asyncio.TimerHandle | None = None
+        wires, life = self._stations.wires, new_number() or 1
+        self._driver: Driver[Frame] = Driver(lambda: StationCore(self.name, wires, PACE), self)
+        refuse_unmet(self._driver.core.needs, GIVEN)
+        neighbours = self._stations.neighbours(self.name)
+        self._wires = {n: Wire(n, life, self._hears(n)) for n in neighbours}
+        self._air = self._make_air()
+        self._mesh = self._make_mesh()
+        await self._air.start()
+        try:
+            await self._mesh.start()
+        except BaseException:
+            self._air.close()
+            raise
+        self._beat()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for handle in (*self._timers.values(), self._beacon, self._acking):
+            if handle is not None:
+                handle.cancel()
+        self._air.close()
+        await self._mesh.close()
+        if not self._failure.cancel() and (failure := self._failure.exception()) and error is None:
+            raise failure
+
+    async def failed(self) -> None:
+        """It raises what ended the station."""
+        await asyncio.shield(self._failure)
+
+    @property
+    def linked(self) -> list[str]:
+        """Neighbours to whom there is a link now."""
+        return [peer.name for peer in self._mesh.peers()]
+
+    @property
+    def counters(self) -> StationCounters:
+        core = self._driver.core
+        gauges = core.gauges(_now_us())
+        gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
+        return StationCounters(
+            core.counters, self._mesh.counters, self._air_counters, self._malformed, gauges
+        )
+
+    def _make_air(self) -> Air:
+        counters = self._air_counters
+        voice, ear = Voice(self._key, self.name), Ear(self._key, self.name, counters)
+        segment = self._stations.segments[self.name]
+        return Air(segment, voice, ear, counters, self._on_heard)
+
+    def _make_mesh(self) -> Mesh:
+        # Nothing is saved, so the keys of stations come from what all of them have.
+        secret, addresses = self._key.secret, self._stations.addresses
+        keys = {n: MemberKey(derive(secret, b"station", n.encode())) for n in addresses}
+        bound = {name: key.public for name, key in keys.items()}
+        member = keys[self.name]
+        return Mesh(
+            self.name,
+            member,
+            self._key,
+            Trust(self.name, member, bound, lambda *_: None),
+            listen=[addresses[self.name]],
+            peers=[addresses[name] for name in self._wires],
+            discover=False,
+            limits=self._limits,
+            on_link=self._on_link,
+            on_frame=self._on_frame,
+            on_room=self._pump,
+        )
+
+    # ---- the port of the driver -----------------------------------------------------------------
+
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, Frame]]) -> None:
+        touched = set()
+        for peer, frame in sends:
+            if peer is None:
+                for part in fit(frame):
+                    self._say(part)
+            else:
+                self._wires[str(peer)].add(WIRES.encode(frame))
+                touched.add(str(peer))
+        for peer in touched:
+            self._pump(peer)
+
+    def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        raise AssertionError("can't happen: a station has no application")
+
+    def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        if timer in self._timers:
+            self._timers[timer].cancel()
+        delay = max(0, due_us - _now_us()) / 1e6
+        self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
+
+    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None: ...
+    def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
+    def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
+
+    # ---- by radio -------------------------------------------------------------------------------
+
+    def _say(self, frame: Frame) -> None:
+        try:
+            data = RADIO.encode(frame)
+        except LocalError:
+            self._air_counters.too_large += 1
+            return
+        self._air.say("down", self._ticks[-1], data)
+
+    def _beat(self) -> None:
+        self._ticks.append(new_number())
+        self._air.say("beacon", self._ticks[-1], b"")
+        self._beacon = self._loop.call_later(BEACON_SECONDS, self._beat)
+
+    def _on_heard(self, said: Said) -> None:
+        if said.kind != "up":
+            return
+        if said.tick not in self._ticks:
+            self._air_counters.stale += 1
+            return
+        try:
+            frame = RADIO.decode(said.frame)
+        except RemoteError:
+            self._malformed += 1
+            return
+        if isinstance(frame, Uplink):
+            self._input(lambda: self._driver.on_message(_now_us(), said.sender, frame))
+
+    # ---- by wire --------------------------------------------------------------------------------
+
+    def _on_link(self, peer: str, is_up: bool) -> None:
+        wire = self._wires.get(peer)
+        if wire is None:
+            self._mesh.cut(peer, "no neighbour in the tree")
+        elif (hello := wire.on_link(is_up)) is not None:
+            self._mesh.send(peer, [hello])
+
+    def _on_frame(self, peer: str, data: bytes) -> None:
+        wire = self._wires.get(peer)
+        if wire is None:
+            return
+        try:
+            wire.on_data(data)
+        except RemoteError as error:
+            self._malformed += 1
+            self._mesh.cut(peer, error.problem)
+            return
+        except Exception as error:
+            self._fail(error)
+            return
+        if wire.must_ack():
+            self._mesh.send(peer, [wire.ack()])
+        elif self._acking is None:
+            self._acking = self._loop.call_later(ACK_SECONDS, self._acknowledge)
+        self._pump(peer)
+
+    def _hears(self, neighbour: str) -> Callable[[bytes], None]:
+        def on_frame(data: bytes) -> None:
+            frame = WIRES.decode(data)
+            self._driver.on_message(_now_us(), neighbour, frame)
+
+        return on_frame
+
+    def _acknowledge(self) -> None:
+        self._acking = None
+        for peer, wire in self._wires.items():
+            if wire.owes_ack():
+                self._mesh.send(peer, [wire.ack()])
+
+    def _pump(self, peer: str) -> None:
+        """As much as there is room for; `on_room` comes when there is more."""
+        room = self._mesh.room(peer) - self._limits.queue_bytes_max // 2
+        parts = []
+        if room > 0:
+            for part in self._wires[peer].next_parts():
+                parts.append(part)
+                room -= len(part) + FRAME_OVERHEAD
+                if room <= 0:
+                    break
+        if parts:
+            self._mesh.send(peer, parts)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _on_timer(self, timer: Timer, ticket: int) -> None:
+        self._input(lambda: self._driver.on_timer(_now_us(), timer, ticket))
+
+    def _input(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except RemoteError:
+            self._malformed += 1
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000
