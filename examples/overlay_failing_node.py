@@ -66,7 +66,7 @@ async def say(member: asyncio.subprocess.Process, text: str) -> None:
 
 async def expect(member: asyncio.subprocess.Process, *lines: str) -> None:
     """These are the next that it prints."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         for line in lines:
             heard = (await member.stdout.readline()).decode().strip()
             assert heard == line, f"{heard!r}, not {line!r}"

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "overlay_failing_node.py"
 
 def test_the_overlay_goes_on_without_the_one_that_was_killed_and_it_catches_up(tmp_path):
     command = [sys.executable, str(EXAMPLE), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3
     (run,) = verify_events(tmp_path / "logs").runs

@@ -108,8 +108,7 @@ class Node(Generic[FrameT]):
         self._outgoing = Outgoing(self._lanes, codec, queue_bytes_max, self._cut_slow, self.fail)
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._watch: asyncio.TimerHandle | None = None
-        self._is_open = True
-        self._is_paused = False
+        self._is_open, self._is_paused = True, False
         self._ahead_bytes = 0
         self._unsaved: dict[MessageId, None] = {}
         """Messages that are not on the disk yet."""
