@@ -122,7 +122,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a log without rows is passed over",
         EVENT_LOG,
-        '        yield _empty(paths[0], where, ("there are no events in the log",))\n',
+        '        yield empty_log(paths[0], where, ("there are no events in the log",))\n',
         "",
         f"{DOUBT_TESTS}::test_a_log_without_rows_is_not_valid",
     ),
