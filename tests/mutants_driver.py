@@ -26,9 +26,9 @@ MUTANTS = [
     (
         "tell of a broadcast after sending it",
         DRIVER,
-        "            port.spoke(node, spoken, out.deliveries)\n",
+        "            self._tell_spoken(spoken)\n",
         "            port.send(node, out.sends)\n            out.sends.clear()\n"
-        "            port.spoke(node, spoken, out.deliveries)\n",
+        "            self._tell_spoken(spoken)\n",
         f"{DRIVING}a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent",
     ),
     (

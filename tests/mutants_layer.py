@@ -126,7 +126,7 @@ MUTANTS = [
     (
         "announce what was evicted",
         EPIDEMIC,
-        "        if self._options.capacity is not None:\n            fresh",
+        "        if self._cache.is_bounded:\n            fresh",
         "        if False:\n            fresh",
         "tests/core/test_epidemic.py::test_what_was_evicted_before_the_tick_is_not_announced",
     ),
@@ -201,8 +201,8 @@ MUTANTS = [
     (
         "speak by a clock that was set back",
         EPIDEMIC,
-        "born_us = max(now_us, self._horizon_us)",
-        "born_us = now_us",
+        "self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)",
+        "self.order.on_broadcasts(now_us, said, out)",
         "tests/core/test_epidemic.py"
         "::test_what_is_said_after_the_clock_was_set_back_reaches_others",
     ),

@@ -11,13 +11,17 @@ import pytest
 from beforehand.cli import main
 from beforehand.commands.diff import compare
 from beforehand.pipeline.experiment import Compared, load_experiment, world_names
-from beforehand.report.datasets import COLUMNS
+from beforehand.report.datasets import COLUMNS, LISTS, TEXTS
 
 PLAIN = Compared("runs", ("protocol",), ("bytes",))
 
 
 def rows_of(protocol, values):
     return [{"protocol": protocol, "bytes": value} for value in values]
+
+
+def made_up(column):
+    return "x" if column in TEXTS else [1] if column in LISTS else 1
 
 
 def write_run(folder, world, values):
@@ -27,7 +31,7 @@ def write_run(folder, world, values):
     what = load_experiment(world, where="here").compared
     rows = [
         {
-            **dict.fromkeys(COLUMNS[what.table], 1),
+            **{column: made_up(column) for column in COLUMNS[what.table]},
             "seed": seed,
             **dict.fromkeys(what.figures, value),
         }

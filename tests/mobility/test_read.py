@@ -84,7 +84,7 @@ def test_misuse_is_answered_before_work_starts(tmp_path):
         read(path, "excel")
     with pytest.raises(InputError, match="no option `gap`") as caught:
         read(path, gap=5)
-    assert caught.value.hint == "its options are `presence`, `slot_s`"
+    assert caught.value.hint == "its options are `presence`, `slot_s`, `strict`"
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "nowhere")
     with pytest.raises(InputError, match="nothing in the file"):

@@ -55,9 +55,9 @@ def report(tmp_path_factory):
 def test_every_table_and_figure_has_its_files(report):
     figures = {"presence", "scatter-causal-none", "scatter-delta-20m", "cdf-delay", "cdf-latency"}
     figures |= {"registries-causal-none", "registries-delta-20m", "buffer"}
-    figures |= {"meetings-duration", "meetings-between"}
+    figures |= {"meetings-duration", "meetings-between", "hop-shares"}
     tables = {"trace", "parameters", "processing", "delay", "latency", "age", "shares"}
-    tables |= {"orderings", "cost", "runs", "nodes", "messages"}
+    tables |= {"orderings", "cost", "runs", "nodes", "messages", "hops"}
     files = {path.name for path in (report.parent / "figures").iterdir()}
     wanted = {f"{name}.csv" for name in figures | tables}
     assert files == wanted | {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}

@@ -60,7 +60,7 @@ def test_kills_in_the_midst_of_work_cost_nothing_that_was_promised(tmp_path):
     ("how", "clues"),
     [
         ("early", ("was told that", "` and `", "twice", "has not everything")),
-        ("forgetful", ("a second time", "twice")),
+        ("forgetful", ("a second time", "twice", "has not everything")),
         ("inbox", ("its program never got",)),
     ],
 )

@@ -106,7 +106,7 @@ def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_p
     [
         ("overlay.starts=['zipf', 3]", "not a law"),
         ("overlay.propagation=['normal', 100]", "not the numbers of a normal law"),
-        ("overlay.propagation=['normal', 100, -5]", "below zero"),
+        ("overlay.propagation=['normal', 100, -5]", "not times from 0 to"),
         ("overlay.nodes=[1]", "from 2 on"),
     ],
 )

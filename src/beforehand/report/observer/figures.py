@@ -153,7 +153,10 @@ def violations_chart(table: pd.DataFrame) -> Chart:
         .mark_rule(strokeWidth=1)
         .encode(y="low:Q", y2="high:Q")
     )
-    chart = alt.LayerChart(layer=[line, interval, point, touch])
+    # A layer without a row has no extent, of which a browser complains.
+    has_intervals = table.groupby("reading")["ci95"].count().min() > 0
+    layers = [line, interval, point, touch] if has_intervals else [line, point, touch]
+    chart = alt.LayerChart(layer=layers)
     return chart.add_params(reading)
 
 
