@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,11 @@ def main() -> None:
     parser.add_argument("kind", choices=("overlay", "host"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="where stores and logs stay; else they go")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = args.folder or Path(name)
+        folder.mkdir(exist_ok=True)
         prepare(folder)
         soak = Soak(args.kind, folder)
         started_s = time.monotonic()
@@ -221,6 +224,7 @@ def main() -> None:
         finally:
             soak.stop()
         (run,) = verify_events(folder / "logs").runs
+    delivered = Counter(run.log.node[~run.log.is_broadcast].tolist())
     told = {
         "bench": f"kill/{args.kind}",
         "seed": args.seed,
@@ -228,6 +232,7 @@ def main() -> None:
         "members": len(NAMES),
         "broadcasts": run.broadcasts,
         "deliveries": run.deliveries,
+        "delivered": {run.log.name(node): count for node, count in sorted(delivered.items())},
         "lost": run.broadcasts * len(NAMES) - run.deliveries,
         "violations": run.counts,
         "verdict": run.state,
