@@ -18,7 +18,7 @@ from beforehand.observe.files import order_table
 from beforehand.observe.settings import Plan
 from tests.observe.drifting import drifting_rows
 
-OBSERVERS, EVENTS, FILES = 4, 200_000, 20
+OBSERVERS, EVENTS, FILES = 4, 60_000, 12
 PLAN = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
 SECONDS_MAX = 300
 
@@ -86,7 +86,7 @@ def test_killed_in_the_middle_every_event_comes_out_once_and_in_the_order_of_a_b
     folder, out, checkpoint = (tmp_path / name for name in ("in", "out", "state"))
     folder.mkdir()
     write_events(folder)
-    kill_in_the_middle(start(tmp_path, folder, out, checkpoint), checkpoint, after=4)
+    kill_in_the_middle(start(tmp_path, folder, out, checkpoint), checkpoint, after=2)
     before = spark.read.parquet(str(out)).count()
     assert 0 < before < EVENTS * 0.9
 
