@@ -30,9 +30,9 @@ def test_no_path_leads_from_anything_else_to_the_root(contents, other, place):
 def test_an_inner_node_is_no_message():
     root, paths = tree.grow([b"a", b"b", b"c", b"d"])
     beside = paths[0][-32:]
-    inner = tree._inner(tree._leaf(b"a"), tree._leaf(b"b"))
-    assert tree._inner(inner, beside) == root
-    assert tree.root_of(inner, bytes((1, 0)) + beside) != root
+    both = tree._leaf(b"a") + tree._leaf(b"b")
+    assert tree._inner(tree._inner(both[:32], both[32:]), beside) == root
+    assert tree.root_of(both, bytes((1, 0)) + beside) != root
 
 
 @pytest.mark.parametrize(
