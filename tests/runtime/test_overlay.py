@@ -160,7 +160,7 @@ def test_a_program_that_does_not_read_stops_nobody_else(tmp_path, monkeypatch):
     async def play():
         async with opened(tmp_path, names) as (ann, bob, cid, dee):
             await linked(ann, bob, cid, dee)
-            sent = [b"%d" % turn for turn in range(120)]
+            sent = [b"%d" % turn for turn in range(60)]
 
             async def speak():
                 for payload in sent:
@@ -168,10 +168,10 @@ def test_a_program_that_does_not_read_stops_nobody_else(tmp_path, monkeypatch):
 
             speaking = asyncio.ensure_future(speak())
             # In the tree of ann, dee gets what it gets through cid or bob.
-            assert await take(dee, 120) == await take(cid, 120) == sent
+            assert await take(dee, 60) == await take(cid, 60) == sent
             await speaking
             await until(lambda: bob.counters.node.unread)
-            assert await take(bob, 120) == sent
+            assert await take(bob, 60) == sent
 
     run(play)
 

@@ -29,8 +29,10 @@ from beforehand.runtime.datagrams import DATAGRAM_BYTES_MAX
 from beforehand.runtime.members import check_names, decode_file, parse_address
 from beforehand.runtime.wire import WIRE_BYTES_MAX
 
-PACE = Pace(retry_us_max=500_000, retry_us_min=50_000, ack_us=100_000, silence_us=600 * 1_000_000)
-"""Agreed by all. A host that owes acknowledgements and is silent for ten minutes is given up."""
+PACE = Pace(retry_us_max=500_000, retry_us_min=500_000, ack_us=100_000, silence_us=60 * 1_000_000)
+"""Agreed by all. Nothing is repeated faster because more is pending, as it is in the paper: on a
+busy machine what is pending waits in a queue, and repetitions make it longer. Who owes
+acknowledgements holds up its cell, for a minute of silence at most."""
 BEACON_SECONDS = 0.25
 LOST_SECONDS = 1.5
 """Without a beacon for so long, a host is out of the cell."""

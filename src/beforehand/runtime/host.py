@@ -226,6 +226,11 @@ class Host(Member[Frame, Cell]):
         return core.state == "connected"
 
     @property
+    def unheard(self) -> int:
+        """Messages that it said, and that no station has confirmed yet."""
+        return self._opened().node.driver.core.gauges(self._clock_us())["said"]
+
+    @property
     def counters(self) -> HostCounters:
         parts = self._parts or self._opened()
         return HostCounters(
