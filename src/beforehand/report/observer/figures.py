@@ -145,7 +145,15 @@ def violations_chart(table: pd.DataFrame) -> Chart:
         shape=alt.Shape("line:N", title=None, sort=lines).scale(domain=lines, range=shapes)
     )
     touch = base.mark_circle(size=300).encode(opacity=alt.value(0))
-    interval = (
+    # A layer without a row has no extent, of which a browser complains.
+    has_intervals = table.groupby("reading")["ci95"].count().min() > 0
+    intervals = [_intervals(base)] if has_intervals else []
+    chart = alt.LayerChart(layer=[line, *intervals, point, touch])
+    return chart.add_params(reading)
+
+
+def _intervals(base: alt.Chart) -> alt.Chart:
+    return (
         base.transform_filter("isValid(datum.ci95)")
         .transform_calculate(
             low="max(0, datum.mean - datum.ci95)", high="min(100, datum.mean + datum.ci95)"
@@ -153,11 +161,6 @@ def violations_chart(table: pd.DataFrame) -> Chart:
         .mark_rule(strokeWidth=1)
         .encode(y="low:Q", y2="high:Q")
     )
-    # A layer without a row has no extent, of which a browser complains.
-    has_intervals = table.groupby("reading")["ci95"].count().min() > 0
-    layers = [line, interval, point, touch] if has_intervals else [line, point, touch]
-    chart = alt.LayerChart(layer=layers)
-    return chart.add_params(reading)
 
 
 def _caption(table: pd.DataFrame) -> str:
