@@ -153,14 +153,10 @@ def violations_chart(table: pd.DataFrame) -> Chart:
 
 
 def _intervals(base: alt.Chart) -> alt.Chart:
-    return (
-        base.transform_filter("isValid(datum.ci95)")
-        .transform_calculate(
-            low="max(0, datum.mean - datum.ci95)", high="min(100, datum.mean + datum.ci95)"
-        )
-        .mark_rule(strokeWidth=1)
-        .encode(y="low:Q", y2="high:Q")
-    )
+    low, high = "max(0, datum.mean - datum.ci95)", "min(100, datum.mean + datum.ci95)"
+    known = base.transform_filter("isValid(datum.ci95)").transform_calculate(low=low, high=high)
+    rules: alt.Chart = known.mark_rule(strokeWidth=1).encode(y="low:Q", y2="high:Q")
+    return rules
 
 
 def _caption(table: pd.DataFrame) -> str:
