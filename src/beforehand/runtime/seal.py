@@ -9,8 +9,8 @@ Who dials speaks first, and who listens says nothing to a stranger:
 An introduction is a name, an Ed25519 key and its signature over both hellos, the role and the name.
 Keys for sealing come from both fresh keys (so a stolen secret opens nothing that was recorded),
 from the group's name and secret (so nobody else can take part), and from the hellos (so both ends
-have seen the same). There is one key for each direction, and records are numbered: what is altered, left
-out, doubled or out of order does not open. docs/security.md says what follows from all this.
+have seen the same). There is one key for each direction, and records are numbered: what is altered,
+left out, doubled or out of order does not open. docs/security.md says what follows from all this.
 """
 
 from __future__ import annotations
