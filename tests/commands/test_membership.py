@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from beforehand.commands.chat import printable
+from beforehand.commands.terminal import printable
 from beforehand.runtime.keys import new_group
 from tests.runtime.processes import Process, lines_of
 
@@ -73,4 +73,4 @@ def test_what_is_wrong_is_told_before_anything_starts(harbour):
 
 
 def test_a_message_cannot_give_orders_to_a_terminal():
-    assert printable("bell \a, red \x1b[31m, fjord å") == "bell �, red �[31m, fjord å"
+    assert printable("bell \a, red \x1b[31m, fjord å".encode()) == "bell �, red �[31m, fjord å"

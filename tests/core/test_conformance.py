@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -97,9 +98,9 @@ class Entry(Family):
         """What the node must have delivered, now that all is healed."""
         return set(net.oracle.pasts)
 
+    @abstractmethod
     def bad_inputs(self) -> list[BadInput]:
         """For one node, if it is node 0 linked to node 1: the error, the input, its arguments."""
-        raise NotImplementedError
 
 
 class ContactEntry(Entry):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
-import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
@@ -19,6 +17,7 @@ from beforehand.commands.membership import (
     shown_id,
     who_is_there,
 )
+from beforehand.commands.terminal import printable, start_reading, until_first
 from beforehand.errors import EXIT_VALID, LocalError
 from beforehand.units import format_duration
 
@@ -32,7 +31,6 @@ WAITS_US = 2_000_000
 """A message that waits longer is told of."""
 STAY_SECONDS = 2.0
 """After the end of a pipe, so that what was said last gets out."""
-READ_BYTES = 1 << 16
 WORDS = "`/who` says who is there, `/waits` what cannot be shown yet, `/quit` leaves"
 
 
@@ -66,18 +64,10 @@ class Chat:
         note(f"{group.name} is in {group.group}, at {where}; Ctrl-D leaves")
         if self._is_terminal:
             note(WORDS)
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
-        work: list[Coroutine[Any, Any, object]] = [self._show(), self._look(), stop.wait()]
-        tasks = [asyncio.create_task(one) for one in work]
+        start_reading(self._say)
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()  # it raises what ended it
+            await until_first(self._show(), self._look(), stop.wait())
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             note(f"said {self._said:,}, shown {self._shown:,}; {self._waiting()}")
 
     def _waiting(self) -> str:
@@ -87,18 +77,7 @@ class Chat:
 
     # ---- in -------------------------------------------------------------------------------------
 
-    def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: reading from a terminal, a pipe or a file blocks each in its own way. Past
-        Python's buffers, whose lock a thread that still reads would hold at the end."""
-        rest = b""
-        with suppress(RuntimeError, OSError):  # the loop is closed, or the terminal gone
-            while data := os.read(sys.stdin.fileno(), READ_BYTES):
-                *lines, rest = (rest + data).split(b"\n")
-                asyncio.run_coroutine_threadsafe(self._say(lines), loop).result()
-            lines = [rest] if rest else []
-            asyncio.run_coroutine_threadsafe(self._say(lines, is_last=True), loop).result()
-
-    async def _say(self, lines: Iterable[bytes], *, is_last: bool = False) -> None:
+    async def _say(self, lines: Iterable[bytes], is_last: bool) -> None:
         try:
             spoken = [line.rstrip(b"\r") for line in lines]
             if self._is_terminal:
@@ -137,8 +116,7 @@ class Chat:
 
     async def _show(self) -> None:
         async for message in self._group:
-            text = printable(message.payload.decode(errors="replace"))
-            print(f"{message.origin}: {text}", flush=True)
+            print(f"{message.origin}: {printable(message.payload)}", flush=True)
             self._shown += 1
 
     async def _look(self) -> None:
@@ -166,8 +144,3 @@ class Chat:
                 note(f"* a message of {waiting.id[0]} waits for {missing}, {age} now")
                 self._told.add(waiting.id)
         self._told.intersection_update(waiting.id for waiting in pending)
-
-
-def printable(text: str) -> str:
-    """Nothing that a terminal would obey."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import sys
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import run_until_signal
+from beforehand.commands.terminal import printable, start_reading, until_first
 from beforehand.errors import EXIT_VALID, InputError, LocalError
 
 if TYPE_CHECKING:
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "beforehand host port.toml --name ann --at north --key port.key"
 MOVE = "/move"
-READ_BYTES = 65_536
 LOOK_SECONDS = 0.2
 
 
@@ -81,25 +77,14 @@ class Terminal:
     async def run(self, host: Host, stop: asyncio.Event) -> None:
         self._host, self._stop = host, stop
         note(f"{host.name} is in {host.group}; `{MOVE} STATION [IP]` changes the cell")
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
-        tasks = [asyncio.create_task(one) for one in (self._show(), self._look(), stop.wait())]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()  # it raises what ended it
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        start_reading(self._take)
+        await until_first(self._show(), self._look(), stop.wait())
         counts = host.counters.messages
         note(f"said {counts.broadcast:,}, delivered {counts.delivered:,}")
 
     async def _show(self) -> None:
         async for message in self._host:
-            text = message.payload.decode(errors="replace")
-            shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-            print(f"{message.origin}: {shown}", flush=True)
+            print(f"{message.origin}: {printable(message.payload)}", flush=True)
 
     async def _look(self) -> None:
         """Say when it is in another cell."""
@@ -111,16 +96,11 @@ class Terminal:
                 before = now
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread that nobody waits for, past Python's buffers: it may read for ever."""
-        rest = b""
-        with suppress(RuntimeError, OSError):  # the loop is closed, or the terminal gone
-            while data := os.read(sys.stdin.fileno(), READ_BYTES):
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    asyncio.run_coroutine_threadsafe(self._take(line), loop).result()
+    async def _take(self, lines: list[bytes], _is_last: bool) -> None:
+        for line in lines:
+            await self._take_one(line)
 
-    async def _take(self, line: bytes) -> None:
+    async def _take_one(self, line: bytes) -> None:
         try:
             if line.startswith(MOVE.encode()):
                 await self._move(line.decode(errors="replace").split()[1:])

@@ -1,0 +1,52 @@
+"""Lines in, whoever sends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from beforehand.commands.terminal import start_reading, until_first
+
+
+def test_a_last_line_without_its_end_is_a_line(monkeypatch):
+    readable, writable = os.pipe()
+    taken = []
+
+    async def talk():
+        over = asyncio.Event()
+
+        async def take(lines, is_last):
+            taken.extend(lines)
+            if is_last:
+                over.set()
+
+        start_reading(take)
+        os.write(writable, b"one\ntwo\nthr")
+        os.write(writable, b"ee")
+        os.close(writable)
+        await asyncio.wait_for(over.wait(), 10)
+
+    with os.fdopen(readable) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        asyncio.run(talk())
+    assert taken == [b"one", b"two", b"three"]
+
+
+def test_what_fails_ends_the_others_and_is_told():
+    ended = []
+
+    async def wait():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("broken off")
+
+    async def fail():
+        await asyncio.sleep(0)
+        raise ValueError("out of ink")
+
+    with pytest.raises(ValueError, match="out of ink"):
+        asyncio.run(until_first(wait(), fail()))
+    assert ended == ["broken off"]
