@@ -458,6 +458,10 @@ class _Lawless(Entry):
     def __init__(self, entry: Entry) -> None:
         super().__init__(entry.name, entry._make)
         self.kind, self.learns, self.is_durable = entry.kind, entry.learns, entry.is_durable
+        self._entry = entry
+
+    def bad_inputs(self) -> list[BadInput]:
+        return self._entry.bad_inputs()
 
     def judges(self, violation: Violation) -> bool:
         return violation.kind != "late"
