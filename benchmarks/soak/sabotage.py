@@ -18,13 +18,13 @@ DISK_SECONDS = 0.05
 
 def _slow_down() -> None:
     """Nothing is wrong with a slow disk; but what does not wait for it is seen."""
-    write = DiskStore.write
+    commit = DiskStore.commit
 
-    def write_slowly(self: DiskStore, *rows: Any, **options: Any) -> None:
+    def commit_slowly(self: DiskStore) -> None:
         time.sleep(DISK_SECONDS)
-        write(self, *rows, **options)
+        commit(self)
 
-    DiskStore.write = write_slowly  # type: ignore[method-assign]
+    DiskStore.commit = commit_slowly  # type: ignore[method-assign]
 
 
 def _let_out_too_early() -> None:

@@ -18,13 +18,13 @@ def gate(monkeypatch):
     """Writes wait until it is open."""
     opened = threading.Event()
     opened.set()
-    write = DiskStore.write
+    commit = DiskStore.commit
 
-    def wait_and_write(self, *arguments, **options):
+    def wait_and_commit(self):
         assert opened.wait(10)
-        write(self, *arguments, **options)
+        commit(self)
 
-    monkeypatch.setattr(DiskStore, "write", wait_and_write)
+    monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
     yield opened
     opened.set()
 
@@ -146,14 +146,14 @@ def test_without_the_store_the_name_is_lost(tmp_path):
 
 def fill_up(monkeypatch, store_name):
     """From now on this store's disk is full."""
-    write = DiskStore.write
+    commit = DiskStore.commit
 
-    def refuse(self, *arguments, **options):
+    def refuse(self):
         if self.path.name != store_name:
-            return write(self, *arguments, **options)
+            return commit(self)
         raise InputError("the store cannot be used: database or disk is full")
 
-    monkeypatch.setattr(DiskStore, "write", refuse)
+    monkeypatch.setattr(DiskStore, "commit", refuse)
 
 
 def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be_read(

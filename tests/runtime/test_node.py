@@ -179,11 +179,11 @@ def test_frames_wait_as_messages_until_there_is_room_for_their_bytes(tmp_path):
 
 def test_while_the_disk_is_behind_nothing_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(node, "AHEAD_BYTES_MAX", 50_000)
-    opened, write = threading.Event(), DiskStore.write
+    opened, commit = threading.Event(), DiskStore.commit
 
-    def wait_and_write(self, *arguments, **options):
+    def wait_and_commit(self):
         assert self.path.name != "bob.db" or opened.wait(10)
-        write(self, *arguments, **options)
+        commit(self)
 
     async def play():
         net = Net()
@@ -191,7 +191,7 @@ def test_while_the_disk_is_behind_nothing_is_read(tmp_path, monkeypatch):
             for _ in range(40):
                 await ann.broadcast(bytes(5_000))
             async with member(net, tmp_path, "bob") as bob:
-                monkeypatch.setattr(DiskStore, "write", wait_and_write)
+                monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
                 await until(lambda: net.meshes["bob"].held.get("ann"))
                 assert bob._parts.node._ahead_bytes < 50_000 + 2 * 16_384
                 assert bob.counters.messages.received < 20

@@ -1,13 +1,16 @@
-"""What is said in one turn of the loop: one step, each after the one before."""
+"""What is said during one transaction: one step, each after the one before."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
 import pytest
 
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError, LocalError
+from beforehand.runtime.store import DiskStore
 from beforehand.runtime.trust import PROOF_BYTES
 from tests.runtime.memory_mesh import Net, member, run, take
 
@@ -57,6 +60,52 @@ def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
 
     with pytest.raises(InputError, match="no signatures today"):
         run(play)
+
+
+def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(tmp_path, monkeypatch):
+    opened, commit = threading.Event(), DiskStore.commit
+
+    def wait_and_commit(self):
+        assert opened.wait(10)
+        commit(self)
+
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+            await ann._parts.commits.settled()
+            monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
+            before = ann.counters.transactions
+            saying = []
+            for _ in range(30):
+                saying.append(asyncio.create_task(ann.broadcast(b"x")))
+                await asyncio.sleep(0.001)
+            assert ann.counters.messages.broadcast == 1
+            opened.set()
+            await asyncio.gather(*saying)
+            assert ann.counters.transactions - before == 2
+
+    run(play)
+
+
+def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeypatch):
+    commit = DiskStore.commit
+
+    def commit_slowly(self):
+        time.sleep(0.05)
+        commit(self)
+
+    monkeypatch.setattr(DiskStore, "commit", commit_slowly)
+
+    async def play():
+        ann = member(Net(), tmp_path, "ann")
+        await ann.open()
+        saying = []
+        for _ in range(3):
+            saying.append(asyncio.create_task(ann.broadcast(b"last words")))
+            await asyncio.sleep(0.001)
+        await ann.close()
+        assert [(await said)[0] for said in saying] == ["ann"] * 3
+
+    run(play)
 
 
 def test_what_was_said_and_saved_when_the_group_closes_is_answered(tmp_path):

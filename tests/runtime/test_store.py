@@ -28,9 +28,14 @@ def opened(path: Path, group: str = "harbour", name: str = "ann", **options) -> 
     return DiskStore(path, group=group, name=name, **options)
 
 
+def write(store: DiskStore, *batch, **options) -> None:
+    store.stage(*batch, **options)
+    store.commit()
+
+
 def saved(path: Path, *rows: tuple[str, object, object]) -> None:
     store = opened(path)
-    store.write({(table, key): value for table, key, value in rows})
+    write(store, {(table, key): value for table, key, value in rows})
     store.close()
 
 
@@ -54,9 +59,9 @@ def test_it_is_the_store_in_memory_whatever_shares_a_transaction(tmp_path_factor
         model.save(step)
         collect(batch, step)
         if index in cuts:
-            store.write(batch.rows, batch.again, sync=False)
+            write(store, batch.rows, batch.again, sync=False)
             batch = Batch()
-    store.write(batch.rows, batch.again)
+    write(store, batch.rows, batch.again)
     store.close()
     again = opened(path)
     found, wanted = again.load(tables), model.load(tables)
@@ -92,7 +97,7 @@ def test_a_second_process_is_told_that_it_is_open_elsewhere(tmp_path):
     )
     with pytest.raises(InputError, match="open elsewhere"):
         opened(tmp_path / "a.db")
-    store.write({("delivered", "ann"): 1})
+    write(store, {("delivered", "ann"): 1})
     store.close()
     assert "open elsewhere" in other.stderr
     opened(tmp_path / "a.db").close()
@@ -234,7 +239,7 @@ def fill(store: DiskStore) -> tuple[int, InputError]:
     """How many large messages were written, and what was said of the next one."""
     for index in range(100):
         try:
-            store.write({("message", ("ann", index)): Message(("ann", index), (), bytes(50_000))})
+            write(store, {("message", ("ann", index)): Message(("ann", index), (), bytes(50_000))})
         except InputError as error:
             return index, error
     raise AssertionError("the disk is larger than it should be")

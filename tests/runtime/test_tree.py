@@ -10,21 +10,27 @@ from beforehand.runtime import tree, trust
 from beforehand.runtime.keys import new_member
 from beforehand.runtime.trust import PROOF_BYTES, Trust
 
+
+def root_of(content: bytes, path: bytes) -> bytes:
+    *_, last = tree.climb(content, path)
+    return last.removeprefix(tree.TOP)
+
+
 CONTENTS = st.lists(st.binary(max_size=20), min_size=2, max_size=tree.LEAVES_MAX)
 
 
 @given(contents=CONTENTS)
 def test_every_path_leads_to_the_root(contents):
     root, paths = tree.grow(contents)
-    assert {tree.root_of(*pair) for pair in zip(contents, paths, strict=True)} == {root}
+    assert {root_of(*pair) for pair in zip(contents, paths, strict=True)} == {root}
 
 
-@given(contents=CONTENTS, other=st.binary(max_size=20), place=st.integers(0, 15))
+@given(contents=CONTENTS, other=st.binary(max_size=20), place=st.integers(0, 63))
 def test_no_path_leads_from_anything_else_to_the_root(contents, other, place):
     root, paths = tree.grow(contents)
     place %= len(contents)
     if other != contents[place]:
-        assert tree.root_of(other, paths[place]) != root
+        assert root_of(other, paths[place]) != root
 
 
 def test_an_inner_node_is_no_message():
@@ -32,7 +38,7 @@ def test_an_inner_node_is_no_message():
     beside = paths[0][-32:]
     both = tree._leaf(b"a") + tree._leaf(b"b")
     assert tree._inner(tree._inner(both[:32], both[32:]), beside) == root
-    assert tree.root_of(both, bytes((1, 0)) + beside) != root
+    assert root_of(both, bytes((1, 0)) + beside) != root
 
 
 @pytest.mark.parametrize(
@@ -44,12 +50,14 @@ def test_an_inner_node_is_no_message():
         bytes((1, 2)) + bytes(32),
         bytes((1, 0)) + bytes(31),
         bytes((1, 0)) + bytes(33),
-        bytes((5, 0)) + bytes(5 * 32),
+        bytes((7, 0)) + bytes(7 * 32),
         bytes((2, 0)) + bytes(32),
     ],
 )
 def test_what_has_not_the_shape_of_a_path_is_none(path):
-    assert tree.root_of(b"a", path) is None
+    assert not tree.is_path(path)
+    ann, bob = ann_and_bob()
+    assert not bob.check("ann", b"a", ann.sign(b"a") + path) or not path
 
 
 def ann_and_bob():
@@ -61,7 +69,7 @@ def ann_and_bob():
     )
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 33, 64])
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 64, 65, 129, 200])
 def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
     ann, bob = ann_and_bob()
     datas = [b"%d" % index for index in range(count)]
@@ -75,7 +83,7 @@ def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
 
 def test_a_signature_is_checked_once_for_all_that_share_it(monkeypatch):
     ann, bob = ann_and_bob()
-    datas = [b"%d" % index for index in range(16)]
+    datas = [b"%d" % index for index in range(64)]
     checked = []
     is_signed = trust.is_signed
     monkeypatch.setattr(trust, "is_signed", lambda *a: checked.append(1) or is_signed(*a))
@@ -101,10 +109,31 @@ def test_a_tree_of_another_is_not_taken_for_anns():
     assert bob.counters.wrong_key == 1
 
 
-def test_only_so_many_roots_are_remembered(monkeypatch):
-    monkeypatch.setattr(trust, "ROOTS_MAX", 3)
+def test_what_all_paths_have_in_common_is_climbed_once(monkeypatch):
+    ann, bob = ann_and_bob()
+    datas = [b"%d" % index for index in range(64)]
+    proofs = ann.sign_all(datas)
+    hashed, inner = [], tree._inner
+    monkeypatch.setattr(tree, "_inner", lambda *pair: hashed.append(1) or inner(*pair))
+    assert all(map(lambda *pair: bob.check("ann", *pair), datas, proofs))
+    assert len(hashed) < 2 * len(datas)  # and not six for each
+
+
+@given(place=st.integers(0, 7), at=st.integers(PROOF_BYTES, PROOF_BYTES + 2 + 3 * 32 - 1))
+def test_a_changed_path_is_refused_even_if_the_tree_is_known(place, at):
+    ann, bob = ann_and_bob()
+    datas = [b"%d" % index for index in range(8)]
+    proofs = ann.sign_all(datas)
+    assert all(map(lambda *pair: bob.check("ann", *pair), datas, proofs))
+    proof = proofs[place]
+    changed = proof[:at] + bytes([proof[at] ^ 1]) + proof[at + 1 :]
+    assert not bob.check("ann", datas[place], changed)
+
+
+def test_only_so_many_steps_are_remembered(monkeypatch):
+    monkeypatch.setattr(trust, "SHOWN_MAX", 3)
     ann, bob = ann_and_bob()
     for index in range(10):
         datas = [b"a%d" % index, b"b%d" % index]
         assert bob.check("ann", datas[0], ann.sign_all(datas)[0])
-    assert len(bob._roots) == 3
+    assert len(bob._shown) + len(bob._shown_before) <= 2 * 4

@@ -3,12 +3,15 @@
 A core runs ahead of the disk. What it saves is collected while an earlier transaction is under way,
 and becomes the next one; what its steps let out (frames, deliveries, answers to a program) is held
 back until the saves of that step, and of every step before it, are on the disk.
+
+Only what may wait for the disk runs in a thread. The rows are staged in the event loop: a thread
+that is busy with them asks for the interpreter's lock at each statement, and gets it when the loop
+has had it for 5 ms.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -47,7 +50,7 @@ def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
 
 
 class Commits(Store):
-    """The store of a driver, in front of a `DiskStore`. All but its writes is in the event loop."""
+    """The store of a driver, in front of a `DiskStore`: all but its commits in the event loop."""
 
     def __init__(
         self,
@@ -68,9 +71,11 @@ class Commits(Store):
         self._thread = ThreadPoolExecutor(1, "beforehand-store")
         self._open = Batch()
         self._flying: Batch | None = None
+        self._before: list[Action] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self._is_scheduled = False
-        self._synced_at = time.monotonic()
+        self._is_sync_due = False
+        """A second has passed since something was written that is not synced."""
         self._sync_timer: asyncio.TimerHandle | None = None
 
     # ---- the store of a driver ------------------------------------------------------------------
@@ -89,6 +94,14 @@ class Commits(Store):
         """Rows that are not on the disk yet."""
         return len(self._open.rows) + (len(self._flying.rows) if self._flying else 0)
 
+    def is_saved(self, table: Table, keys: Iterable[object]) -> bool:
+        """Is nothing of these on its way to the disk?"""
+        rows, flying = self._open.rows, self._flying.rows if self._flying is not None else {}
+        if not rows and not flying:
+            return True
+        places = [(table.name, key) for key in keys]
+        return not any(place in rows or place in flying for place in places)
+
     # ---- what waits -----------------------------------------------------------------------------
 
     def after(self, action: Action) -> None:
@@ -99,6 +112,12 @@ class Commits(Store):
         else:
             self._open.actions.append(action)
             self._schedule()
+
+    def before_next(self, action: Action) -> None:
+        """Carry this out when no transaction is under way, just before the next one begins. What is
+        to be saved would have to wait for that anyway; so it can be put together with more."""
+        self._before.append(action)
+        self._schedule()
 
     async def settled(self) -> None:
         """All that was saved up to now is on the disk, and carried out. It raises what kept it from
@@ -132,26 +151,34 @@ class Commits(Store):
     def _start(self) -> None:
         """Write what has come together; or, if that is nothing, carry out what waits for it."""
         self._is_scheduled = False
-        batch = self._open
-        if self.error is not None or not (batch.rows or batch.actions):
+        if self._flying is not None:
+            return  # the end of a transaction began the next one before this call came
+        before, self._before = self._before, []
+        for action in before:
+            action()
+        batch, must_sync = self._open, self._durable == "disk" or self._is_sync_due
+        if self.error is not None:
             return
         self._open = Batch()
-        if not batch.rows:
+        if batch.rows:
+            try:
+                self._disk.stage(batch.rows, batch.again, sync=must_sync)
+            except Exception as error:
+                self._fail(error)
+                return
+            self._fly(batch, self._disk.commit, is_synced=must_sync)
+        elif self._is_sync_due:
+            self._fly(batch, self._disk.sync, is_synced=True)
+        else:
             self._carry_out(batch)
-            return
-        self._flying = batch
-        must_sync = self._must_sync()
-        writing = self._loop.run_in_executor(
-            self._thread, lambda: self._disk.write(batch.rows, batch.again, sync=must_sync)
-        )
-        writing.add_done_callback(self._land)
 
-    def _must_sync(self) -> bool:
-        now = time.monotonic()
-        is_due = self._durable == "disk" or now - self._synced_at >= SYNC_SECONDS
-        if is_due:
-            self._synced_at = now
-        return is_due
+    def _fly(self, batch: Batch, write: Action, *, is_synced: bool) -> None:
+        self._flying = batch
+        if is_synced:
+            self._is_sync_due = False
+        elif self._sync_timer is None:
+            self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._sync)
+        self._loop.run_in_executor(self._thread, write).add_done_callback(self._land)
 
     def _land(self, writing: asyncio.Future[None]) -> None:
         batch, self._flying = self._flying, None
@@ -161,10 +188,8 @@ class Commits(Store):
             return
         assert batch is not None
         self.transactions += 1
-        if self._durable == "os" and self._sync_timer is None:
-            self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._sync)
         self._carry_out(batch)
-        if self._open.rows or self._open.actions:
+        if self._open.rows or self._open.actions or self._before or self._is_sync_due:
             self._start()
 
     def _carry_out(self, batch: Batch) -> None:
@@ -177,14 +202,10 @@ class Commits(Store):
                 self._fail(error)
 
     def _sync(self) -> None:
-        """The last transactions of a busy time have no later one to be synced with."""
+        """With the next transaction, or alone if there is none."""
         self._sync_timer = None
-        syncing = self._loop.run_in_executor(self._thread, self._disk.sync)
-        syncing.add_done_callback(self._synced)
-
-    def _synced(self, syncing: asyncio.Future[None]) -> None:
-        if isinstance(error := syncing.exception(), Exception):
-            self._fail(error)
+        self._is_sync_due = True
+        self._schedule()
 
     def _fail(self, error: Exception) -> None:
         if self.error is None:

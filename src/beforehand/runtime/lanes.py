@@ -13,12 +13,13 @@ Three rules keep the memory of a node bounded, however much its neighbours have 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from typing import Generic
 
 import msgspec
 
 from beforehand.core.base import FrameT, MessageId, NodeId
+from beforehand.core.epidemic import MESSAGES
 from beforehand.core.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -31,6 +32,7 @@ from beforehand.core.frames import (
     split_ids,
 )
 from beforehand.core.packets import CubeFrame
+from beforehand.core.tables import Table
 
 WINDOW_IDS = 4096
 """Asked of one neighbour and not answered yet."""
@@ -39,6 +41,10 @@ JOINED_IDS_MAX = min(IDS_MAX, (FRAME_BYTES_MAX - FRAME_BYTES) // ID_BYTES)
 """As many as the layer itself puts into one announcement."""
 LATER_IDS_MAX = 256
 """An announcement of more is a bundle already."""
+
+
+IsSaved = Callable[[Table, Iterable[MessageId]], bool]
+"""Are the rows of these on the disk?"""
 
 
 class Lane(Generic[FrameT]):
@@ -74,7 +80,7 @@ class Lane(Generic[FrameT]):
     def on_send(self, frame: FrameT, now: float) -> None:
         """The core sends this; it may take a while until it is put on the wire."""
 
-    def is_safe(self, frame: FrameT, unsaved: Mapping[MessageId, object]) -> bool:
+    def is_safe(self, frame: FrameT, is_saved: IsSaved) -> bool:
         """Does it tell of nothing that is not on the disk? Then it may go ahead of what waits."""
         return False
 
@@ -145,12 +151,11 @@ class PacedLane(Lane[Frame]):
                 self.progress_at = now
             self.asked += len(frame.ids)
 
-    def is_safe(self, frame: Frame, unsaved: Mapping[MessageId, object]) -> bool:
-        if isinstance(frame, Request) or not unsaved:
+    def is_safe(self, frame: Frame, is_saved: IsSaved) -> bool:
+        if isinstance(frame, Request):
             return True
-        if isinstance(frame, Announce):
-            return frame.ids.isdisjoint(unsaved)
-        return not any(message.id in unsaved for message in frame.messages)
+        told = frame.ids if isinstance(frame, Announce) else [m.id for m in frame.messages]
+        return is_saved(MESSAGES, told)
 
     def next_out(self) -> Frame:
         """Announcements that have come to stand side by side go out as one."""

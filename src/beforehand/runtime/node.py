@@ -110,8 +110,6 @@ class Node(Generic[FrameT]):
         self._watch: asyncio.TimerHandle | None = None
         self._is_open, self._is_paused = True, False
         self._ahead_bytes = 0
-        self._unsaved: dict[MessageId, None] = {}
-        """Messages that are not on the disk yet."""
         self._steps_before = 0
         self._is_again = False
         """Are the next deliveries those that an inbox hands over again?"""
@@ -216,14 +214,14 @@ class Node(Generic[FrameT]):
         """A step that saves nothing need not wait for the disk, unless it tells of what others have
         not saved yet: a request would wait for the whole of somebody else's transaction."""
         now, has_saved = self._loop.time(), self._commits.steps != self._steps_before
-        unsaved = self._unsaved
+        is_saved = self._commits.is_saved
         staged: list[tuple[str, Lane[FrameT], FrameT]] = []
         at_once: list[tuple[str, Lane[FrameT], FrameT]] = []
         for peer, frame in sends:
             lane = self._lanes.get(peer) if isinstance(peer, str) else None
             if lane is not None and isinstance(peer, str):
                 lane.on_send(frame, now)
-                may_go = not has_saved and lane.is_safe(frame, unsaved)
+                may_go = not has_saved and lane.is_safe(frame, is_saved)
                 (at_once if may_go else staged).append((peer, lane, frame))
         self._watch_stalled()
         if at_once:
@@ -249,12 +247,10 @@ class Node(Generic[FrameT]):
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
-        self._note_unsaved([message])
         if self._recorder is not None:
             self._recorder.spoke(message, deliveries)
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
-        self._note_unsaved([message.id for message in messages])
         if self._recorder is not None:
             self._recorder.received(messages)
 
@@ -268,14 +264,6 @@ class Node(Generic[FrameT]):
         """A step begins."""
         self._steps_before = self._commits.steps
         return self._clock_us()
-
-    def _note_unsaved(self, ids: list[MessageId]) -> None:
-        self._unsaved.update(dict.fromkeys(ids))
-        self._commits.after(lambda: self._forget_unsaved(ids))
-
-    def _forget_unsaved(self, ids: list[MessageId]) -> None:
-        for id in ids:
-            self._unsaved.pop(id, None)
 
     def _decoded(self, peer: str, data: bytes) -> FrameT | None:
         try:

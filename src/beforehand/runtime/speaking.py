@@ -1,5 +1,5 @@
-"""What a program says in one turn of the event loop is one step: it shares a transaction, and the
-cost of its proofs."""
+"""What a program says while a transaction is under way is one step: it has to wait for the end of
+that one anyway, and so it shares the next one, and the cost of its proofs."""
 
 from __future__ import annotations
 
@@ -43,21 +43,27 @@ class Speaking(Generic[FrameT]):
             raise self._refusal
         answer: asyncio.Future[MessageId] = self._loop.create_future()
         if not self._waiting:
-            self._loop.call_soon(self._speak)
+            self._commits.before_next(self._speak)
         self._waiting.append(((payload, lifetime_us), answer))
         return await answer
 
     def stop(self, error: Exception | None) -> None:
-        """Nothing more is said. With an error, what is not on the disk never gets there."""
+        """Nothing more is said than what was asked for already. With an error not even that, and
+        what is not on the disk never gets there."""
+        if error is None:
+            self._speak()
         if self._refusal is None:
             self._refusal = error or LocalError("it was closed", hint="open it again")
+        for _, answer in self._waiting:
+            _refuse(answer, self._refusal)
+        self._waiting.clear()
         while error is not None and self._unsaved:
             for _, answer in self._unsaved.popleft():
                 _refuse(answer, error)
 
     def _speak(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if self._refusal is None:
+        if waiting and self._refusal is None:
             answers = self._say_together(waiting) or self._say_each(waiting)
             if answers:
                 self._unsaved.append(answers)

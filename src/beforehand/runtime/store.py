@@ -15,6 +15,7 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,6 +67,7 @@ class DiskStore:
         self.path = path
         self.is_new = not path.exists()
         self._durable = durable
+        self._is_synced = True
         with self._told():
             if self.is_new:
                 self._make(group, name)
@@ -82,26 +84,29 @@ class DiskStore:
         with self._told():
             return {table.name: self._load(table) for table in tables}
 
-    def write(
+    def stage(
         self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey] = (), *, sync: bool = True
     ) -> None:
-        """One transaction; a value of None deletes the row. `again`: those that were deleted before
-        they were saved, and so come after all others. sync: for the durability `os`."""
-        statements = [*_deletions(rows, again), *_upserts(rows)]
+        """Begin a transaction of these rows; a value of None deletes the row. `again`: those that
+        were deleted before they were saved, and so come after all others. sync: for the durability
+        `os`. It takes no more than the work itself: what may wait for the disk is `commit`."""
         with self._told():
-            if self._durable == "os":
-                self._database.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
-            if len(statements) == 1:
-                self._database.execute(*statements[0])  # a transaction of its own
-                return
+            self._set_synced(sync)
             self._database.execute("BEGIN")
             try:
-                for statement in statements:
+                for statement in (*_deletions(rows, again), *_upserts(rows)):
                     self._database.execute(*statement)
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def commit(self) -> None:
+        """All that was staged is on the disk, or nothing of it."""
+        with self._told():
+            try:
                 self._database.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):
-                    self._database.execute("ROLLBACK")
+                self._roll_back()
                 raise
 
     def note(self, key: str) -> bytes | None:
@@ -119,12 +124,22 @@ class DiskStore:
     def sync(self) -> None:
         """All that was written is on the disk."""
         with self._told():
-            self._database.execute("PRAGMA synchronous=FULL")
+            self._set_synced(True)
             self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
 
     def close(self) -> None:
         with self._told():
             self._database.close()
+
+    def _set_synced(self, sync: bool) -> None:
+        """Whether the next transactions wait until they are on the disk."""
+        if self._durable == "os" and sync != self._is_synced:
+            self._database.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
+            self._is_synced = sync
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):
+            self._database.execute("ROLLBACK")
 
     def _make(self, group: str, name: str) -> None:
         partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
@@ -255,7 +270,13 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
 
 
 def _checksum(kind: str, key: bytes, value: bytes) -> int:
-    return zlib.crc32(value, zlib.crc32(key, zlib.crc32(kind.encode())))
+    return zlib.crc32(value, zlib.crc32(key, _checksum_of_kind(kind)))
+
+
+@cache
+def _checksum_of_kind(kind: str) -> int:
+    """There are few of them."""
+    return zlib.crc32(kind.encode())
 
 
 def _deletions(

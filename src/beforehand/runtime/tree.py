@@ -2,20 +2,22 @@
 
 The root is signed. Each message carries the root's signature and its own path to the root, so that
 it is checked alone, by whoever gets it and in whatever order; but the signature itself, which is
-most of the work, is checked once for all of them. Leaves and inner nodes are hashed differently, so
+most of the work, is checked once for all of them; and so is the upper part of a path that some of
+them have in common. Leaves and inner nodes are hashed differently, so
 that nobody can pass off an inner node as a message.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-LEAVES_MAX = 16
+LEAVES_MAX = 64
 """A path has 32 bytes for each doubling: beyond this, messages grow and little is saved."""
 HASH_BYTES = 32
 HEAD_BYTES = 2
 DEPTH_MAX = LEAVES_MAX.bit_length() - 1
+TOP = b"\0"
 EMPTY = bytes(HASH_BYTES)
 """Stands where there is no message; no message hashes to it that anybody could find."""
 
@@ -34,20 +36,24 @@ def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     return level[0], list(map(bytes, paths))
 
 
-def root_of(content: bytes, path: bytes) -> bytes | None:
-    """Where the path leads from this content; None if it is no path."""
+def is_path(path: bytes) -> bool:
+    """Has it the shape of one?"""
     if len(path) < HEAD_BYTES:
-        return None
+        return False
     depth, index = path[0], path[1]
-    is_shaped = 1 <= depth <= DEPTH_MAX and len(path) == HEAD_BYTES + HASH_BYTES * depth
-    if not is_shaped or index >> depth:
-        return None
-    found = _leaf(content)
+    is_long_enough = len(path) == HEAD_BYTES + HASH_BYTES * depth
+    return 1 <= depth <= DEPTH_MAX and is_long_enough and not index >> depth
+
+
+def climb(content: bytes, path: bytes) -> Iterator[bytes]:
+    """Step by step up the path: where one is, and what remains of the path from there. So two that
+    come to the same step end at the same root. The last step is `TOP` and the root."""
+    index, found = path[1], _leaf(content)
     for start in range(HEAD_BYTES, len(path), HASH_BYTES):
         beside = path[start : start + HASH_BYTES]
         found = _inner(beside, found) if index & 1 else _inner(found, beside)
         index >>= 1
-    return found
+        yield bytes((index,)) + found + path[start + HASH_BYTES :]
 
 
 def _leaf(content: bytes) -> bytes:

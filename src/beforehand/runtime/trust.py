@@ -28,7 +28,8 @@ PROOF_PREFIX = b"beforehand proof 1\n"
 
 
 ROOT_PREFIX = b"beforehand tree 1\n"
-ROOTS_MAX = 1024
+SHOWN_MAX = 2048
+"""Steps on paths that lead to a signature: those of some dozens of trees."""
 
 
 class TrustCounters(msgspec.Struct):
@@ -63,8 +64,11 @@ class Trust:
         self._own = own
         self._keys = dict(bound)
         self._on_bind = on_bind
-        self._roots: dict[tuple[bytes, bytes], None] = {}
-        """Of trees, with their proofs, that were found to be signed: the last ones last."""
+        self._shown: set[bytes] = set()
+        """Of trees: a signature, and a step on a path that leads to what is signed. With other
+        bytes for either, a message would be passed on to those who do not remember, and refuse."""
+        self._shown_before: set[bytes] = set()
+        """The same, until there were too many of them."""
         if self._keys.setdefault(own_name, own.public) != own.public:
             problem = f"the name `{own_name}` is bound to another key"
             raise InputError(problem, hint="take another name, or the store that has its key")
@@ -83,7 +87,7 @@ class Trust:
         return [proof for cut in pairwise(cuts) for proof in self._sign_tree(datas[slice(*cut)])]
 
     def _sign_tree(self, datas: Sequence[bytes]) -> list[bytes]:
-        root, paths = tree.grow([_digest(data) for data in datas])
+        root, paths = tree.grow(datas)
         start = self._own.public + self._own.sign(ROOT_PREFIX + root)
         return [start + path for path in paths]
 
@@ -93,30 +97,40 @@ class Trust:
         What it costs is one signature, whoever asks: what was refused because of its key alone is
         refused before that.
         """
-        signed = _signed(data, proof)
-        if signed is None or not isinstance(origin, str) or flaw_of_name(origin):
+        is_alone = len(proof) == PROOF_BYTES
+        if not is_alone and not tree.is_path(proof[PROOF_BYTES:]):
+            self.counters.malformed += 1
+            return False
+        known = self._keys.get(origin) if isinstance(origin, str) else None
+        if not isinstance(origin, str) or (known is None and flaw_of_name(origin)):
             self.counters.malformed += 1
             return False
         public = proof[:PUBLIC_BYTES]
-        if self._keys.get(origin, public) != public:
+        if known is not None and known != public:
             self.counters.wrong_key += 1
             return False
-        if not self._is_signed(signed, proof[:PROOF_BYTES]):
+        if not (self._is_signed_alone if is_alone else self._leads_to_signed)(data, proof):
             self.counters.forged += 1
             return False
-        return self.meet(origin, public)
+        return known is not None or self.meet(origin, public)
 
-    def _is_signed(self, signed: bytes, proof: bytes) -> bool:
-        """A root comes with each of its messages. What is remembered is the whole of it: with other
-        bytes for a signature it would be passed on to those who do not remember."""
-        if (signed, proof) in self._roots:
-            return True
-        if not is_signed(proof[:PUBLIC_BYTES], signed, proof[PUBLIC_BYTES:]):
-            return False
-        if signed.startswith(ROOT_PREFIX):
-            self._roots[signed, proof] = None
-            if len(self._roots) > ROOTS_MAX:
-                del self._roots[next(iter(self._roots))]
+    def _is_signed_alone(self, data: bytes, proof: bytes) -> bool:
+        return is_signed(proof[:PUBLIC_BYTES], _digest(data), proof[PUBLIC_BYTES:])
+
+    def _leads_to_signed(self, data: bytes, proof: bytes) -> bool:
+        start, step, climbed = proof[:PROOF_BYTES], b"", []
+        for step in tree.climb(data, proof[PROOF_BYTES:]):
+            place = start + step
+            if place in self._shown or place in self._shown_before:
+                break
+            climbed.append(place)
+        else:
+            signed = ROOT_PREFIX + step.removeprefix(tree.TOP)
+            if not is_signed(proof[:PUBLIC_BYTES], signed, proof[PUBLIC_BYTES:PROOF_BYTES]):
+                return False
+        self._shown.update(climbed)
+        if len(self._shown) > SHOWN_MAX:
+            self._shown_before, self._shown = self._shown, set()
         return True
 
     def meet(self, name: str, public: bytes) -> bool:
@@ -145,14 +159,6 @@ def is_signed(public: bytes, data: bytes, signature: bytes) -> bool:
     except CryptoError:
         return False
     return True
-
-
-def _signed(data: bytes, proof: bytes) -> bytes | None:
-    """What the signature of this proof must be over; None for what has no shape of a proof."""
-    if len(proof) == PROOF_BYTES:
-        return _digest(data)
-    root = tree.root_of(_digest(data), proof[PROOF_BYTES:])
-    return None if root is None else ROOT_PREFIX + root
 
 
 def _digest(data: bytes) -> bytes:
