@@ -11,7 +11,7 @@ from beforehand.check import fuzz_codec
 from beforehand.check.draw_frames import draw_frame
 from beforehand.core.base import NAME_CHARS_MAX, PROOF_BYTES_MAX, Message
 from beforehand.core.codec import WIRE_VERSION, Codec, in_order
-from beforehand.core.frames import IDS_MAX, Announce, Data, Frame, Request
+from beforehand.core.frames import IDS_MAX, Announce, Data, Frame, Push, Request
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
@@ -51,6 +51,9 @@ FRAMES = {
         st.lists(MESSAGES, max_size=4, unique_by=lambda message: message.id).map(tuple),
         ID_SETS,
     ),
+    Push: st.builds(
+        Push, st.lists(MESSAGES, max_size=4, unique_by=lambda message: message.id).map(tuple)
+    ),
     Packet: st.builds(Packet, COUNTS, st.lists(CUBE_MESSAGES, max_size=4).map(tuple)),
     Ask: st.builds(Ask, CLOCKS),
     Answer: st.builds(Answer, CLOCKS),
@@ -71,6 +74,10 @@ GOLDEN = [
     (
         Data((Message((1, 2), ((0, 1),), b"hi", b"ok"),), frozenset({(4, 9)})),
         "0193a46461746191" + "94920102" + "91920001" + "c4026869" + "c4026f6b" + "91920409",
+    ),
+    (
+        Push((Message((1, 2), ((0, 1),), b"hi", b"ok"),)),
+        "0192a47075736891" + "94920102" + "91920001" + "c4026869" + "c4026f6b",
     ),
     (Ask((3, 0, 300)), "0192a361736b" + "930300cd012c"),
     (Answer(()), "0192a6616e7377657290"),

@@ -273,12 +273,15 @@ CK_KEYS = (
 )
 TCP_KEYS = (tcp_flooding.CONNECT, tcp_flooding.GAP)
 LOSSY = Options(retry_us=SECOND)
+PUSHED = Options(push=True, announce_us=SECOND, frame_bytes_max=1)
 SLOW = Options(retry_us=2 * SECOND, announce_us=SECOND, frame_bytes_max=1)
 ENTRIES: list[Entry] = [
     ContactEntry("causal", Barrier, Options()),
     ContactEntry("causal, retry", Barrier, LOSSY),
     ContactEntry("causal, retry, period", Barrier, SLOW),
+    ContactEntry("causal, push", Barrier, Options(push=True)),
     ContactEntry("delta", Barrier, Options(), expires=True),
+    ContactEntry("delta, push, period", Barrier, PUSHED, expires=True),
     ContactEntry("delta, retry", Barrier, LOSSY, expires=True),
     ContactEntry("vector", Vector, Options()),
     ContactEntry("vector, retry", Vector, LOSSY),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from beforehand.core.base import (
     Chorus,
@@ -217,7 +217,7 @@ class Driver(Generic[FrameT]):
 class SpeakerDriver(Driver[FrameT]):
     """Drives a core that has links, and through which an application broadcasts."""
 
-    __slots__ = ()
+    __slots__ = ("is_chorus",)
     core: Speaker[FrameT]
 
     def __init__(
@@ -227,6 +227,8 @@ class SpeakerDriver(Driver[FrameT]):
         **options: Any,
     ) -> None:
         super().__init__(make_core, port, **options)
+        self.is_chorus = isinstance(self.core, Chorus)
+        """Can the core say several at once? That is slow to find out."""
 
     def on_broadcast(
         self, now_us: int, payload: bytes, lifetime_us: int | None = None
@@ -243,10 +245,10 @@ class SpeakerDriver(Driver[FrameT]):
 
     def on_broadcasts(self, now_us: int, said: Sequence[Said]) -> list[MessageId]:
         """Several, and their ids; in one step, if the core can do that."""
-        if not isinstance(self.core, Chorus):
+        if not self.is_chorus:
             return [self.on_broadcast(now_us, payload, us) for payload, us in said]
         try:
-            messages = self.core.on_broadcasts(now_us, said, self._out)
+            messages = cast(Chorus[FrameT], self.core).on_broadcasts(now_us, said, self._out)
         except LocalError:
             self._drain()
             raise

@@ -1,7 +1,8 @@
 """Epidemic forwarding in an opportunistic network, as a core of its own (OPP section III).
 
 Neighbours announce what they hold, request what they lack, and send what is asked. When a link
-comes up each side announces all that it holds; afterwards only what is new. Nothing is asked of
+comes up each side announces all that it holds; afterwards only what is new. Where links lose
+nothing a node can also push what it says itself, unasked (`Options.push`). Nothing is asked of
 two neighbours at once, and nothing is offered to a neighbour that is known to have it. A link that
 goes down forgets what was under way: what was asked there is asked elsewhere. What was evicted is
 not asked for again until somebody new comes into contact; without that rule messages would go
@@ -23,14 +24,23 @@ import msgspec
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted, Eviction
-from beforehand.core.frames import NONE, Announce, Data, Frame, Request, batches, split_ids
+from beforehand.core.frames import (
+    NONE,
+    Announce,
+    Data,
+    Frame,
+    Push,
+    Request,
+    batches,
+    split_ids,
+)
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
-from beforehand.errors import RemoteError
+from beforehand.errors import LocalError, RemoteError
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
 RETRY_TIMER: Timer = ("retry", None)
@@ -56,6 +66,9 @@ class Options(msgspec.Struct, frozen=True):
     """A frame takes ids or messages until it is this full."""
     frame_messages_max: int | None = None
     """A data frame takes no more messages than this; None: as many as fit."""
+    push: bool = False
+    """Own messages go to whoever is in contact at once, and are not announced: a way instead of
+    three. For links that lose nothing while they are up, since nobody misses what is lost."""
 
 
 class Epidemic:
@@ -77,6 +90,12 @@ class Epidemic:
         self.order = order
         self.counters: Counters = order.counters
         self._options = options or Options()
+        if self._options.push and self._options.retry_us is not None:
+            raise LocalError(
+                "a push that is lost is not repeated",
+                where=f"node {node}",
+                hint="choose one of `push` and `retry_us`: links that lose nothing, or that do",
+            )
         self._rng = rng
         self._durable = order.durable = durable
         self._proofs = proofs
@@ -118,7 +137,10 @@ class Epidemic:
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
         messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
         self._store(now_us, messages, out)
-        self._announce_news(now_us, out)
+        if self._options.push:
+            self._push(messages, out)
+        else:
+            self._announce_news(now_us, out, messages)
         return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
@@ -133,6 +155,8 @@ class Epidemic:
             self._on_announce(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif kind is Request:
             self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif kind is Push:
+            self._on_push(now_us, source, link, frame, out)  # type: ignore[arg-type]
         else:
             raise RemoteError(
                 f"unknown frame {kind.__name__}",
@@ -243,7 +267,33 @@ class Epidemic:
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
-        came = [message.id for message in frame.messages]
+        self._take_in(now_us, source, link, frame.messages, out)
+        if frame.gone:
+            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
+            link.theirs.difference_update(frame.gone)
+            link.asked.difference_update(gone)
+            self._ask_elsewhere(now_us, gone, out)
+        if len(link.theirs) > THEIRS_MIN:
+            link.trim(self._cache.entries, self._asking)
+
+    def _on_push(
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Push, out: Outbox[Frame]
+    ) -> None:
+        self._take_in(now_us, source, link, frame.messages, out)
+        if len(link.theirs) > THEIRS_MIN:
+            link.trim(self._cache.entries, self._asking)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _take_in(
+        self,
+        now_us: int,
+        source: NodeId,
+        link: Neighbour,
+        messages: Sequence[Message],
+        out: Outbox[Frame],
+    ) -> None:
+        came = [message.id for message in messages]
         link.theirs.update(came)
         link.asked.difference_update(came)
         asking, held = self._asking, self._cache.entries
@@ -251,7 +301,7 @@ class Epidemic:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh = [message for message in frame.messages if message.id not in held]
+        fresh = [message for message in messages if message.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
         if self._proofs is not None:
             proven = [message for message in fresh if self._proofs.is_proven(message)]
@@ -263,16 +313,7 @@ class Epidemic:
             out.receives += welcome
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
-            self._announce_news(now_us, out)
-        if frame.gone:
-            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
-            link.theirs.difference_update(frame.gone)
-            link.asked.difference_update(gone)
-            self._ask_elsewhere(now_us, gone, out)
-        if len(link.theirs) > THEIRS_MIN:
-            link.trim(held, asking)
-
-    # ---- steps ----------------------------------------------------------------------------------
+            self._announce_news(now_us, out, welcome)
 
     def _horizon(self, now_us: int) -> int:
         """Up to where deadlines have passed: a clock that is set back revives nothing."""
@@ -282,7 +323,6 @@ class Epidemic:
 
     def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
         self._cache.add(messages)
-        self._fresh += [message.id for message in messages]
         if self._durable:
             out.saves += [("message", message.id, message) for message in messages]
         expired = self._cache.purge(self._horizon(now_us)) if self.order.expires else []
@@ -298,11 +338,26 @@ class Epidemic:
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
 
-    def _announce_news(self, now_us: int, out: Outbox[Frame]) -> None:
+    def _push(self, messages: Sequence[Message], out: Outbox[Frame]) -> None:
+        """Who was not greeted yet will be told of these with all others."""
+        limits = self._options.frame_bytes_max, self._options.frame_messages_max
+        frames = [Push(batch) for batch in batches(messages, *limits)]
+        ids = [message.id for message in messages]
+        for peer, link in self._links.items():
+            if link.greeted:
+                link.theirs.update(ids)
+                out.sends += [(peer, frame) for frame in frames]
+
+    def _announce_news(
+        self, now_us: int, out: Outbox[Frame], messages: Sequence[Message] = ()
+    ) -> None:
+        """What was stored will be told, at once or with the next tick."""
         period_us = self._options.announce_us
         if not self._links:
             self._fresh.clear()  # whoever comes will be told everything
-        elif not period_us:
+            return
+        self._fresh += [message.id for message in messages]
+        if not period_us:
             self._announce(now_us, out)
         elif not self._announce_armed:
             self._announce_armed = True

@@ -59,15 +59,25 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
 
     def flaw(self) -> str:
         """What is wrong with it beyond types; empty if nothing is."""
-        if _has_twins([message.id for message in self.messages]):
-            return "a message comes twice"
-        for message in self.messages:
-            if _has_twins(message.past):
-                return f"message {message.id} names a cause twice"
-        return ""
+        return _flaw_of(self.messages)
 
 
-Frame = Announce | Request | Data
+class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
+    """What was just said here, unasked. Whoever carries frames may take or send an announcement of
+    it in its place, for want of room: then it is asked for."""
+
+    messages: tuple[Message, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + sum(map(message_bytes, self.messages))
+
+    def flaw(self) -> str:
+        """As of `Data`."""
+        return _flaw_of(self.messages)
+
+
+Frame = Announce | Request | Data | Push
 
 
 def message_bytes(message: Message) -> int:
@@ -107,6 +117,15 @@ def batches(
         room -= size
     if batch:
         yield tuple(batch)
+
+
+def _flaw_of(messages: tuple[Message, ...]) -> str:
+    if _has_twins([message.id for message in messages]):
+        return "a message comes twice"
+    for message in messages:
+        if _has_twins(message.past):
+            return f"message {message.id} names a cause twice"
+    return ""
 
 
 def _has_twins(ids: Sequence[MessageId]) -> bool:

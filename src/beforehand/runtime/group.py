@@ -98,6 +98,7 @@ class Group(Meshed[Frame]):
             capacity=self._capacity,
             capacity_bytes=self._capacity_bytes,
             transfer="oldest",
+            push=True,
         )
 
         def make_core() -> Epidemic:

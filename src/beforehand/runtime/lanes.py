@@ -1,9 +1,11 @@
 """What a node keeps for each link: frames on their way out, and news that it is not ready for.
 
-Three rules keep the memory of a node bounded, however much its neighbours have to say or to ask:
+Four rules keep the memory of a node bounded, however much its neighbours have to say or to ask:
 
 - Frames that wait for a slow neighbour stay what they are, references to messages that are held
   anyway. They become bytes when there is room for them on the wire.
+- What a node says itself it sends unasked, as long as few frames wait. If more do, or if the other
+  end has no use for it yet, it is announced like all else.
 - No more than `WINDOW_IDS` messages are asked of a neighbour at a time. While they are on their
   way, or while the program does not read, further announcements wait, as bytes.
 - Who asks for more than it takes in, or announces more than anybody could hold, loses its link.
@@ -28,6 +30,7 @@ from beforehand.core.frames import (
     Data,
     Frame,
     Ids,
+    Push,
     Request,
     split_ids,
 )
@@ -39,6 +42,9 @@ WINDOW_IDS = 4096
 FRAME_BYTES_MAX = 16_384
 JOINED_IDS_MAX = min(IDS_MAX, (FRAME_BYTES_MAX - FRAME_BYTES) // ID_BYTES)
 """As many as the layer itself puts into one announcement."""
+PUSHES_MAX = 64
+"""Frames that wait for a neighbour. If there are more, it is told of messages that it can ask for,
+and not sent them."""
 LATER_IDS_MAX = 256
 """An announcement of more is a bundle already."""
 
@@ -84,6 +90,10 @@ class Lane(Generic[FrameT]):
         """Does it tell of nothing that is not on the disk? Then it may go ahead of what waits."""
         return False
 
+    def as_news(self, frame: FrameT) -> FrameT:
+        """What is held in place of a frame that must wait."""
+        return frame
+
     def hold(self, news: bytes, now: float) -> None:
         self.news.append(news)
         self.news_bytes += len(news)
@@ -115,6 +125,8 @@ class PacedLane(Lane[Frame]):
         """Messages of others that it may not have."""
 
     def put(self, frame: Frame) -> None:
+        if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:
+            frame = self.as_news(frame)
         if not isinstance(frame, Announce) or len(frame.ids) > LATER_IDS_MAX:
             self.out.append(frame)
             return
@@ -131,11 +143,17 @@ class PacedLane(Lane[Frame]):
         self.has_later = False
 
     def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
-        is_news = isinstance(frame, Announce)
+        is_news = isinstance(frame, Announce | Push)
         return is_news and (bool(self.news) or not self._can_ask(is_open=is_open))
 
     def may_go_on(self, *, is_open: bool) -> bool:
         return bool(self.news) and self._can_ask(is_open=is_open)
+
+    def as_news(self, frame: Frame) -> Frame:
+        """Of messages that nobody asked for, only that they are there."""
+        if not isinstance(frame, Push):
+            return frame
+        return Announce(0, frozenset([message.id for message in frame.messages]))
 
     def on_frame(self, frame: Frame, now: float) -> None:
         if isinstance(frame, Data):
@@ -144,6 +162,8 @@ class PacedLane(Lane[Frame]):
             self._later.difference_update([message.id for message in frame.messages])
         elif isinstance(frame, Announce):
             self._later -= frame.ids
+        elif isinstance(frame, Push):
+            self._later.difference_update([message.id for message in frame.messages])
 
     def on_send(self, frame: Frame, now: float) -> None:
         if isinstance(frame, Request):

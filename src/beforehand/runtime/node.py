@@ -195,7 +195,8 @@ class Node(Generic[FrameT]):
         if frame is None:
             return
         if lane.must_wait(frame, is_open=self._is_open):
-            lane.hold(data, self._loop.time())
+            news = lane.as_news(frame)
+            lane.hold(data if news is frame else self._codec.encode(news), self._loop.time())
             self._watch_stalled()
             if lane.news_bytes > NEWS_BYTES_MAX:
                 self.counters.flooded += 1

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
-from beforehand.core.base import Chorus, FrameT, MessageId, Said
+from beforehand.core.base import FrameT, MessageId, Said
 from beforehand.core.driver import SpeakerDriver
 from beforehand.errors import LocalError
 from beforehand.runtime.commits import Commits
@@ -74,7 +74,7 @@ class Speaking(Generic[FrameT]):
 
     def _say_together(self, waiting: list[tuple[Said, asyncio.Future[MessageId]]]) -> Answers:
         """As one step; none if there is no such step, or one of them is wrong."""
-        if len(waiting) == 1 or not isinstance(self._driver.core, Chorus):
+        if len(waiting) == 1 or not self._driver.is_chorus:
             return []
         try:
             ids = self._driver.on_broadcasts(self._begin(), [said for said, _ in waiting])

@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
 from beforehand.check.net import Net
 from beforehand.check.oracle import Violation
@@ -33,20 +35,23 @@ class Contacts(Family):
 
     kind: LinkKind = "contact"
     sights: tuple[str, ...] = (
-        *("lost", "doubled", "flapped", "crashed", "cut off", "restarted", "set back"),
-        "handed over again",
+        *("flapped", "crashed", "cut off", "restarted", "set back", "handed over again"),
     )
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        if PROTOCOLS[name].takes_lifetime:
+    def __init__(self, order: str, *, pushes: bool = False) -> None:
+        """pushes: links lose nothing, and what is said goes to whoever is in contact."""
+        self.name = f"{order}_push" if pushes else order
+        self._order, self._pushes = order, pushes
+        if not pushes:
+            self.sights += ("lost", "doubled")
+        if PROTOCOLS[order].takes_lifetime:
             self.sights += ("expired in time",)
-        if PROTOCOLS[name].is_causal:
+        if PROTOCOLS[order].is_causal:
             self.sights += ("waited", "drop")
 
     def draw(self, rng: random.Random) -> Case:
         lifetimes = None
-        if PROTOCOLS[self.name].takes_lifetime and (self.name == "delta" or rng.random() < 0.5):
+        if PROTOCOLS[self._order].takes_lifetime and (self._order == "delta" or rng.random() < 0.5):
             skew_us = rng.choice((0, 100_000, 2 * SECOND_US, 20 * SECOND_US))
             lifetimes = Lifetimes(LIFETIMES_US[-1], LIFETIMES_US[-1], skew_us)
         options = self._draw_options(rng)
@@ -70,7 +75,7 @@ class Contacts(Family):
         )
 
     def _draw_options(self, rng: random.Random) -> Options:
-        return Options(
+        options = Options(
             announce_us=rng.choice((0, 0, 300_000, 2 * SECOND_US)),
             retry_us=rng.choice((None, 500_000, 2 * SECOND_US)),
             capacity=rng.choice((None, None, None, 3, 8)),
@@ -78,15 +83,18 @@ class Contacts(Family):
             transfer=rng.choice(("random", "random", "oldest", "newest")),
             frame_bytes_max=rng.choice((1, 200, 16_384)),
         )
+        if self._pushes:
+            return msgspec.structs.replace(options, retry_us=None, push=True)
+        return options
 
     def make_core(self, case: Case, node: int) -> Epidemic:
         setup = case.options
-        order = make_order(self.name, node, setup.lifetimes)
+        order = make_order(self._order, node, setup.lifetimes)
         rng = random.Random(setup.seed + node)
         return Epidemic(node, order, rng, setup.options, durable=case.is_mortal)
 
     def judges(self, violation: Violation) -> bool:
-        return PROTOCOLS[self.name].is_causal or violation.kind != "late"
+        return PROTOCOLS[self._order].is_causal or violation.kind != "late"
 
     def problems(self, net: Net) -> Iterator[str]:
         setup = net.case.options
@@ -103,4 +111,7 @@ class Contacts(Family):
             yield from never_delivered(net, due)
 
 
-CONTACTS = tuple(Contacts(name) for name in PROTOCOLS)
+CONTACTS = (
+    *(Contacts(name) for name in PROTOCOLS),
+    *(Contacts(name, pushes=True) for name in ("causal", "delta")),
+)
