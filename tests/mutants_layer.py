@@ -10,6 +10,22 @@ UNORDERED = "src/beforehand/core/unordered.py"
 
 MUTANTS = [
     (
+        "push to those who are told everything anyway, and not to the others",
+        EPIDEMIC,
+        "            if link.greeted:\n                link.theirs.update(ids)",
+        "            if not link.greeted:\n                link.theirs.update(ids)",
+        "tests/core/test_epidemic_push.py"
+        "::test_a_push_takes_one_frame_and_those_further_off_are_told",
+    ),
+    (
+        "push and announce",
+        EPIDEMIC,
+        "            if link.greeted:\n                link.theirs.update(ids)\n",
+        "            if True:\n",
+        "tests/core/test_epidemic_push.py"
+        "::test_who_was_not_greeted_yet_is_told_of_it_with_all_else",
+    ),
+    (
         "ask every neighbour that offers",
         EPIDEMIC,
         "lacking.difference(self._asking)",
@@ -28,7 +44,7 @@ MUTANTS = [
         "do not pass news on",
         EPIDEMIC,
         "            self._store(now_us, welcome, out)\n"
-        "            self._announce_news(now_us, out)",
+        "            self._announce_news(now_us, out, welcome)",
         "            self._store(now_us, welcome, out)",
         "tests/sim/test_contacts.py::test_a_crowd_of_hundreds_equals_the_ideal_flood",
     ),

@@ -17,9 +17,49 @@ TRUST_TEST = "tests/runtime/test_trust.py"
 SEAL_TEST = "tests/runtime/test_seal.py"
 ATTACKS = "tests/runtime/test_attacks.py"
 MESH_TEST = "tests/runtime/test_mesh.py"
+LANES = "src/beforehand/runtime/lanes.py"
+COMMITS = "src/beforehand/runtime/commits.py"
+LANES_TEST = "tests/runtime/test_lanes.py"
+COMMITS_TEST = "tests/runtime/test_commits.py"
+TREE_TEST = "tests/runtime/test_tree.py"
 DISCOVERY_TEST = "tests/runtime/test_discovery.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
+    (
+        "a transaction begins while another is under way",
+        COMMITS,
+        "        if self._flying is not None:\n            return",
+        "        if self._flying is not None and not self._open.rows:\n            return",
+        f"{COMMITS_TEST}::test_what_waits_for_a_transaction_went_out_with_the_one_before_it",
+    ),
+    (
+        "what is on its way to the disk counts as saved",
+        COMMITS,
+        "place in rows or place in flying",
+        "place in rows",
+        f"{COMMITS_TEST}::test_what_is_on_its_way_is_not_saved",
+    ),
+    (
+        "who is behind is sent messages all the same",
+        LANES,
+        "if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:",
+        "if isinstance(frame, Push) and not self.out and not frame.messages:",
+        f"{LANES_TEST}::test_who_is_behind_is_told_of_messages_and_not_sent_them",
+    ),
+    (
+        "messages that must wait are kept whole",
+        LANES,
+        "        if not isinstance(frame, Push):\n            return frame\n",
+        "        if not isinstance(frame, Push) or frame.messages:\n            return frame\n",
+        f"{LANES_TEST}::test_of_a_push_that_must_wait_only_the_ids_are_kept",
+    ),
+    (
+        "a path is known by its step, and not by its signature",
+        TRUST,
+        "            place = start + step\n",
+        "            place = step\n",
+        f"{TREE_TEST}::test_a_changed_signature_is_refused_even_if_the_root_is_known",
+    ),
     (
         "a key is for everybody's eyes",
         KEYS,

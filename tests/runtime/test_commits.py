@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 
+from beforehand.core.epidemic import MESSAGES
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.store import DiskStore
+
+
+def run(playing: Coroutine[None, None, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(3):
+            await playing
+
+    asyncio.run(bounded())
 
 
 def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path):
@@ -37,7 +47,7 @@ def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path):
         await commits.settled()
         await commits.close()
 
-    asyncio.run(play())
+    run(play())
     assert log == ["committed", "committed", 0, 2, "committed", 3]
 
 
@@ -55,7 +65,25 @@ def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path):
         assert commits.transactions == 2
         await commits.close()
 
-    asyncio.run(play())
+    run(play())
+
+
+def test_what_is_on_its_way_is_not_saved(tmp_path):
+    async def play():
+        disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
+        commits = Commits(disk, durable="disk", on_failure=print)
+        one, other = ("ann", 1), ("ann", 2)
+        commits.save([("message", one, 1)])
+        assert not commits.is_saved(MESSAGES, [other, one])
+        assert commits.is_saved(MESSAGES, [other])
+        await asyncio.sleep(0)
+        commits.save([("message", other, 1)])
+        assert not commits.is_saved(MESSAGES, [one]), "it is under way"
+        await commits.settled()
+        assert commits.is_saved(MESSAGES, [one, other])
+        await commits.close()
+
+    run(play())
 
 
 def test_with_the_durability_os_the_last_transaction_is_synced_after_a_second(
@@ -89,4 +117,4 @@ def test_with_the_durability_os_the_last_transaction_is_synced_after_a_second(
         assert synced[-1] is True  # with what is written anyway
         await commits.close()
 
-    asyncio.run(play())
+    run(play())

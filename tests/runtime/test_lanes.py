@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Data, Request
-from beforehand.runtime.lanes import JOINED_IDS_MAX, LATER_IDS_MAX, WINDOW_IDS, PacedLane
+from beforehand.core.frames import Announce, Data, Push, Request
+from beforehand.runtime.lanes import (
+    JOINED_IDS_MAX,
+    LATER_IDS_MAX,
+    PUSHES_MAX,
+    WINDOW_IDS,
+    PacedLane,
+)
 
 
 def ids(origin, *seqs):
@@ -94,3 +100,37 @@ def test_only_what_tells_of_nothing_unsaved_may_go_ahead():
     assert lane.is_safe(Announce(1, ids("bob", 2)), is_saved)
     unsaved.clear()
     assert lane.is_safe(Data((message,)), is_saved)
+
+
+def pushed(*seqs):
+    return Push(tuple(Message(("ann", seq), (), bytes(1000)) for seq in seqs))
+
+
+def test_who_is_behind_is_told_of_messages_and_not_sent_them():
+    lane = PacedLane("ann")
+    for seq in range(PUSHES_MAX):
+        lane.put(pushed(seq))
+    lane.put(pushed(100, 101))
+    lane.put(pushed(102))
+    frames = out(lane)
+    assert all(isinstance(frame, Push) for frame in frames[:-1])
+    assert frames[-1].ids == ids("ann", 100, 101, 102)
+
+
+def test_of_a_push_that_must_wait_only_the_ids_are_kept():
+    lane = PacedLane("bob")
+    assert not lane.must_wait(pushed(1), is_open=True)
+    assert lane.must_wait(pushed(1), is_open=False)
+    assert lane.as_news(pushed(1, 2)).ids == ids("ann", 1, 2)
+    assert lane.as_news(news := Announce(3, ids("ann", 1))) is news
+
+
+def test_a_push_is_no_answer_to_what_was_asked_and_tells_what_a_neighbour_has():
+    lane = PacedLane("bob")
+    lane.on_send(Request(0, ids("ann", 1, 2)), now=1)
+    lane.put(Announce(1, ids("ann", 7)))
+    lane.on_frame(pushed(7), now=2)
+    assert lane.asked == 2
+    lane.release()
+    assert out(lane) == []
+    assert not lane.is_safe(pushed(1), lambda _, told: ("ann", 1) not in told)
