@@ -68,20 +68,28 @@ class Outgoing(Generic[FrameT]):
 
     def put_on_wire(self, peer: str) -> None:
         """As much as there is room for; the link tells when there is more."""
+        self._put_on_wire(peer, {})
+
+    def _put_on_wire(self, peer: str, encoded: dict[int, tuple[FrameT, bytes]]) -> None:
+        """encoded: what goes to several is encoded once. The frames are kept with it, or another
+        one might take the place in memory by which it is found."""
         lane = self._lanes.get(peer)
         if lane is None or self.wire is None:
             return
-        frames, room = [], self.wire.room(peer)
+        datas, room = [], self.wire.room(peer)
         try:
             while lane.out and room >= self._room_min:
-                data = self._codec.encode(lane.next_out())
+                frame = lane.next_out()
+                if id(frame) not in encoded:
+                    encoded[id(frame)] = (frame, self._codec.encode(frame))
+                data = encoded[id(frame)][1]
                 room -= len(data) + FRAME_OVERHEAD
-                frames.append(data)
+                datas.append(data)
         except Exception as error:
             self._on_failure(error)
             return
-        if frames:
-            self.wire.send(peer, frames)
+        if datas:
+            self.wire.send(peer, datas)
 
     def stop(self) -> None:
         self.wire = None
@@ -95,8 +103,9 @@ class Outgoing(Generic[FrameT]):
 
     def _put_all_on_wire(self) -> None:
         ready, self._ready = self._ready, set()
+        encoded: dict[int, tuple[FrameT, bytes]] = {}
         for peer in ready:
-            self.put_on_wire(peer)
+            self._put_on_wire(peer, encoded)
 
     def _release(self) -> None:
         self._later = None
