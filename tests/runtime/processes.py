@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
+from tests.conftest import REPO
+
 SECONDS_MAX = 20
-NOT_NEEDED = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "rich")
-"""What `pip install beforehand[runtime]` does not bring along."""
 
 
-def small_installation(folder: Path) -> Path:
-    """A folder for PYTHONPATH under which only the runtime's own dependencies can be imported."""
-    for name in NOT_NEEDED:
-        module = folder / "small" / f"{name}.py"
-        module.parent.mkdir(exist_ok=True)
-        module.write_text(f"raise ImportError('{name} is not installed here')\n")
-    return folder / "small"
+def fresh_environment(folder: Path) -> Path:
+    """The interpreter of a new virtual environment that has what `pip install beforehand[runtime]`
+    would put there and nothing else. No index is asked: files are copied from this environment, as
+    the packages list them."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.check_output(where, text=True).strip())
+    shutil.copytree(REPO / "src" / "beforehand", packages / "beforehand", ignore=NO_CACHES)
+    for name in needed_by("beforehand", "runtime"):
+        package = distribution(name)
+        for file in package.files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(package.locate_file(file)), packages / file)
+    return python
+
+
+NO_CACHES = shutil.ignore_patterns("__pycache__")
+
+
+def needed_by(name: str, extra: str = "") -> set[str]:
+    """Packages that a package says it needs here, and what those need."""
+    found: set[str] = set()
+    for line in distribution(name).requires or ():
+        needed = Requirement(line)
+        if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+            found |= {needed.name} | needed_by(needed.name)
+    return found
 
 
 class Process:
@@ -32,18 +58,19 @@ class Process:
         self,
         *arguments: object,
         folder: Path,
-        path: Path | None = None,
+        python: Path | None = None,
         before: Sequence[str] = (),
     ) -> None:
-        """before: what runs it somewhere else."""
-        paths = [str(path)] if path else []
-        paths += [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
+        """python: of another environment. before: what runs it somewhere else."""
+        environment = dict(os.environ)
+        if python is not None:
+            environment.pop("PYTHONPATH", None)
         self.output = folder / f"output-{time.monotonic_ns()}"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [*before, sys.executable, "-u", *map(str, arguments)],
+                [*before, python or sys.executable, "-u", *map(str, arguments)],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,

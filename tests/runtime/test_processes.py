@@ -8,7 +8,7 @@ import time
 import pytest
 
 from beforehand.runtime.keys import new_group
-from tests.runtime.processes import Process, small_installation
+from tests.runtime.processes import Process, fresh_environment
 
 FIVE_LINES = """
 import asyncio, sys
@@ -69,23 +69,22 @@ def harbour(tmp_path):
     return tmp_path
 
 
-def test_the_five_lines_work_in_two_processes_with_only_the_runtimes_dependencies(harbour):
-    small = small_installation(harbour)
+def test_the_five_lines_work_in_two_processes_of_a_fresh_virtual_environment(harbour):
+    python = fresh_environment(harbour)
     script = harbour / "five.py"
     script.write_text(FIVE_LINES)
-    with Process(script, "ann", folder=harbour, path=small) as ann:
+    with Process(script, "ann", folder=harbour, python=python) as ann:
         address = ann.wait_for("at ").split()[1]
-        with Process(script, "bob", address, folder=harbour, path=small) as bob:
+        with Process(script, "bob", address, folder=harbour, python=python) as bob:
             assert bob.wait_for("says") == "ann says fog at pier 4\n"
             assert ann.wait_for("says") == "bob says fog at pier 4\n"
-
-
-def test_the_runtime_imports_nothing_that_it_does_not_need(harbour):
-    small = small_installation(harbour)
-    imports = "import beforehand, beforehand.runtime.blocking; print(beforehand.Group.__name__)"
-    with Process("-c", imports, folder=harbour, path=small) as process:
-        assert process.process.wait(20) == 0, process.text()
-        assert process.text() == "Group\n"
+    for other in ("numpy", "pyspark"):
+        with Process("-c", f"import {other}", folder=harbour, python=python) as process:
+            assert process.process.wait(20) == 1
+    command = "import sys; from beforehand.cli import main; sys.argv[0] = 'beforehand'; main()"
+    for name in ("group", "chat", "node", "station", "host"):
+        with Process("-c", command, name, "--help", folder=harbour, python=python) as process:
+            assert process.process.wait(20) == 0, process.text()
 
 
 def lines(path):
