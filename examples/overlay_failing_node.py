@@ -91,7 +91,9 @@ async def main(folder: Path) -> None:
     cid = await start(folder, "cid")
     await expect(cid, "bob: until when?", "dee: until noon")
     await say(cid, "so we walk")
-    await expect(ann, "dee: until noon", "cid: so we walk")
+    for member in (ann, bob):
+        await expect(member, "dee: until noon", "cid: so we walk")
+    await expect(dee, "cid: so we walk")
     print("cid is back, has the question before its answer, and is heard")
 
     for member in (ann, bob, cid, dee):

@@ -20,8 +20,8 @@ def harbour(tmp_path):
     return tmp_path
 
 
-def beforehand(folder, *arguments, path=None):
-    return Process("-m", "beforehand.cli", *arguments, *HERE, folder=folder, path=path)
+def beforehand(folder, *arguments):
+    return Process("-m", "beforehand.cli", *arguments, *HERE, folder=folder)
 
 
 def address_of(process):

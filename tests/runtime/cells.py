@@ -54,5 +54,5 @@ def host(folder, name, cell, **options):
         return EventLog(folder / "logs", name, run="port", store=store, incarnation=starts)
 
     options = {"durable": "os", "make_recorder": record, "interface": "127.0.0.1", **options}
-    store, key = folder / f"{name}.db", folder / "port.key"
-    return Host("port", name=name, store=store, key=key, cell=cell, **options)
+    options = {"store": folder / f"{name}.db", "key": folder / "port.key", **options}
+    return Host("port", name=name, cell=cell, **options)

@@ -54,6 +54,26 @@ def test_hosts_of_three_cells_hear_each_other(tmp_path):
     verified(tmp_path, 6)
 
 
+def test_nobody_speaks_in_the_name_of_a_host_that_was_heard(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north", bob="north") as (cells, there, hosts):
+            ann, bob = hosts
+            await ann.broadcast(b"it is me")
+            assert await take(bob, 1) == [b"it is me"]
+            await ann.close()
+            thief = host(tmp_path, "ann", cells["north"], store=tmp_path / "thief.db")
+            async with thief:
+                thief._parts.node.driver.core._ses = 50  # or it would be taken for an old one
+                await thief.move(cells["north"], "127.0.0.1")
+                await until(lambda: thief.is_connected)
+                await thief.broadcast(b"pay eve")
+                await until(lambda: there[0].counters.trust.wrong_key)
+                assert there[0].counters.messages.refused
+                assert bob.counters.messages.received == 1
+
+    run(play)
+
+
 def test_a_host_that_moves_while_messages_flow_gets_each_once(tmp_path):
     async def play():
         async with town(tmp_path, ("north", "south"), ann="north", bob="south") as parts:

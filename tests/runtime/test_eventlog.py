@@ -28,15 +28,20 @@ class Transactions(Store):
     def __init__(self, disk=None):
         super().__init__()
         self.disk = disk or Store()
-        self.open = []
+        self.open, self.waiting = [], []
         self._rows = self.disk._rows
 
     def save(self, saves):
         self.open += list(saves)
 
+    def after(self, action):
+        self.waiting.append(action)
+
     def commit(self):
         Store.save(self.disk, self.open)
-        self.open = []
+        waiting, self.open, self.waiting = self.waiting, [], []
+        for action in waiting:
+            action()
 
 
 class Clock:
@@ -156,6 +161,7 @@ def live(folder, disk, incarnation, seqs, *, commits, rows_max):
             got.append(seq)
         log.close()
         commit()
+        commit()  # of what the last file made superfluous
     except Killed:
         pass
     return got
@@ -175,6 +181,21 @@ def test_a_node_that_is_killed_at_any_commit_has_told_what_happened_and_no_more(
     assert kinds(tmp_path).count("start") == starts
     (run,) = verify_events(tmp_path).runs
     assert (run.state, run.deliveries) == ("valid", len(spoken))
+
+
+def test_files_told_of_what_was_lost_in_a_crash(tmp_path):
+    """One transaction that is enough for several files, and never got to the disk."""
+    disk = Store()
+    store = Transactions(disk)
+    log = EventLog(tmp_path, "ann", store=store, rows_max=4)
+    store.commit()
+    for seq in range(20):
+        log.delivered([message("bob", seq)])
+    assert list(tmp_path.iterdir()) == []
+    live(tmp_path, disk, 2, range(3), commits=99, rows_max=100)
+    assert kinds(tmp_path) == ["start", "start", *["broadcast", "deliver"] * 3, "stop"]
+    (run,) = verify_events(tmp_path).runs
+    assert run.state == "valid"
 
 
 def test_a_start_without_a_log_is_not_forgotten(tmp_path):
@@ -227,7 +248,7 @@ from pathlib import Path
 from beforehand.runtime.eventlog import EventLog
 log = EventLog(Path(sys.argv[1]), "ann")
 before = set(sys.modules)
-log.rotate()
+log.close()
 print(sorted(set(sys.modules) - before))
 """
 

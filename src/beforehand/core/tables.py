@@ -6,7 +6,7 @@ lists for tuples and plain values for structs, and no key would be found again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Rows as bytes, in memory. A database has the same three methods."""
+    """Rows as bytes, in memory. A database has the same methods."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[bytes, bytes]] = {}
@@ -47,6 +47,10 @@ class Store:
         """Everything, typed again, in the order in which the rows were first saved: an inbox is
         handed over in it. A row that does not fit its table is an error, not a guess."""
         return {table.name: self._load(table) for table in tables}
+
+    def after(self, action: Callable[[], None]) -> None:
+        """Carry this out when what was saved will not be lost any more: here, at once."""
+        action()
 
     def count(self) -> int:
         return sum(map(len, self._rows.values()))

@@ -131,10 +131,12 @@ class Commits(Store):
         await waiter
 
     async def close(self) -> None:
-        """The last transaction, and the file."""
+        """The last transactions, and the file: what waits for one may save something itself."""
         try:
-            if self.error is None:
+            while self.error is None:
                 await self.settled()
+                if not self.count():
+                    break
         finally:
             if self._sync_timer is not None:
                 self._sync_timer.cancel()

@@ -2,9 +2,9 @@
 
 The events of a step go into the node's own store, in the transaction of that step: what is written
 down happened, and what happened is written down, wherever a crash falls. From there they move into
-a file when there are enough of them, or when they are old enough; a crash in between makes the same
-file again. A node without a store loses what is in no file yet when it is killed, and its log has
-no end, which is how `verify` knows.
+a file when there are enough of them on the disk, or when they are old enough; a crash in between
+makes the same file again. A node without a store loses what is in no file yet when it is killed,
+and its log has no end, which is how `verify` knows.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Rowed(Protocol):
 
     def save(self, saves: Sequence[tuple[str, object, object]]) -> None: ...
     def load(self, tables: Sequence[Table]) -> Rows: ...
+    def after(self, action: Callable[[], None]) -> None: ...
 
 
 class EventLog:
@@ -85,6 +86,7 @@ class EventLog:
         self._told_before: set[MessageId] = set()
         self._events: list[Event] = []  # saved, and in no file yet
         self._saved: list[int] = []  # the keys under which
+        self._is_rotating = False
         self._life, self._first = self._load()
         self._stem = f"{_plain(run)}.{_plain(node)}.{self._life}"
         self._began_us = now_us()
@@ -121,23 +123,12 @@ class EventLog:
         for kind, message in losses:
             self._note(LOSSES[kind], message)
 
-    def rotate(self) -> None:
-        """Put what there is into a file."""
-        self._save()
-        if not self._events:
-            return
-        path = self.folder / f"{self._stem}.{self._first:012d}.node.parquet"
-        _write(self._table(), path)
-        deleted = [(EVENTS.name, first, None) for first in self._saved]
-        self._first += len(self._events)
-        self._store.save([*deleted, (LIFE.name, "first", self._first)])
-        self._events, self._saved = [], []
-        self._began_us = self._now_us()
-
     def close(self) -> None:
-        """The node stops, and has told everything."""
+        """The node stops, and has told everything. The last file is there when all that was saved
+        up to now is on the disk."""
         self._note(STOP, ("", 0))
-        self.rotate()
+        self._save()
+        self._rotate_soon()
 
     def _note(self, kind: int, message: MessageId, value: int = 0) -> None:
         self._noted.append((self._now_us(), kind, *message, value))
@@ -153,8 +144,28 @@ class EventLog:
     def _keep(self) -> None:
         self._save()
         is_old = not 0 <= self._now_us() - self._began_us < self._age_us_max
-        if len(self._events) >= self._rows_max or is_old:
-            self.rotate()
+        if (len(self._events) >= self._rows_max or is_old) and not self._is_rotating:
+            self._rotate_soon()
+
+    def _rotate_soon(self) -> None:
+        """Put what there is into a file, when it is on the disk: what is lost in a crash did not
+        happen, and must not be in a file either."""
+        self._is_rotating = True
+        end = self._first + len(self._events)
+        self._store.after(lambda: self._rotate(end))
+
+    def _rotate(self, end: int) -> None:
+        count = end - self._first
+        self._is_rotating = False
+        if count <= 0:
+            return
+        path = self.folder / f"{self._stem}.{self._first:012d}.node.parquet"
+        _write(self._table(self._events[:count]), path)
+        deleted = [(EVENTS.name, first, None) for first in self._saved if first < end]
+        self._store.save([*deleted, (LIFE.name, "first", end)])
+        self._events, self._first = self._events[count:], end
+        self._saved = self._saved[len(deleted) :]
+        self._began_us = self._now_us()
 
     def _load(self) -> tuple[str, int]:
         rows = self._store.load((EVENTS, LIFE))
@@ -166,12 +177,13 @@ class EventLog:
         self._events = [e for at in self._saved for e in rows[EVENTS.name][at]]
         return str(life["id"]), int(life["first"])
 
-    def _table(self) -> pa.Table:
+    def _table(self, events: Sequence[Event]) -> pa.Table:
+        """Of the first ones."""
         import pyarrow as pa
 
-        t_us, kind, origin, seq, value = zip(*self._events, strict=True)
+        t_us, kind, origin, seq, value = zip(*events, strict=True)
         names = {one: self._name_of(one) if one != "" else "" for one in set(origin)}
-        size = len(self._events)
+        size = len(events)
         columns = {
             "run": pa.array([self.run] * size).dictionary_encode(),
             "node": pa.array([self.node] * size).dictionary_encode(),

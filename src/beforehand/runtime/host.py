@@ -22,6 +22,7 @@ from beforehand.core.base import Counters, MessageId
 from beforehand.core.codec import Codec
 from beforehand.core.mobile.frames import Frame
 from beforehand.core.mobile.host import Host as HostCore
+from beforehand.core.proof import Proofs
 from beforehand.runtime.air import Air, Segment
 from beforehand.runtime.cells import (
     BEACON_SECONDS,
@@ -34,12 +35,14 @@ from beforehand.runtime.cells import (
 )
 from beforehand.runtime.commits import Commits
 from beforehand.runtime.datagrams import AirCounters, Ear, Said, Voice
+from beforehand.runtime.identity import identity
 from beforehand.runtime.keys import GroupKey
 from beforehand.runtime.lanes import Lane
 from beforehand.runtime.member import MakeRecorder, Member, Parts
 from beforehand.runtime.node import NodeCounters
 from beforehand.runtime.reading import Reading
 from beforehand.runtime.store import DiskStore, Durability
+from beforehand.runtime.trust import Trust, TrustCounters
 
 
 class CellLane(Lane[Frame]):
@@ -167,6 +170,7 @@ class HostCounters(msgspec.Struct, frozen=True):
 
     messages: Counters
     air: AirCounters
+    trust: TrustCounters
     node: NodeCounters
     transactions: int
 
@@ -204,6 +208,7 @@ class Host(Member[Frame, Cell]):
             make_recorder=make_recorder,
         )
         self._segment = Segment.parse(cell, interface)
+        self._trust: Trust | None = None
 
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
         """The id, when the message is on the disk: it is said as soon as a station hears it."""
@@ -233,18 +238,25 @@ class Host(Member[Frame, Cell]):
     @property
     def counters(self) -> HostCounters:
         parts = self._parts or self._opened()
+        assert self._trust is not None, "can't happen: it is made with the other parts"
         return HostCounters(
-            parts.node.driver.core.counters,
-            parts.network.counters,
-            parts.node.counters,
-            parts.commits.transactions,
+            messages=parts.node.driver.core.counters,
+            air=parts.network.counters,
+            trust=self._trust.counters,
+            node=parts.node.counters,
+            transactions=parts.commits.transactions,
         )
 
     def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[Frame, Cell]:
         recorder = self._record(disk, commits)
+        _, trust = identity(self.name, disk, commits)
+        self._trust = trust
+        proofs = Proofs(self.group, trust.sign, trust.check)
+
+        def make_core() -> HostCore:
+            return HostCore(self.name, PACE, durable=True, proofs=proofs)
+
         codec = CellCodec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)
-        node = self._make_node(
-            lambda: HostCore(self.name, PACE, durable=True), codec, CellLane, commits, recorder
-        )
+        node = self._make_node(make_core, codec, CellLane, commits, recorder)
         cell = Cell(self._segment, key, self.name, node.on_link, node.on_frame)
         return Parts(commits, node, cell, Reading(inbox=self._inbox, on_open=node.open), recorder)

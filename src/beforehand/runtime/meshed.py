@@ -10,10 +10,10 @@ import msgspec
 
 from beforehand.core.base import Counters, FrameT, Speaker
 from beforehand.core.codec import Codec
-from beforehand.core.tables import Table
 from beforehand.runtime.address import Address
 from beforehand.runtime.commits import Commits
-from beforehand.runtime.keys import GroupKey, MemberKey, new_member
+from beforehand.runtime.identity import identity
+from beforehand.runtime.keys import GroupKey
 from beforehand.runtime.lanes import Lane
 from beforehand.runtime.member import Member, Parts
 from beforehand.runtime.mesh import Mesh, PeerInfo
@@ -22,10 +22,6 @@ from beforehand.runtime.reading import Reading
 from beforehand.runtime.refusals import LinkCounters
 from beforehand.runtime.store import DiskStore
 from beforehand.runtime.trust import Trust, TrustCounters
-
-BINDINGS = Table("binding", str, bytes)
-"""Whose key is whose."""
-MEMBER = "member"
 
 
 class MemberCounters(msgspec.Struct, frozen=True):
@@ -64,11 +60,8 @@ class Meshed(Member[FrameT, Mesh]):
         """What makes the core, at the start and after a crash."""
 
     def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[FrameT, Mesh]:
-        member = _member_of(disk)
-        bound = disk.load((BINDINGS,))[BINDINGS.name]
-        trust = self._trust = Trust(
-            self.name, member, bound, lambda who, public: commits.save([("binding", who, public)])
-        )
+        member, trust = identity(self.name, disk, commits)
+        self._trust = trust
         recorder = self._record(disk, commits)
         make_core = self._core_maker(trust)
         node = self._make_node(make_core, self.codec, self.make_lane, commits, recorder)
@@ -110,13 +103,3 @@ class Meshed(Member[FrameT, Mesh]):
             node=parts.node.counters,
             transactions=parts.commits.transactions,
         )
-
-
-def _member_of(disk: DiskStore) -> MemberKey:
-    """The key of this member: made once, with its store."""
-    seed = disk.note(MEMBER)
-    if seed is not None:
-        return MemberKey(seed)
-    member = new_member()
-    disk.keep(MEMBER, member.seed)
-    return member

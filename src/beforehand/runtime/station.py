@@ -21,6 +21,7 @@ from beforehand.core.mobile.frames import Frame, Uplink
 from beforehand.core.mobile.station import Station as StationCore
 from beforehand.core.needs import refuse_unmet
 from beforehand.core.outbox import LossKind
+from beforehand.core.proof import Proofs
 from beforehand.errors import InputError, LocalError, RemoteError
 from beforehand.runtime.air import Air
 from beforehand.runtime.cells import (
@@ -40,7 +41,7 @@ from beforehand.runtime.mesh import Mesh
 from beforehand.runtime.records import FRAME_OVERHEAD
 from beforehand.runtime.refusals import LinkCounters
 from beforehand.runtime.seal import derive
-from beforehand.runtime.trust import Trust
+from beforehand.runtime.trust import Trust, TrustCounters
 from beforehand.runtime.wire import Wire
 
 ACK_SECONDS = 0.1
@@ -53,6 +54,7 @@ class StationCounters(msgspec.Struct, frozen=True):
     messages: Counters
     links: LinkCounters
     air: AirCounters
+    trust: TrustCounters
     malformed: int
     """Frames that no station or host sends; a neighbour loses its link for one."""
     gauges: dict[str, int]
@@ -93,7 +95,16 @@ class Station:
         self._beacon: asyncio.TimerHandle | None = None
         self._acking: asyncio.TimerHandle | None = None
         wires, life = self._stations.wires, new_number() or 1
-        self._driver: Driver[Frame] = Driver(lambda: StationCore(self.name, wires, PACE), self)
+        # Nothing is saved, so the keys of stations come from what all of them have.
+        secret, names = self._key.secret, self._stations.addresses
+        keys = {n: MemberKey(derive(secret, b"station", n.encode())) for n in names}
+        bound = {name: key.public for name, key in keys.items()}
+        self._member = keys[self.name]
+        self._trust = Trust(self.name, self._member, bound, lambda *_: None)
+        proofs = Proofs(self._key.name, self._trust.sign, self._trust.check)
+        self._driver: Driver[Frame] = Driver(
+            lambda: StationCore(self.name, wires, PACE, proofs=proofs), self
+        )
         refuse_unmet(self._driver.core.needs, GIVEN)
         neighbours = self._stations.neighbours(self.name)
         self._wires = {n: Wire(n, life, self._hears(n)) for n in neighbours}
@@ -137,7 +148,12 @@ class Station:
         gauges = core.gauges(_now_us())
         gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
         return StationCounters(
-            core.counters, self._mesh.counters, self._air_counters, self._malformed, gauges
+            messages=core.counters,
+            links=self._mesh.counters,
+            air=self._air_counters,
+            trust=self._trust.counters,
+            malformed=self._malformed,
+            gauges=gauges,
         )
 
     def _make_air(self) -> Air:
@@ -147,16 +163,12 @@ class Station:
         return Air(segment, voice, ear, counters, self._on_heard)
 
     def _make_mesh(self) -> Mesh:
-        # Nothing is saved, so the keys of stations come from what all of them have.
-        secret, addresses = self._key.secret, self._stations.addresses
-        keys = {n: MemberKey(derive(secret, b"station", n.encode())) for n in addresses}
-        bound = {name: key.public for name, key in keys.items()}
-        member = keys[self.name]
+        addresses = self._stations.addresses
         return Mesh(
             self.name,
-            member,
+            self._member,
             self._key,
-            Trust(self.name, member, bound, lambda *_: None),
+            self._trust,
             listen=[addresses[self.name]],
             peers=[addresses[name] for name in self._wires],
             discover=False,

@@ -11,6 +11,7 @@ from typing import Union
 import msgspec
 
 from beforehand.core.base import Count, Message, MessageId, NodeId
+from beforehand.core.proof import Proofs
 
 Visits = tuple[tuple[NodeId, Count], ...]
 """The list PS: the stations that may have registered a host, and in which connection."""
@@ -223,3 +224,15 @@ Uplink = Join | Connect | Leave | Say | HostAck
 Downlink = Cast | CatchUp | StationAck | ConnectAck | LeaveAck | Forgotten
 Routed = Request1 | Response1 | Request2 | Response2 | Delete
 Frame = Union[Uplink, Downlink, Relay, Routed]  # noqa: UP007
+
+
+def messages_of(frame: Frame) -> tuple[Message, ...]:
+    """What it brings along of what hosts said."""
+    if isinstance(frame, Say | Cast | CatchUp | Relay):
+        return (frame.message,)
+    return frame.messages if isinstance(frame, Response2) else ()
+
+
+def is_proven(frame: Frame, proofs: Proofs) -> bool:
+    """Did hosts say what it brings along?"""
+    return all(map(proofs.is_proven, messages_of(frame)))

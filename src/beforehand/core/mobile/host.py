@@ -40,10 +40,12 @@ from beforehand.core.mobile.frames import (
     Ranges,
     Say,
     StationAck,
+    is_proven,
 )
 from beforehand.core.mobile.pace import Pace, ranges_of
 from beforehand.core.needs import Link, Needs
 from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import LocalError
 
@@ -78,9 +80,11 @@ class Host:
         saves: Literal["delivery", "acknowledgement"] = "delivery",
         names_stations: bool = True,
         durable: bool = False,
+        proofs: Proofs | None = None,
     ) -> None:
         """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
-        it to the stations to ask all of them (MOB-TR)."""
+        it to the stations to ask all of them (MOB-TR). proofs: own messages are proven, and others
+        that are not are not heard."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.tables = (MEMORY, SAID) if durable else ()
@@ -91,6 +95,7 @@ class Host:
         self._saves_deliveries = saves == "delivery"
         self._ses = 0
         self._place = Place()
+        self._proofs = proofs
         self._names_stations = names_stations
         self._visits: dict[NodeId, int] | None = {} if names_stations else None
         self._next_said = 1
@@ -121,8 +126,10 @@ class Host:
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
         seq = self._next_said
-        self._next_said += 1  # trap 1
         message = Message((self.node, seq), (), payload)
+        if self._proofs is not None:
+            message = self._proofs.prove(message)
+        self._next_said += 1  # trap 1
         self._said[seq] = message
         self._unheard.add(seq)
         self.counters.broadcast += 1
@@ -147,6 +154,9 @@ class Host:
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """Only from the station of its cell (trap 9)."""
         if not isinstance(frame, Downlink) or frame.cell != self.cell or source != self.cell:
+            return
+        if self._proofs is not None and not is_proven(frame, self._proofs):
+            self.counters.refused += 1
             return
         if isinstance(frame, Cast):
             self._on_cast(now_us, frame, out)

@@ -30,6 +30,7 @@ from beforehand.core.mobile.frames import (
     Say,
     StationAck,
     Uplink,
+    is_proven,
 )
 from beforehand.core.mobile.guard import Guard
 from beforehand.core.mobile.handoff import Handoff
@@ -37,6 +38,7 @@ from beforehand.core.mobile.pace import Pace, ranges_of
 from beforehand.core.mobile.tree import routes
 from beforehand.core.needs import Link, Needs
 from beforehand.core.outbox import Outbox
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 
 ACK: Timer = ("station ack", None)
@@ -55,8 +57,10 @@ class Station:
         pace: Pace | None = None,
         *,
         floods: bool = False,
+        proofs: Proofs | None = None,
     ) -> None:
-        """floods: handoffs ask all stations, as in MOB-TR, and not those that a host names."""
+        """floods: handoffs ask all stations, as in MOB-TR, and not those that a host names. proofs:
+        what is not proven to be its host's goes nowhere."""
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
@@ -66,6 +70,7 @@ class Station:
         self.cell = Cell()
         self.guard = Guard(self.cell, self._pace)
         self._handoff = Handoff(node, self.cell, self._via, floods=floods)
+        self._proofs = proofs
         self._is_repeating = False
         self._cast_before = 0  # what is numbered from here on was not transmitted yet
         self._owes_ack = False
@@ -74,7 +79,9 @@ class Station:
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """By radio from a host, or by wire from a neighbour."""
-        if isinstance(frame, Uplink):
+        if self._proofs is not None and not is_proven(frame, self._proofs):
+            self.counters.refused += 1
+        elif isinstance(frame, Uplink):
             if frame.cell == self.node and frame.host == source:  # trap 9
                 self._on_uplink(now_us, frame, out)
         elif isinstance(frame, Relay):
