@@ -17,9 +17,10 @@ from beforehand.core.base import (
 )
 from beforehand.core.codec import Codec
 from beforehand.core.driver import Driver, Port, SpeakerDriver
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
 from beforehand.core.needs import Link, Needs
 from beforehand.core.observer import Dial, Observer, Stamped
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs

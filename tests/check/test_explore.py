@@ -9,9 +9,10 @@ from beforehand.check.explore import explore
 from beforehand.check.families.contacts import Contacts, Setup
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import EVERYBODY
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Data
 from beforehand.core.needs import Link, Needs
+from beforehand.core.options import Options
 from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector

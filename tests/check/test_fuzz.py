@@ -11,7 +11,8 @@ from beforehand.check.shrink import rerun, shrink
 from beforehand.check.swarm import run_swarm
 from beforehand.core.barrier import Barrier
 from beforehand.core.driver import Driver
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.core.unordered import Unordered
 

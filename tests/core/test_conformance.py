@@ -28,7 +28,7 @@ from beforehand.check.oracle import Violation
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Fate, Message, MessageId, Timer
 from beforehand.core.driver import INBOX, Driver, SpeakerDriver
-from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Epidemic, Options
+from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Epidemic
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.keeping import ASK
 from beforehand.core.mobile import ck_discard, ck_host, ck_station, host, station, tcp_flooding
@@ -36,6 +36,7 @@ from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.core.mobile.tcp import Tcp
 from beforehand.core.observer import PERFECT, TIMER, Observer, Stamped
+from beforehand.core.options import Options
 from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet

@@ -10,8 +10,9 @@ from tests.core.nets import Net, make
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.cache import EVICTED_MAX
-from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER, Options
+from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER
 from beforehand.core.frames import Announce, Data, Request
+from beforehand.core.options import Options
 from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.unordered import Unordered

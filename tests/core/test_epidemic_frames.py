@@ -6,8 +6,8 @@ from tests.core.nets import Net, make
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import Options
 from beforehand.core.frames import Announce, Data, Frame, Request, message_bytes
+from beforehand.core.options import Options
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.unordered import Unordered

@@ -4,8 +4,9 @@ import pytest
 from tests.core.nets import Net, make
 
 from beforehand.core.base import Message
-from beforehand.core.epidemic import ANNOUNCE_TIMER, Options
+from beforehand.core.epidemic import ANNOUNCE_TIMER
 from beforehand.core.frames import Announce, Data, Push, Request, message_bytes
+from beforehand.core.options import Options
 from beforehand.errors import LocalError
 
 PUSH = Options(push=True)
@@ -62,4 +63,4 @@ def test_a_push_is_no_larger_than_a_frame():
 
 def test_a_push_over_links_that_lose_is_refused():
     with pytest.raises(LocalError, match="a push that is lost is not repeated"):
-        make(0, Options(push=True, retry_us=1000))
+        Options(push=True, retry_us=1000)

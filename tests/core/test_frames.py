@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from beforehand.core.base import NAME_CHARS_MAX, Message
 from beforehand.core.codec import BYTES_MAX, in_order
-from beforehand.core.epidemic import Options
 from beforehand.core.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -17,6 +16,7 @@ from beforehand.core.frames import (
     message_bytes,
     split_ids,
 )
+from beforehand.core.options import Options
 from beforehand.core.wire import OPPORTUNISTIC
 
 # On the wire: version, array, tag, number and the lengths of the two arrays.

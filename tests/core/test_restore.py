@@ -5,8 +5,8 @@ from tests.core.nets import make
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.epidemic import Options
 from beforehand.core.frames import Data
+from beforehand.core.options import Options
 from beforehand.core.order import PURGE_AT_MIN, Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beforehand.core.epidemic import Options
+from beforehand.core.options import Options
 from beforehand.mobility.crowd import generate
 from beforehand.pipeline.metrics import (
     PERMILLE,

@@ -7,7 +7,7 @@ import dataclasses
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.core.epidemic import Options
+from beforehand.core.options import Options
 from beforehand.mobility.crowd import generate
 from beforehand.mobility.walkers import generate as generate_walkers
 from beforehand.pipeline import contacts, verdicts

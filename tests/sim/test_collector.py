@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from beforehand.core.epidemic import Options
+from beforehand.core.options import Options
 from beforehand.mobility import crowd
 from beforehand.sim.collector import no_collection
 from beforehand.sim.links import LinkModel

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beforehand.core.barrier import Barrier
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.core.unordered import Unordered
 from beforehand.errors import InputError

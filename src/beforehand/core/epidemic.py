@@ -18,57 +18,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from typing import Literal
-
-import msgspec
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
-from beforehand.core.cache import Cache, Evicted, Eviction
-from beforehand.core.frames import (
-    NONE,
-    Announce,
-    Data,
-    Frame,
-    Push,
-    Request,
-    batches,
-    split_ids,
-)
+from beforehand.core.cache import Cache, Evicted
+from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request, batches, split_ids
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
+from beforehand.core.options import Options
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
-from beforehand.errors import LocalError, RemoteError
+from beforehand.errors import RemoteError
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
 RETRY_TIMER: Timer = ("retry", None)
 MESSAGES = Table("message", MessageId, Message)
-
-
-class Options(msgspec.Struct, frozen=True):
-    """How a group disseminates. The same for all its nodes."""
-
-    announce_us: int = 0
-    """News goes out at the next tick of this period; 0: at once."""
-    retry_us: int | None = None
-    """Repeat what was not answered within this time. None: links are reliable while they are up,
-    announcements are not acknowledged and nothing is repeated."""
-    capacity: int | None = None
-    """How many messages a node can hold; None: all."""
-    capacity_bytes: int | None = None
-    """Of their payloads together; None: any number."""
-    eviction: Eviction = "oldest"
-    transfer: Literal["random", "oldest", "newest"] = "random"
-    """Which of the messages that a neighbour asks for goes first."""
-    frame_bytes_max: int = 16_384
-    """A frame takes ids or messages until it is this full."""
-    frame_messages_max: int | None = None
-    """A data frame takes no more messages than this; None: as many as fit."""
-    push: bool = False
-    """Own messages go to whoever is in contact at once, and are not announced: a way instead of
-    three. For links that lose nothing while they are up, since nobody misses what is lost."""
 
 
 class Epidemic:
@@ -90,12 +55,6 @@ class Epidemic:
         self.order = order
         self.counters: Counters = order.counters
         self._options = options or Options()
-        if self._options.push and self._options.retry_us is not None:
-            raise LocalError(
-                "a push that is lost is not repeated",
-                where=f"node {node}",
-                hint="choose one of `push` and `retry_us`: links that lose nothing, or that do",
-            )
         self._rng = rng
         self._durable = order.durable = durable
         self._proofs = proofs
@@ -156,7 +115,8 @@ class Epidemic:
         elif kind is Request:
             self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif kind is Push:
-            self._on_push(now_us, source, link, frame, out)  # type: ignore[arg-type]
+            pushed = Data(frame.messages)  # type: ignore[union-attr]
+            self._on_data(now_us, source, link, pushed, out)
         else:
             raise RemoteError(
                 f"unknown frame {kind.__name__}",
@@ -267,33 +227,7 @@ class Epidemic:
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
-        self._take_in(now_us, source, link, frame.messages, out)
-        if frame.gone:
-            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
-            link.theirs.difference_update(frame.gone)
-            link.asked.difference_update(gone)
-            self._ask_elsewhere(now_us, gone, out)
-        if len(link.theirs) > THEIRS_MIN:
-            link.trim(self._cache.entries, self._asking)
-
-    def _on_push(
-        self, now_us: int, source: NodeId, link: Neighbour, frame: Push, out: Outbox[Frame]
-    ) -> None:
-        self._take_in(now_us, source, link, frame.messages, out)
-        if len(link.theirs) > THEIRS_MIN:
-            link.trim(self._cache.entries, self._asking)
-
-    # ---- steps ----------------------------------------------------------------------------------
-
-    def _take_in(
-        self,
-        now_us: int,
-        source: NodeId,
-        link: Neighbour,
-        messages: Sequence[Message],
-        out: Outbox[Frame],
-    ) -> None:
-        came = [message.id for message in messages]
+        came = [message.id for message in frame.messages]
         link.theirs.update(came)
         link.asked.difference_update(came)
         asking, held = self._asking, self._cache.entries
@@ -301,7 +235,7 @@ class Epidemic:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh = [message for message in messages if message.id not in held]
+        fresh = [message for message in frame.messages if message.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
         if self._proofs is not None:
             proven = [message for message in fresh if self._proofs.is_proven(message)]
@@ -314,6 +248,15 @@ class Epidemic:
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out, welcome)
+        if frame.gone:
+            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
+            link.theirs.difference_update(frame.gone)
+            link.asked.difference_update(gone)
+            self._ask_elsewhere(now_us, gone, out)
+        if len(link.theirs) > THEIRS_MIN:
+            link.trim(held, asking)
+
+    # ---- steps ----------------------------------------------------------------------------------
 
     def _horizon(self, now_us: int) -> int:
         """Up to where deadlines have passed: a clock that is set back revives nothing."""
@@ -340,8 +283,8 @@ class Epidemic:
 
     def _push(self, messages: Sequence[Message], out: Outbox[Frame]) -> None:
         """Who was not greeted yet will be told of these with all others."""
-        limits = self._options.frame_bytes_max, self._options.frame_messages_max
-        frames = [Push(batch) for batch in batches(messages, *limits)]
+        bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
+        frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
         ids = [message.id for message in messages]
         for peer, link in self._links.items():
             if link.greeted:
@@ -351,7 +294,6 @@ class Epidemic:
     def _announce_news(
         self, now_us: int, out: Outbox[Frame], messages: Sequence[Message] = ()
     ) -> None:
-        """What was stored will be told, at once or with the next tick."""
         period_us = self._options.announce_us
         if not self._links:
             self._fresh.clear()  # whoever comes will be told everything

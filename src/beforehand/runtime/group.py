@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import MessageId
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Frame
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.core.proof import Proofs
 from beforehand.core.wire import OPPORTUNISTIC

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.core.base import Counters
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace

@@ -11,8 +11,9 @@ import msgspec
 from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
 from beforehand.check.net import Net
 from beforehand.check.oracle import Violation
-from beforehand.core.epidemic import Epidemic, Options
+from beforehand.core.epidemic import Epidemic
 from beforehand.core.needs import LinkKind
+from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.sim.protocols import PROTOCOLS, make_order
 
