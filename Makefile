@@ -17,6 +17,8 @@ run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mo
 
 # loadgroup: all tests that share the Spark session run in one worker. It often waits for Java: with
 # three of them, two cores have something to do meanwhile.
+# Bytecode is kept, whatever the environment says: else some hundreds of processes compile the same files.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: check ## set up, then every check and every test
 	$(BIN)/pytest -q -n 3 --dist loadgroup
 

@@ -5,6 +5,8 @@ A request is a line `[folder, test]`, an answer a line `[exit code or null, what
 """
 
 import contextlib
+import gc
+import importlib
 import io
 import json
 import os
@@ -12,17 +14,26 @@ import signal
 import sys
 from pathlib import Path
 
-import hypothesis  # noqa: F401
-import msgspec  # noqa: F401
-import numpy as np  # noqa: F401
 import pytest
 
 REPO = Path(__file__).parent.parent
 SECONDS_MAX = 300
 PRINTED_MAX = 4000
 
+NEEDED = ("asyncio", "hypothesis", "msgspec", "numba", "numpy", "pandas", "pyarrow.parquet")
+
+# What else is installed may come with a plugin for pytest, which is loaded, and its asserts
+# rewritten, by every run anew.
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+PLUGINS = ["-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider"]
+
 
 def main() -> None:
+    for name in NEEDED:
+        importlib.import_module(name)
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["--version", *PLUGINS])  # imports the rest of pytest
+    gc.freeze()  # what a fork does not look at, it does not copy
     for line in sys.stdin:
         reading, writing = os.pipe()
         child = os.fork()
@@ -47,7 +58,7 @@ def _run(folder: str, test: str) -> tuple[int, str]:
     sys.path[:0] = [f"{folder}/src", str(REPO)]
     sys.dont_write_bytecode = True
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        options = ["-q", "-x", *PLUGINS]
         # Hypothesis is imported already, and need not be rewritten.
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         options += ["--hypothesis-profile", "mutant"]
