@@ -1,7 +1,8 @@
 """Runs tests on changed copies of the package, each in a fork of a process that has imported what
 they all need and nothing of ours: that is most of what a short test costs.
 
-A request is a line `[folder, tests, whether kernels are compiled]`, an answer a line `[exit code or null, what was printed]`.
+A request is a line `[folder, tests, whether kernels are compiled]`, an answer a line
+`[exit code or null, what was printed]`.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.cpython.unsafe import numbers
 
 REPO = Path(__file__).parent.parent
 SECONDS_MAX = 300
@@ -54,8 +56,9 @@ def main() -> None:
 
 def _run(folder: str, tests: list[str], compiles: bool) -> tuple[int, str]:
     signal.alarm(SECONDS_MAX)
-    numba.config.DISABLE_JIT = not compiles
-    os.environ["NUMBA_DISABLE_JIT"] = str(int(not compiles))
+    if not compiles:
+        numba.config.DISABLE_JIT = True
+        numbers.trailing_zeros = _trailing_zeros  # Numba has it for compiled code alone
     os.chdir(folder)
     os.environ["PYTHONPATH"] = f"{folder}/src:{REPO}"
     sys.path[:0] = [f"{folder}/src", str(REPO)]
@@ -70,6 +73,10 @@ def _run(folder: str, tests: list[str], compiles: bool) -> tuple[int, str]:
             options += ["-W", "ignore:overflow encountered:RuntimeWarning"]
         code = pytest.main([*options, *(str(REPO / test) for test in tests)])
     return int(code), printed.getvalue()[-PRINTED_MAX:]
+
+
+def _trailing_zeros(word: int) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ PYTEST_FAILED = 1
 
 INTERPRETED = (
     "tests/commands/test_trace_symptoms.py",
+    "tests/kernels/overlay/test_run.py",
     "tests/kernels/test_calendar.py",
     "tests/kernels/test_causality.py",
     "tests/kernels/test_contacts.py",
@@ -34,6 +35,7 @@ INTERPRETED = (
     "tests/mobility/test_odd_files.py",
     "tests/observe/test_state.py",
     "tests/observe/test_waking.py",
+    "tests/pipeline/worlds/test_overlay.py",
     "tests/sim/test_radio.py",
     "tests/verify/test_doubts.py",
     "tests/verify/test_verdict.py",
