@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench clean
+.PHONY: help run test check kernels bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -17,13 +17,19 @@ run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mo
 
 # loadgroup: all tests that share the Spark session run in one worker. It often waits for Java: with
 # three of them, two cores have something to do meanwhile.
-test: check ## set up, then every check and every test
+# Bytecode is kept, whatever the environment says: else some hundreds of processes compile the same files.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: $(INSTALLED) ## set up, then every check and every test
+	@$(MAKE) --no-print-directory -j 2 check kernels
 	$(BIN)/pytest -q -n 3 --dist loadgroup
 
 check: $(INSTALLED) ## format, lint, types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+kernels: $(INSTALLED)
+	$(BIN)/python tests/compile_kernels.py
 
 bench: $(INSTALLED) ## every benchmark, one JSON line each
 	@for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" || exit 1; done

@@ -16,6 +16,10 @@ BACK = "tests/core/test_vcube_restore.py"
 AWAY = "tests/core/test_vcube_away.py::test_whoever_comes_back_goes_on"
 PAPER = "tests/core/test_vcube_paper.py"
 OVERLAY = "tests/sim/test_overlay.py"
+TWIN_TEST = (
+    "tests/kernels/overlay/test_run.py"
+    "::test_the_twin_gives_the_same_packets_and_events[8-5-aggregated]"
+)
 
 MUTANTS = [
     (
@@ -305,21 +309,21 @@ MUTANTS = [
         TWIN,
         "        worst = state.postponed[node, m - 1]\n",
         "        worst = 0\n",
-        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
+        TWIN_TEST,
     ),
     (
         "a twin that does not release the next message of an origin",
         TWIN,
         "if later % fixed.messages and has(sets, node, HELD, later):",
         "if False:",
-        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
+        TWIN_TEST,
     ),
     (
         "a twin that does not look at those held back from as many clusters",
         TWIN,
         "if height >= state.postponed[node, item]:",
         "if height > state.postponed[node, item]:",
-        "tests/kernels/overlay/test_run.py::test_the_twin_gives_the_same_packets_and_events",
+        TWIN_TEST,
     ),
     (
         "a calendar that takes tomorrow for today",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from beforehand.commands.interrupt import GOES_ON
+from tests import quick_java
 
 SCENARIO = """
 [mobility]
@@ -113,7 +114,7 @@ def check_stopped(process: subprocess.Popen[str]) -> str:
 def test_ctrl_c_in_a_run_is_quick_and_quiet_and_the_same_command_goes_on(tmp_path):
     scenario, out = tmp_path / "small.toml", tmp_path / "out"
     scenario.write_text(SCENARIO)
-    arguments = ("run", str(scenario), "--out", str(out), "--no-report")
+    arguments = ("run", str(scenario), "--out", str(out), "--no-report", *quick_java.FLAGS)
     with started(tmp_path, *arguments) as process:
         wait_for(process, lambda: "pyspark.daemon" in command_lines(process.pid))
         told = check_stopped(process)

@@ -17,6 +17,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests import quick_java
+
 GOES_ON = "stopping; the same command goes on from here"
 SECONDS_MAX = 240
 ANSWER_SECONDS_MAX, END_SECONDS_MAX = 1, 5
@@ -94,6 +96,7 @@ def test_ctrl_c_in_observe_left_tracebacks_and_took_its_time(tmp_path):
         write_lines(folder / f"{number}.jsonl", number * ROWS // 3, ROWS // 3)
     command = ("-m", "beforehand.cli", "observe", str(folder), "--epsilon", "5ms", "--delta", "9ms")
     command += ("--checkpoint", str(tmp_path / "state"), "--out", str(out))
+    command += (*quick_java.FLAGS, *quick_java.ONE_PARTITION)
 
     def stop(job: Job) -> None:
         job.interrupt()

@@ -22,6 +22,7 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.work import read_progress
 from beforehand.spark.session import open_session
 from beforehand.verify.verdict import verify_events
+from tests import quick_java
 
 pytestmark = pytest.mark.spark
 
@@ -57,12 +58,13 @@ period = "1m"
 """
 
 DRIVER = """
+import json
 import sys
 from pathlib import Path
 from beforehand.pipeline.jobs import run_scenario
 
-path, out, master, *overrides = sys.argv[1:]
-run_scenario(Path(path), Path(out), overrides=overrides, master=master)
+path, out, master, conf, *overrides = sys.argv[1:]
+run_scenario(Path(path), Path(out), overrides=overrides, master=master, conf=json.loads(conf))
 """
 
 
@@ -85,8 +87,9 @@ def run(spark, monkeypatch):
 
 
 def start(path, out, master, *overrides):
+    conf = json.dumps(quick_java.CONF)
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(path), str(out), master, *overrides],
+        [sys.executable, "-c", DRIVER, str(path), str(out), master, conf, *overrides],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests import quick_java
+
 REPO = Path(__file__).parents[2]
 
 # Steps 1 to 5. Dice that are thrown: a sum outside of what dice can show is a broken run.
@@ -145,7 +147,7 @@ def beforehand(package):
 def test_a_new_world_is_a_file_and_a_page(beforehand, tmp_path):
     scenario, out = tmp_path / "four.toml", tmp_path / "out"
     scenario.write_text(SCENARIO)
-    done = beforehand("run", scenario, "--out", out, "--json")
+    done = beforehand("run", scenario, "--out", out, "--json", *quick_java.FLAGS)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["scenario"], told["verdict"], told["computed"]) == ("four", "valid", {"throws": 4})

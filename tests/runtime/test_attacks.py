@@ -14,6 +14,7 @@ import pytest
 from beforehand.runtime.address import Address
 from beforehand.runtime.keys import new_member
 from beforehand.runtime.limits import Limits
+from beforehand.runtime.link import INTRODUCTION_BYTES_MAX, LENGTH_BYTES
 from beforehand.runtime.seal import HELLO_BYTES, Handshake, Introduction
 from tests.runtime.meshes import (
     KEY,
@@ -416,16 +417,23 @@ def test_a_frame_that_is_too_large_costs_the_link():
     against_ann(scene, small)
 
 
-def test_a_length_of_four_gigabytes_reserves_nothing():
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(INTRODUCTION_BYTES_MAX + 1, id="one too many"),
+        pytest.param(2**32 - 1, id="all that can be written"),
+    ],
+)
+def test_a_length_of_four_gigabytes_reserves_nothing(size):
     async def scene(ann: Recorder) -> None:
         handshake = Handshake(KEY, "zoe", new_member(), is_dialer=True)
         reader, writer, _, _ = await greet(ann.address, handshake)
-        writer.write(b"\xff\xff\xff\xff")
+        writer.write(size.to_bytes(LENGTH_BYTES, "little"))
         await reader.read()
         writer.transport.abort()
         assert ann.counters.too_large == 1
 
-    against_ann(scene)
+    against_ann(scene, Limits(handshake_seconds=3, backoff_min_seconds=0.02))
 
 
 def test_a_silent_neighbour_is_noticed_by_both_and_a_quiet_one_stays():

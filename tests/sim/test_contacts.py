@@ -266,7 +266,7 @@ def test_the_event_log_is_the_same_byte_for_byte_whatever_the_hash_seed(tmp_path
         path = tmp_path / f"{hash_seed}.parquet"
         command = [sys.executable, "-m", "beforehand.cli", "simulate", "--example"]
         command += ["--protocol", "delta", "--lifetime", "5m", "--seed", "7", "--json"]
-        command += ["--loss", "0.05", "--retry", "3s", "--events", str(path)]
+        command += ["--loss", "0.05", "--retry", "3s", "--period", "10m", "--events", str(path)]
         subprocess.run(command, check=True, capture_output=True, env={"PYTHONHASHSEED": hash_seed})
         written.append(path.read_bytes())
     assert len(written[0]) > 100_000

@@ -1,0 +1,27 @@
+"""Has the kernels that take seconds to compile compiled, once, and kept on disk.
+
+`make test` does so while types are checked, which keeps one processor busy. Otherwise the workers
+of pytest and those of Spark would all begin with compiling the same.
+"""
+
+from beforehand.mobility import walkers
+from beforehand.sim.cells.spec import SECOND_US, CellsSpec
+from beforehand.sim.cells.world import run as run_cells
+from beforehand.sim.drift import Drift, figure_dials, measure
+from beforehand.sim.overlay import OverlaySpec, run_compiled
+from beforehand.sim.run import Spec, run_one
+from beforehand.sim.summary import summarise
+
+
+def main() -> None:
+    trace = walkers.generate(1, hours=0.1).contacts_within(50)
+    summarise(run_one(trace, Spec("causal", seed=1)).columns)
+    run_compiled(OverlaySpec(8, messages=2), seed=1)
+    drift = Drift(messages=100, seed=1)
+    for _ in measure(drift, figure_dials(drift)):
+        pass
+    run_cells(CellsSpec(stations=2, hosts=2, duration_us=20 * SECOND_US), seed=1)
+
+
+if __name__ == "__main__":
+    main()
