@@ -126,6 +126,7 @@ def test_the_explorer_finds_that_no_order_is_no_causal_order():
 
 LINE, TRIANGLE = ((0, 1), (1, 2)), ((0, 1), (1, 2), (0, 2))
 NEWEST, RETRY = Options(transfer="newest"), Options(transfer="newest", retry_us=10)
+PUSH = Options(transfer="newest", push=True)
 CAUSAL = Contacts("causal")
 
 
@@ -144,6 +145,9 @@ def linked(options, edges, says, **trouble):
         pytest.param(linked(NEWEST, LINE, (1, 1, 0)), ("waited",), id="line"),
         pytest.param(linked(NEWEST, TRIANGLE, (1, 1, 0)), ("waited",), id="triangle"),
         pytest.param(linked(NEWEST, TRIANGLE, (1, 0, 0), flaps=1), ("flapped",), id="flaps"),
+        pytest.param(linked(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
+        pytest.param(linked(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
+        pytest.param(linked(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
         pytest.param(linked(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
         pytest.param(linked(RETRY, TRIANGLE, (1, 0, 0), losses=1), ("lost",), id="losses-triangle"),
         pytest.param(
