@@ -50,6 +50,30 @@ def cuts(net, name="ann"):
     return [problem for _, problem in net.meshes[name].cuts]
 
 
+def test_a_clock_that_was_set_back_in_the_middle_of_a_step_silenced_its_node(tmp_path):
+    """What was to be announced in 2 ms was announced when the clock had caught up."""
+
+    class Clock:
+        behind_us, is_to_fall = 0, False
+
+        def __call__(self):
+            now_us = wall_clock_us() - self.behind_us
+            if self.is_to_fall:
+                self.behind_us, self.is_to_fall = MINUTE_US // 2, False
+            return now_us
+
+    async def play():
+        net, clock = Net(), Clock()
+        async with member(net, tmp_path, "ann", clock_us=clock) as ann:
+            await ann.broadcast(b"fog")
+            clock.is_to_fall = True
+            async with member(net, tmp_path, "bob") as bob:
+                assert await take(bob, 1) == [b"fog"]
+                assert clock.behind_us
+
+    run(play)
+
+
 @pytest.mark.parametrize(
     "data", [b"noise", b"\x02", OPPORTUNISTIC.encode(Request(0, frozenset())) + b"x"]
 )

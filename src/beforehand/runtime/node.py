@@ -111,6 +111,8 @@ class Node(Generic[FrameT]):
         self._is_open, self._is_paused = True, False
         self._ahead_bytes = 0
         self._steps_before = 0
+        self._step_us = 0
+        """When the last step began."""
         self._is_again = False
         """Are the next deliveries those that an inbox hands over again?"""
         self._loop = asyncio.get_running_loop()
@@ -244,7 +246,7 @@ class Node(Generic[FrameT]):
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         if timer in self._timers:
             self._timers[timer].cancel()
-        delay = max(0, due_us - self._clock_us()) / 1e6
+        delay = max(0, due_us - self._step_us) / 1e6  # the clock may have been set since then
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
@@ -264,7 +266,8 @@ class Node(Generic[FrameT]):
     def _now_us(self) -> int:
         """A step begins."""
         self._steps_before = self._commits.steps
-        return self._clock_us()
+        self._step_us = self._clock_us()
+        return self._step_us
 
     def _decoded(self, peer: str, data: bytes) -> FrameT | None:
         try:
