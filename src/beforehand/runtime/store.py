@@ -35,10 +35,6 @@ HEADER_BYTES = 100
 LOG_PAGES = 4000
 """Of 4 kB: so long SQLite's log grows before it goes into the file. A quarter of that, its default,
 costs a third more for long messages."""
-CHUNKS = (512, 64, 8, 1)
-"""Rows per statement. One of many rows takes the interpreter's lock once, and not once for each row
-while another thread is busy with it. Few sizes, so that statements are prepared once."""
-
 SaveKey = tuple[str, Any]
 """(table, key)"""
 
@@ -47,6 +43,11 @@ CREATE TABLE about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rows (
     place INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
     checksum INTEGER NOT NULL, UNIQUE (kind, key));
+"""
+_DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
+_UPSERT = """
+INSERT INTO rows (kind, key, value, checksum) VALUES (?, ?, ?, ?)
+ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum
 """
 _HINTS = {
     "SQLITE_BUSY": "one process at a time: stop the other one, or give each a store of its own",
@@ -97,8 +98,8 @@ class DiskStore:
             self._set_synced(sync)
             self._database.execute("BEGIN")
             try:
-                for statement in (*_deletions(rows, again), *_upserts(rows)):
-                    self._database.execute(*statement)
+                self._database.executemany(_DELETE, _deleted(rows, again))
+                self._database.executemany(_UPSERT, _saved(rows))
             except BaseException:
                 self._roll_back()
                 raise
@@ -283,37 +284,18 @@ def _checksum_of_kind(kind: str) -> int:
     return zlib.crc32(kind.encode())
 
 
-def _deletions(
+def _deleted(
     rows: Mapping[SaveKey, Any], again: Collection[SaveKey]
-) -> Iterator[tuple[str, list[Any]]]:
-    gone = [(kind, _encode(key)) for (kind, key), value in rows.items() if value is None]
-    gone += [(kind, _encode(key)) for kind, key in again]
-    for chunk in _chunks(gone):
-        places = ", ".join(["(?, ?)"] * len(chunk))
-        cells = [cell for row in chunk for cell in row]
-        yield f"DELETE FROM rows WHERE (kind, key) IN (VALUES {places})", cells
+) -> Iterator[tuple[str, bytes]]:
+    for (kind, key), value in rows.items():
+        if value is None:
+            yield kind, _encode(key)
+    for kind, key in again:
+        yield kind, _encode(key)
 
 
-def _upserts(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, list[Any]]]:
-    kept = [
-        (kind, _encode(key), _encode(value))
-        for (kind, key), value in rows.items()
-        if value is not None
-    ]
-    for chunk in _chunks(kept):
-        places = ", ".join(["(?, ?, ?, ?)"] * len(chunk))
-        cells = [cell for row in chunk for cell in (*row, _checksum(*row))]
-        yield (
-            f"INSERT INTO rows (kind, key, value, checksum) VALUES {places}"
-            " ON CONFLICT (kind, key) DO UPDATE SET"
-            " value = excluded.value, checksum = excluded.checksum",
-            cells,
-        )
-
-
-def _chunks(rows: list[Any]) -> Iterator[list[Any]]:
-    start = 0
-    for size in CHUNKS:
-        while len(rows) - start >= size:
-            yield rows[start : start + size]
-            start += size
+def _saved(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, bytes, bytes, int]]:
+    for (kind, key), value in rows.items():
+        if value is not None:
+            row = kind, _encode(key), _encode(value)
+            yield *row, _checksum(*row)
