@@ -64,7 +64,8 @@ def _run(folder: str, tests: list[str], compiles: bool) -> tuple[int, str]:
     sys.path[:0] = [f"{folder}/src", str(REPO)]
     sys.dont_write_bytecode = True
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        options = ["-q", "-x", *PLUGINS]
+        # A failure is what is wanted: a line of it will do, and a page takes longer than the test.
+        options = ["-q", "-x", "--tb=line", *PLUGINS]
         # Hypothesis is imported already, and need not be rewritten.
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         options += ["--hypothesis-profile", "mutant"]
