@@ -173,8 +173,11 @@ class Worker:
     async def _say_paced(self, node: Node, count: int, rate: float, filler: bytes) -> None:
         started, saying = time.monotonic(), set()
         for index in range(count):
-            await asyncio.sleep(started + index / rate - time.monotonic())
-            stamp = time.monotonic_ns().to_bytes(STAMP_BYTES)
+            due = started + index / rate
+            if (wait := due - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            # Stamped when it was due: who is late has kept it waiting.
+            stamp = round(due * 1e9).to_bytes(STAMP_BYTES)
             task = asyncio.create_task(node.say(stamp + filler))
             saying.add(task)
             task.add_done_callback(saying.discard)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import socket
 
 import pytest
+
+from beforehand.runtime.commits import Commits
 
 
 @pytest.fixture
@@ -13,3 +16,15 @@ def free_ports() -> tuple[int, int]:
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
         return one.getsockname()[1], other.getsockname()[1]
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """Commits are a thread's work, as they are where the disk is slow."""
+    make = Commits.__init__
+
+    def make_slow(self, *arguments, **options):
+        make(self, *arguments, **options)
+        self._apart_until = math.inf
+
+    monkeypatch.setattr(Commits, "__init__", make_slow)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Coroutine
 
 from beforehand.core.epidemic import MESSAGES
@@ -18,45 +20,52 @@ def run(playing: Coroutine[None, None, None]) -> None:
     asyncio.run(bounded())
 
 
-def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path):
-    """An end that begins the next transaction, while another beginning was asked for already."""
-    log = []
+async def under_way(commits: Commits) -> None:
+    while commits._flying is None:
+        await asyncio.sleep(0)
+
+
+def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path, slow_disk):
+    """When another was begun while one was under way."""
+    log, on_disk, gate = [], [], threading.Event()
 
     class Disk(DiskStore):
+        def stage(self, rows, *again, **options):
+            super().stage(rows, *again, **options)
+            self.staged = [key for _, key in rows]
+
         def commit(self):
+            assert gate.wait(2)
             super().commit()
-            log.append("committed")
+            on_disk.extend(self.staged)
 
     async def play():
         disk = Disk(tmp_path / "ann.db", group="harbour", name="ann")
         commits = Commits(disk, durable="disk", on_failure=log.append)
-        loop = asyncio.get_running_loop()
 
         def save(key: int) -> None:
             commits.save([("own", str(key), key)])
-            commits.after(lambda: log.append(key))
+            commits.after(lambda: log.append((key, str(key) in on_disk)))
 
-        def on_first() -> None:
-            loop.call_soon(save, 3)
-            save(2)
-
-        commits.save([("own", "1", 1)])
-        commits.after(on_first)
-        await asyncio.sleep(0)
-        save(0)  # so that the end of the first transaction begins another one
+        commits.before_next(lambda: save(0))
+        await under_way(commits)
+        save(1)
+        await asyncio.sleep(0.02)
+        gate.set()
+        save(2)
         await commits.settled()
         await commits.close()
 
     run(play())
-    assert log == ["committed", "committed", 0, 2, "committed", 3]
+    assert log == [(key, True) for key in range(3)]
 
 
-def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path):
+def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path, slow_disk):
     async def play():
         disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
         commits = Commits(disk, durable="disk", on_failure=print)
         commits.save([("own", "1", 1)])
-        await asyncio.sleep(0)
+        await under_way(commits)
         for key in range(10):
             commits.before_next(lambda key=key: commits.save([("own", str(key), key)]))
             assert commits.count() == 1
@@ -68,7 +77,7 @@ def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path):
     run(play())
 
 
-def test_what_is_on_its_way_is_not_saved(tmp_path):
+def test_what_is_on_its_way_is_not_saved(tmp_path, slow_disk):
     async def play():
         disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
         commits = Commits(disk, durable="disk", on_failure=print)
@@ -76,7 +85,7 @@ def test_what_is_on_its_way_is_not_saved(tmp_path):
         commits.save([("message", one, 1)])
         assert not commits.is_saved(MESSAGES, [other, one])
         assert commits.is_saved(MESSAGES, [other])
-        await asyncio.sleep(0)
+        await under_way(commits)
         commits.save([("message", other, 1)])
         assert not commits.is_saved(MESSAGES, [one]), "it is under way"
         await commits.settled()
@@ -118,3 +127,28 @@ def test_with_the_durability_os_the_last_transaction_is_synced_after_a_second(
         await commits.close()
 
     run(play())
+
+
+def test_a_slow_disk_is_written_to_by_a_thread_until_it_is_quick_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("beforehand.runtime.commits.QUICK_SECONDS", 0.005)
+    monkeypatch.setattr("beforehand.runtime.commits.APART_SECONDS", 0.2)
+    here, took = [], [0.0, 0.01, 0.0, 0.01, 0.01, 0.01, 0.0, 0.0]
+
+    class Disk(DiskStore):
+        def commit(self):
+            here.append(threading.current_thread() is threading.main_thread())
+            time.sleep(took[len(here) - 1])
+            super().commit()
+
+    async def play():
+        disk = Disk(tmp_path / "ann.db", group="harbour", name="ann", durable="os")
+        commits = Commits(disk, durable="os", on_failure=print)
+        for _ in took:
+            if len(here) == 7:
+                await asyncio.sleep(0.25)
+            commits.save([("own", "1", 1)])
+            await commits.settled()
+        await commits.close()
+
+    run(play())
+    assert here == [True] * 6 + [False, True]

@@ -14,7 +14,7 @@ from tests.runtime.memory_mesh import Net, member, run, take, until
 
 
 @pytest.fixture
-def gate(monkeypatch):
+def gate(monkeypatch, slow_disk):
     """Writes wait until it is open."""
     opened = threading.Event()
     opened.set()

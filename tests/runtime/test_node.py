@@ -201,7 +201,7 @@ def test_frames_wait_as_messages_until_there_is_room_for_their_bytes(tmp_path):
     run(play)
 
 
-def test_while_the_disk_is_behind_nothing_is_read(tmp_path, monkeypatch):
+def test_while_the_disk_is_behind_nothing_is_read(tmp_path, monkeypatch, slow_disk):
     monkeypatch.setattr(node, "AHEAD_BYTES_MAX", 50_000)
     opened, commit = threading.Event(), DiskStore.commit
 

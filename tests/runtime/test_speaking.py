@@ -62,7 +62,9 @@ def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
         run(play)
 
 
-def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(tmp_path, monkeypatch):
+def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
+    tmp_path, monkeypatch, slow_disk
+):
     opened, commit = threading.Event(), DiskStore.commit
 
     def wait_and_commit(self):
@@ -86,7 +88,7 @@ def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(tmp_pat
     run(play)
 
 
-def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeypatch):
+def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeypatch, slow_disk):
     commit = DiskStore.commit
 
     def commit_slowly(self):

@@ -4,9 +4,10 @@ A core runs ahead of the disk. What it saves is collected while an earlier trans
 and becomes the next one; what its steps let out (frames, deliveries, answers to a program) is held
 back until the saves of that step, and of every step before it, are on the disk.
 
-Only what may wait for the disk runs in a thread. The rows are staged in the event loop: a thread
-that is busy with them asks for the interpreter's lock at each statement, and gets it when the loop
-has had it for 5 ms.
+All of it runs in the event loop as long as the disk is quick. To hand something over to a thread
+takes up to 5 ms each way where the loop is busy, since both need the interpreter's lock: longer
+than most disks take. When some commits in a row have taken long, those of the next second go to a
+thread, so that links do not fall silent for the sake of a slow disk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,14 @@ from typing import Any
 from beforehand.core.tables import Rows, Store, Table
 from beforehand.runtime.store import DiskStore, Durability, SaveKey
 
+QUICK_SECONDS = 0.02
+"""A commit that takes no longer than this hardly holds up the event loop."""
+SLOW_MAX = 3
+"""So many longer ones in a row, and the disk is a slow one: one alone may have tidied up."""
+APART_SECONDS = 1.0
+"""For so long a slow disk is written to by a thread, before the loop tries again."""
+GATHER_SECONDS = 0.001
+"""Transactions begin no faster than this: what comes in between is cheaper together."""
 SYNC_SECONDS = 1.0
 """With the durability `os`: a loss of power loses no more than this."""
 
@@ -50,7 +59,7 @@ def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
 
 
 class Commits(Store):
-    """The store of a driver, in front of a `DiskStore`: all but its commits in the event loop."""
+    """The store of a driver, in front of a `DiskStore`."""
 
     def __init__(
         self,
@@ -74,6 +83,9 @@ class Commits(Store):
         self._before: list[Action] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self._is_scheduled = False
+        self._slow = 0
+        """Commits in a row that took long."""
+        self._apart_until = self._began_at = 0.0
         self._is_sync_due = False
         """A second has passed since something was written that is not synced."""
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -148,13 +160,13 @@ class Commits(Store):
     def _schedule(self) -> None:
         if not self._is_scheduled and self._flying is None and self.error is None:
             self._is_scheduled = True
-            self._loop.call_soon(self._start)
+            self._loop.call_at(self._began_at + GATHER_SECONDS, self._start)
 
     def _start(self) -> None:
         """Write what has come together; or, if that is nothing, carry out what waits for it."""
         self._is_scheduled = False
         if self._flying is not None:
-            return  # the end of a transaction began the next one before this call came
+            return  # asked for within the step that began it; its end asks again
         before, self._before = self._before, []
         for action in before:
             action()
@@ -180,11 +192,24 @@ class Commits(Store):
             self._is_sync_due = False
         elif self._sync_timer is None:
             self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._sync)
-        self._loop.run_in_executor(self._thread, write).add_done_callback(self._land)
+        self._began_at = self._loop.time()
+        if self._began_at < self._apart_until:
+            writing = self._loop.run_in_executor(self._thread, write)
+            writing.add_done_callback(lambda done: self._land(done.exception()))
+            return
+        try:
+            write()
+        except Exception as error:
+            self._land(error)
+            return
+        is_slow = self._loop.time() - self._began_at > QUICK_SECONDS
+        self._slow = min(SLOW_MAX, self._slow + 1) if is_slow else 0
+        if self._slow == SLOW_MAX:
+            self._apart_until = self._loop.time() + APART_SECONDS
+        self._land(None)
 
-    def _land(self, writing: asyncio.Future[None]) -> None:
+    def _land(self, error: BaseException | None) -> None:
         batch, self._flying = self._flying, None
-        error = writing.exception()
         if isinstance(error, Exception):
             self._fail(error)
             return
@@ -192,7 +217,7 @@ class Commits(Store):
         self.transactions += 1
         self._carry_out(batch)
         if self._open.rows or self._open.actions or self._before or self._is_sync_due:
-            self._start()
+            self._schedule()
 
     def _carry_out(self, batch: Batch) -> None:
         for action in batch.actions:
