@@ -171,6 +171,7 @@ seeds = 0
         (GOOD.replace('"crowd"', '"crowd"\nformat = "csv"'), "`format` is for an `input`"),
         (GOOD.replace('"crowd"', '"walkers"\nrange = "0m"'), "longer than zero"),
         (GOOD.replace("causal", "casual"), "no such choice: `casual`"),
+        (GOOD + "[network]\npush = true\nretry = '5s'\n", "`push` does not go with `retry`"),
         ("[mobility]\ngenerator = 'crowd'\n", "no protocols"),
         (GOOD + "[[protocols]]\nname = 'causal'\n", "a second time"),
         (GOOD + "[[protocols]]\nname = 'delta'\nlifetimes = ['20']\n", "not a duration"),

@@ -57,6 +57,7 @@ NETWORK: dict[str, Setting] = {
     "transfer": Setting("layer.transfer", values.one_of("random", "oldest", "newest")),
     "frame": Setting("layer.frame_bytes_max", values.size),
     "frame_messages": Setting("layer.frame_messages_max", values.whole(1)),
+    "push": Setting("layer.push", values.switch),
     "skew": Setting("clocks.skew_us", values.duration, "TIME", "between any two clocks"),
 }
 FLAGS = {name: s for name, s in (TRAFFIC | NETWORK).items() if s.flag}
@@ -84,6 +85,9 @@ def read_network(document: Document) -> dict[str, Any]:
         hint = 'add `retry = "5s"`, so that what is not answered is repeated'
         error = InputError("links that lose or duplicate need a retry time", hint=hint)
         document.add(error, ("network",))
+    if found.get("layer.push") and "layer.retry_us" in found:
+        hint = "leave one of them out: a push is for links that lose nothing"
+        document.add(InputError("`push` does not go with `retry`", hint=hint), ("network", "push"))
     return found
 
 
