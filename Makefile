@@ -15,13 +15,13 @@ help: ## this list
 run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
 	$(BIN)/beforehand run scenarios/city-bus.toml
 
-# loadgroup: all tests that share the Spark session run in one worker. It often waits for Java: with
-# three of them, two cores have something to do meanwhile.
+# loadgroup: all tests that share the Spark session run in one worker. It often waits for Java, others
+# for clocks and links: with five of them, two cores have something to do meanwhile.
 # Bytecode is kept, whatever the environment says: else some hundreds of processes compile the same files.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED) ## set up, then every check and every test
 	@$(MAKE) --no-print-directory -j 2 check kernels
-	$(BIN)/pytest -q -n 3 --dist loadgroup
+	$(BIN)/pytest -q -n 5 --dist loadgroup
 
 check: $(INSTALLED) ## format, lint, types
 	$(BIN)/ruff format --check

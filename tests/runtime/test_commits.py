@@ -152,3 +152,28 @@ def test_a_slow_disk_is_written_to_by_a_thread_until_it_is_quick_again(tmp_path,
 
     run(play())
     assert here == [True] * 6 + [False, True]
+
+
+def test_a_file_that_is_being_closed_is_not_synced(tmp_path):
+    """The one in a thread and the other in the loop: the interpreter died of it."""
+    log = []
+
+    class Disk(DiskStore):
+        def sync(self):
+            log.append("synced")
+            super().sync()
+
+        def close(self):
+            log.append("closing")
+            time.sleep(0.05)
+            super().close()
+
+    async def play():
+        disk = Disk(tmp_path / "ann.db", group="harbour", name="ann", durable="os")
+        commits = Commits(disk, durable="os", on_failure=log.append)
+        commits.save([("own", "1", 1)])
+        commits.after(commits._sync)  # a second is over just now
+        await commits.close()
+
+    run(play())
+    assert log == ["synced", "closing"]  # the first when it was opened

@@ -82,7 +82,7 @@ class Commits(Store):
         self._flying: Batch | None = None
         self._before: list[Action] = []
         self._waiters: set[asyncio.Future[None]] = set()
-        self._is_scheduled = False
+        self._is_scheduled = self._is_closed = False
         self._slow = 0
         """Commits in a row that took long."""
         self._apart_until = self._began_at = 0.0
@@ -150,6 +150,7 @@ class Commits(Store):
                 if not self.count():
                     break
         finally:
+            self._is_closed = True
             if self._sync_timer is not None:
                 self._sync_timer.cancel()
             await self._loop.run_in_executor(self._thread, self._disk.close)
@@ -165,6 +166,8 @@ class Commits(Store):
     def _start(self) -> None:
         """Write what has come together; or, if that is nothing, carry out what waits for it."""
         self._is_scheduled = False
+        if self._is_closed:
+            return
         if self._flying is not None:
             return  # asked for within the step that began it; its end asks again
         before, self._before = self._before, []
