@@ -167,10 +167,10 @@ class Proxy:
             await asyncio.gather(*tasks, return_exceptions=True)
             back.close()
             writer.close()
-            await asyncio.sleep(
-                0.01
-            )  # what was written leaves before the connections are torn down
-            back.transport.abort()
+            try:
+                await asyncio.sleep(0.01)  # what was written leaves before all is torn down
+            finally:
+                back.transport.abort()  # also if it is cancelled meanwhile
 
     async def _pass_on(
         self,
