@@ -161,10 +161,14 @@ class Worker:
         if order["rate"]:
             await self._say_paced(node, order["count"], order["rate"], filler)
         else:
-            shares = [order["count"] // OUTSTANDING] * OUTSTANDING
-            shares[0] += order["count"] % OUTSTANDING
-            await asyncio.gather(*(self._say(node, share, filler) for share in shares))
+            await self._say_together(node, order["count"], filler)
         await reading
+
+    async def _say_together(self, node: Node, count: int, filler: bytes) -> None:
+        # As even as can be: one who has more left than others would end alone, one by one.
+        least, more = divmod(count, OUTSTANDING)
+        shares = [least + (index < more) for index in range(OUTSTANDING)]
+        await asyncio.gather(*(self._say(node, share, filler) for share in shares))
 
     async def _say(self, node: Node, count: int, filler: bytes) -> None:
         for _ in range(count):
@@ -185,10 +189,9 @@ class Worker:
 
     async def say_alone(self, order: dict[str, Any]) -> dict[str, Any]:
         cpu = time.process_time()
-        shares = [order["count"] // OUTSTANDING + 1] * OUTSTANDING
         filler = bytes(order["size"] - STAMP_BYTES)
-        await asyncio.gather(*(self._say(self._nodes[0], share, filler) for share in shares))
-        return {"said": sum(shares), "cpu_seconds": time.process_time() - cpu}
+        await self._say_together(self._nodes[0], order["count"], filler)
+        return {"said": order["count"], "cpu_seconds": time.process_time() - cpu}
 
     async def read_alone(self, order: dict[str, Any]) -> dict[str, Any]:
         started, cpu = time.monotonic(), time.process_time()
