@@ -10,6 +10,7 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.driver import SpeakerDriver
 from beforehand.core.epidemic import Epidemic
+from beforehand.core.frames import Data
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
@@ -46,7 +47,7 @@ def test_they_are_what_they_would_be_one_by_one(kind):
     assert {(t, k): v for t, k, v in out.saves} == {(t, k): v for t, k, v in others.saves}
 
 
-@pytest.mark.parametrize("kind", ORDERS)
+@pytest.mark.parametrize("kind", ["barrier", "delta"])
 def test_their_proofs_are_made_together_and_are_with_them_wherever_they_go(kind):
     out = Outbox()
     told = core(kind, proofs=proofs())
@@ -67,11 +68,25 @@ def test_if_one_is_wrong_none_is_said(kind):
     assert told.counters.broadcast == 0
 
 
-def test_a_tree_that_cannot_be_signed_is_a_mistake_of_ours():
-    """They were said by then: only who forgets all that was not saved can go on."""
+def test_of_what_cannot_be_proven_nothing_is_said():
     broken = Proofs("harbour", lambda _: b"1", lambda *_: True, lambda all_of: [b""] * len(all_of))
-    with pytest.raises(AssertionError):
-        core("delta", proofs=broken).on_broadcasts(10, [(b"a", None), (b"b", None)], Outbox())
+    out, told = Outbox(), core("delta", proofs=broken)
+    with pytest.raises(LocalError):
+        told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
+    assert out == Outbox()
+    assert told.counters.broadcast == 0
+    assert told.on_broadcast(10, b"c", out) == ("ann", 1010)
+
+
+def test_what_waited_for_one_of_several_comes_after_all_of_them():
+    """Whoever names a message before it is said is set free by it; the others do not name it."""
+    out, told = Outbox(), core("barrier")
+    told.on_link(0, "eve", True, out)
+    told.on_message(0, "eve", Data((Message(("eve", 1), (("ann", 1),), b"!"),)), out)
+    told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
+    assert [message.id for message in out.deliveries] == [("ann", 1), ("ann", 2), ("eve", 1)]
+    told.on_broadcast(11, b"c", out)
+    assert set(out.deliveries[-1].past) == {("ann", 2), ("eve", 1)}
 
 
 class Listener:

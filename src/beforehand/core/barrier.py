@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.core.base import Fate, Message, MessageId, NodeId
+from beforehand.core.base import Fate, Message, MessageId, NodeId, Said
 from beforehand.core.order import (
     LONG_AGO,
     LONG_AHEAD,
@@ -38,7 +38,6 @@ from beforehand.core.order import (
     PURGE_AT_MIN,
     Lifetimes,
     Order,
-    refuse_lifetime,
 )
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
@@ -75,24 +74,32 @@ class Barrier(Order):
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
     ) -> Message:
-        """Code 2, and Code 9 with lifetimes."""
-        if self._lifetimes is None:
-            refuse_lifetime(self.node, lifetime_us)
-            seq = self._last_seq + 1
-        else:
-            lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
+        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
+
+    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+        """Code 2, and Code 9 with lifetimes; of several, each names the one before it."""
+        lifetimes_us = self._chosen_us(said)
+        if self.expires:
             self._expire(now_us, out)
-            seq = self._next_deadline(now_us, lifetime_us)
+        seqs = self._next_seqs(now_us, lifetimes_us)
+        if self.expires:
             self._purge_barrier(out)
-        message = self._stamped(seq, tuple(self._barrier.items()), payload)
-        self._last_seq = seq
+        pasts = [tuple(self._barrier.items()), *(((self.node, seq),) for seq in seqs)]
+        stamped = zip(seqs, pasts, said, strict=False)  # nobody names the last one yet
+        messages = self._proven([Message((self.node, s), p, text) for s, p, (text, _) in stamped])
+        self._last_seq = seqs[-1]
         if self.durable:
-            out.saves.append(("own", "seq", seq))
+            out.saves.append(("own", "seq", self._last_seq))
             out.saves += [("barrier", origin, None) for origin in self._barrier]
         self._barrier.clear()
-        self._deliver(self._waiting.settle([message], self._horizon_us), out)
+        settled = [m for own in messages for m in self._waiting.settle([own], self._horizon_us)]
+        if len(settled) > len(messages):
+            # Somebody named an own message before it was said. The others do not name what that
+            # set free: so it comes after them.
+            settled.sort(key=lambda message: message.id[0] != self.node)
+        self._deliver(settled, out)
         self._arm(out)
-        return message
+        return messages
 
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
         """Code 5, and Code 11 with lifetimes."""
@@ -104,6 +111,7 @@ class Barrier(Order):
             messages = sorted(messages, key=_seq)
         waiting, horizon_us = self._waiting, self._horizon_us
         delivered, pending = waiting.delivered, waiting.pending
+        ready: list[Message] = []
         for message in messages:
             origin, seq = message.id
             if seq <= horizon_us:
@@ -112,9 +120,9 @@ class Barrier(Order):
                 # It was evicted and came again: this registry prevents a second delivery.
                 self.counters.duplicate += 1
             else:
-                ready = waiting.admit(now_us, message, horizon_us)
-                if ready:
-                    self._deliver(ready, out)
+                ready += waiting.admit(now_us, message, horizon_us)
+        if ready or waiting.late:
+            self._deliver(ready, out)
         self._arm(out)
 
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
@@ -167,33 +175,44 @@ class Barrier(Order):
 
     def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
         """Code 3: the barrier of the next own message now names these."""
-        barrier = self._barrier
+        barrier, covered = self._barrier, []
         for message in messages:
             if not self._literal_barriers:
                 # What this message names is reached through it: naming it again is redundant.
                 for origin, seq in message.past:
                     if barrier.get(origin, LONG_AHEAD) <= seq:
                         del barrier[origin]
-                        if self.durable:
-                            out.saves.append(("barrier", origin, None))
+                        covered.append(origin)
             origin, seq = message.id
             barrier[origin] = seq
-            if self.durable:
-                out.saves += [("delivered", origin, seq), ("barrier", origin, seq)]
+        if self.durable:
+            self._save_delivered(messages, covered, out)
         out.deliveries += messages
         self.counters.delivered += len(messages)
         if self._waiting.late:
             self._give_up_late(self._waiting.late, out)
         self._save_horizon(out)
 
-    def _next_deadline(self, now_us: int, lifetime_us: int) -> int:
-        deadline_us = now_us + lifetime_us
-        if self._literal_deadlines:
+    def _save_delivered(
+        self, messages: list[Message], covered: list[NodeId], out: Outbox[Any]
+    ) -> None:
+        """As it is now: what an origin had said before its last message is of no interest."""
+        delivered, barrier = self._waiting.delivered, self._barrier
+        origins = dict.fromkeys([message.id[0] for message in messages])
+        out.saves += [("delivered", origin, delivered[origin]) for origin in origins]
+        origins.update(dict.fromkeys(covered))
+        out.saves += [("barrier", origin, barrier.get(origin)) for origin in origins]
+
+    def _next_seqs(self, now_us: int, lifetimes_us: list[int]) -> list[int]:
+        """One for each. With lifetimes they are deadlines, which grow along causality."""
+        seqs, last = [], self._last_seq
+        if self.expires and not self._literal_deadlines:
+            last = max(last, max(self._barrier.values(), default=LONG_AGO))
+        for lifetime_us in lifetimes_us:
             # One's own must grow strictly even so: they are the identity of the messages.
-            return max(deadline_us, self._last_seq + 1)
-        return max(
-            deadline_us, self._last_seq + 1, 1 + max(self._barrier.values(), default=LONG_AGO)
-        )
+            last = max(now_us + lifetime_us, last + 1) if self.expires else last + 1
+            seqs.append(last)
+        return seqs
 
     def _purge_barrier(self, out: Outbox[Any]) -> None:
         """Code 10. Without what has expired on every clock, or to the letter on this one."""

@@ -235,10 +235,10 @@ class Epidemic:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh = [message for message in frame.messages if message.id not in held]
+        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
         if self._proofs is not None:
-            proven = [message for message in fresh if self._proofs.is_proven(message)]
+            proven = self._proofs.proven(fresh)
             self.counters.refused += len(fresh) - len(proven)
             fresh = proven
         welcome = self.order.screen(now_us, fresh)

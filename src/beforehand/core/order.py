@@ -93,24 +93,9 @@ class Order(ABC):
         """The next own message, stamped and already delivered here."""
 
     def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
-        """Several at once, each after the one before it: they share the cost of their proofs."""
-        if len(said) == 1:
-            return [self.on_broadcast(now_us, said[0][0], out, said[0][1])]
-        for _, lifetime_us in said:  # before anything is said: all of them, or none
-            if self._lifetimes is None:
-                refuse_lifetime(self.node, lifetime_us)
-            else:
-                self._lifetimes.chosen_us(self.node, lifetime_us)
-        proofs, self.proofs = self.proofs, None
-        try:
-            messages = [self.on_broadcast(now_us, payload, out, us) for payload, us in said]
-        finally:
-            self.proofs = proofs
-        if proofs is not None:
-            messages = proofs.prove_all(messages)
-            proven = {message.id: message for message in messages}
-            out.deliveries = [proven.get(message.id, message) for message in out.deliveries]
-        return messages
+        """Several at once, each after the one before it: all of them, or none."""
+        self._chosen_us(said)
+        return [self.on_broadcast(now_us, payload, out, us) for payload, us in said]
 
     @abstractmethod
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
@@ -179,13 +164,20 @@ class Order(ABC):
         out.losses += [("drop", message.id) for message in late]
         late.clear()
 
-    def _stamped(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
-        """The next own message, proven if the group asks for that."""
-        message = Message((self.node, seq), past, payload)
+    def _chosen_us(self, said: Sequence[Said]) -> list[int]:
+        """The lifetime of each, 0 where there are none; LocalError if the group forbids one."""
+        if self._lifetimes is None:
+            for _, lifetime_us in said:
+                refuse_lifetime(self.node, lifetime_us)
+            return [0] * len(said)
+        return [self._lifetimes.chosen_us(self.node, lifetime_us) for _, lifetime_us in said]
+
+    def _proven(self, messages: list[Message]) -> list[Message]:
+        """Own messages, proven if the group asks for that. If that fails, nothing was said."""
         if self.proofs is not None:
-            message = self.proofs.prove(message)  # if that fails, nothing was said
-        self.counters.broadcast += 1
-        return message
+            messages = self.proofs.prove_all(messages)
+        self.counters.broadcast += len(messages)
+        return messages
 
     def _save_horizon(self, out: Outbox[Any]) -> None:
         """What was given up, or forgotten as delivered, must stay so in the next life, even if the

@@ -19,9 +19,13 @@ Sign = Callable[[bytes], bytes]
 """The signature of this node over the bytes."""
 SignAll = Callable[[Sequence[bytes]], Sequence[bytes]]
 """The same for several; each of them is checked alone."""
+Signed = tuple[NodeId, bytes, bytes]
+"""(origin, bytes, signature)"""
 CheckSignature = Callable[[NodeId, bytes, bytes], bool]
-"""(origin, bytes, signature): is it the origin's? For any signature, however long, an answer and
-never an exception; False for an origin that is not known."""
+"""Is it the origin's? For any signature, however long, an answer and never an exception; False for
+an origin that is not known."""
+CheckAll = Callable[[Sequence[Signed]], Sequence[bool]]
+"""The same for several."""
 
 SIGNED_PREFIX = b"beforehand message 1\n"
 """What is signed here is signed for nothing else; the number is that of this layout."""
@@ -40,14 +44,20 @@ class Proofs:
     """How the members of one group prove and check who said what."""
 
     def __init__(
-        self, group: str, sign: Sign, check: CheckSignature, sign_all: SignAll | None = None
+        self,
+        group: str,
+        sign: Sign,
+        check: CheckSignature,
+        sign_all: SignAll | None = None,
+        check_all: CheckAll | None = None,
     ) -> None:
         """group: its name is signed too, so that nothing said in one group counts in another.
-        sign_all: where signing several at once costs less than each for itself."""
+        sign_all, check_all: where several at once cost less than each for itself."""
         self.group = group
         self._sign = sign
         self._check = check
         self._sign_all = sign_all
+        self._check_all = check_all
 
     def prove(self, message: MessageT) -> MessageT:
         """The message with the proof that it is ours; everything else stays."""
@@ -55,10 +65,9 @@ class Proofs:
 
     def prove_all(self, messages: Sequence[MessageT]) -> list[MessageT]:
         """Each with its proof."""
-        if self._sign_all is None:
+        if self._sign_all is None or len(messages) == 1:
             return [self.prove(message) for message in messages]
         proofs = self._sign_all([signed_bytes(self.group, message) for message in messages])
-        assert all(0 < len(proof) <= PROOF_BYTES_MAX for proof in proofs), "they are said already"
         return [self._with(*pair) for pair in zip(messages, proofs, strict=True)]
 
     def _with(self, message: MessageT, proof: bytes) -> MessageT:
@@ -75,3 +84,15 @@ class Proofs:
         if not message.proof:
             return False
         return self._check(message.origin, signed_bytes(self.group, message), message.proof)
+
+    def proven(self, messages: Sequence[MessageT]) -> Sequence[MessageT]:
+        """Those of them that are."""
+        if self._check_all is None:
+            return [message for message in messages if self.is_proven(message)]
+        group = self.group
+        signed = [(m.origin, signed_bytes(group, m), m.proof) for m in messages if m.proof]
+        found = self._check_all(signed)
+        if len(signed) == len(messages) and all(found):
+            return messages
+        with_proof = [message for message in messages if message.proof]
+        return [message for message, is_signed in zip(with_proof, found, strict=True) if is_signed]

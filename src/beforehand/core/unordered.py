@@ -37,7 +37,7 @@ class Unordered(Order):
             lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
             seq = max(now_us + lifetime_us, self._last_seq + 1)
             self._expire(now_us, out)
-        message = self._stamped(seq, (), payload)
+        (message,) = self._proven([Message((self.node, seq), (), payload)])
         self._last_seq = seq
         if self.durable:
             out.saves.append(("own", "seq", seq))

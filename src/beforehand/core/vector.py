@@ -32,7 +32,7 @@ class Vector(Order):
         refuse_lifetime(self.node, lifetime_us)
         clock = self._waiting.delivered
         seq = clock.get(self.node, 0) + 1
-        message = self._stamped(seq, tuple(clock.items()), payload)
+        (message,) = self._proven([Message((self.node, seq), tuple(clock.items()), payload)])
         self._last_seq = seq
         self._deliver(self._waiting.settle([message], LONG_AGO), out)
         return message

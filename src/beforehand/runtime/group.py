@@ -23,7 +23,7 @@ from beforehand.core.proof import Proofs
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError
 from beforehand.runtime.address import Address
-from beforehand.runtime.lanes import PacedLane
+from beforehand.runtime.lanes import FRAME_BYTES_MAX, PacedLane
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.member import MakeRecorder, Pending
 from beforehand.runtime.meshed import Meshed
@@ -92,13 +92,14 @@ class Group(Meshed[Frame]):
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
 
     def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
-        proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all)
+        proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all, trust.check_all)
         lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
         options = Options(
             announce_us=ANNOUNCE_US,
             capacity=self._capacity,
             capacity_bytes=self._capacity_bytes,
             transfer="oldest",
+            frame_bytes_max=FRAME_BYTES_MAX,
             push=True,
         )
 

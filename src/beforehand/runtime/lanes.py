@@ -39,7 +39,9 @@ from beforehand.core.tables import Table
 
 WINDOW_IDS = 4096
 """Asked of one neighbour and not answered yet."""
-FRAME_BYTES_MAX = 16_384
+FRAME_BYTES_MAX = 65_536
+"""Of messages or ids. On a wire that loses nothing fewer frames are fewer steps, and what was
+signed together comes together."""
 JOINED_IDS_MAX = min(IDS_MAX, (FRAME_BYTES_MAX - FRAME_BYTES) // ID_BYTES)
 """As many as the layer itself puts into one announcement."""
 PUSHES_MAX = 64

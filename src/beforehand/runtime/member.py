@@ -208,10 +208,12 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
     # ---- messages -------------------------------------------------------------------------------
 
-    async def _broadcast(self, payload: object, lifetime_us: int | None = None) -> MessageId:
+    def _broadcast(
+        self, payload: object, lifetime_us: int | None = None
+    ) -> asyncio.Future[MessageId]:
         parts = self._opened()
         content = checked_payload(payload, self.payload_bytes_max)
-        return await parts.node.broadcast(content, lifetime_us)
+        return parts.node.broadcast(content, lifetime_us)
 
     def __aiter__(self) -> AsyncIterator[GroupMessage]:
         return self

@@ -148,9 +148,11 @@ class Node(Generic[FrameT]):
 
     # ---- from the program -----------------------------------------------------------------------
 
-    async def broadcast(self, payload: bytes, lifetime_us: int | None = None) -> MessageId:
+    def broadcast(
+        self, payload: bytes, lifetime_us: int | None = None
+    ) -> asyncio.Future[MessageId]:
         """The id, when the message is on the disk."""
-        return await self._speaking.say(payload, lifetime_us)
+        return self._speaking.say(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""

@@ -37,7 +37,7 @@ class Speaking(Generic[FrameT]):
         """Said, and not on the disk yet."""
         self._refusal: Exception | None = None
 
-    async def say(self, payload: bytes, lifetime_us: int | None) -> MessageId:
+    def say(self, payload: bytes, lifetime_us: int | None) -> asyncio.Future[MessageId]:
         """The id, when it is on the disk. Who is cancelled while waiting has said it even so."""
         if self._refusal is not None:
             raise self._refusal
@@ -45,7 +45,7 @@ class Speaking(Generic[FrameT]):
         if not self._waiting:
             self._commits.before_next(self._speak)
         self._waiting.append(((payload, lifetime_us), answer))
-        return await answer
+        return answer
 
     def stop(self, error: Exception | None) -> None:
         """Nothing more is said than what was asked for already. With an error not even that, and

@@ -32,8 +32,10 @@ APPLICATION_ID = 0x62666864  # "bfhd", so that nobody's photographs are taken fo
 SCHEMA = 2
 HEADER_BYTES = 100
 """Of every SQLite file: what it is at 0, the schema's version at 60, whose it is at 68."""
-LOG_PAGES = 4000
-"""Of 4 kB: so long SQLite's log grows before it goes into the file. A quarter of that, its default,
+PAGE_BYTES = 8192
+"""Twice SQLite's default: a tenth less to do for short messages, a fifth for long ones."""
+LOG_PAGES = 2000
+"""So long SQLite's log grows before it goes into the file: 16 MB. A quarter of that, its default,
 costs a third more for long messages."""
 SaveKey = tuple[str, Any]
 """(table, key)"""
@@ -234,6 +236,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         # Held until it is closed or its process has died; and no shared memory beside the file.
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        database.execute(f"PRAGMA page_size={PAGE_BYTES}")  # of a new file; others stay as they are
         database.execute("PRAGMA journal_mode=WAL")
         database.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
         database.execute("PRAGMA synchronous=FULL")
