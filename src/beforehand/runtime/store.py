@@ -300,5 +300,5 @@ def _deleted(
 def _saved(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, bytes, bytes, int]]:
     for (kind, key), value in rows.items():
         if value is not None:
-            row = kind, _encode(key), _encode(value)
-            yield *row, _checksum(*row)
+            place, content = _encode(key), _encode(value)
+            yield kind, place, content, _checksum(kind, place, content)

@@ -20,6 +20,8 @@ DEPTH_MAX = LEAVES_MAX.bit_length() - 1
 TOP = b"\0"
 EMPTY = bytes(HASH_BYTES)
 """Stands where there is no message; no message hashes to it that anybody could find."""
+_LEAF = hashlib.blake2b(digest_size=HASH_BYTES, person=b"beforehand leaf")
+_NODE = hashlib.blake2b(digest_size=HASH_BYTES, person=b"beforehand node")
 
 
 def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
@@ -28,12 +30,16 @@ def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     depth = (len(contents) - 1).bit_length()
     level = [_leaf(content) for content in contents]
     level += [EMPTY] * ((1 << depth) - len(level))
-    paths = [bytearray((depth, index)) for index in range(len(contents))]
-    for height in range(depth):
-        for index, path in enumerate(paths):
-            path += level[(index >> height) ^ 1]
+    levels = [level]
+    while len(level) > 1:
         level = [_inner(level[at], level[at + 1]) for at in range(0, len(level), 2)]
-    return level[0], list(map(bytes, paths))
+        levels.append(level)
+    # From the root down: below one place all paths have the rest of the way in common.
+    ways = [b""]
+    for level in levels[-2::-1]:
+        ways = [level[at ^ 1] + ways[at >> 1] for at in range(len(level))]
+    paths = [bytes((depth, index)) + ways[index] for index in range(len(contents))]
+    return levels[-1][0], paths
 
 
 def is_path(path: bytes) -> bool:
@@ -57,9 +63,12 @@ def climb(content: bytes, path: bytes) -> Iterator[bytes]:
 
 
 def _leaf(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=HASH_BYTES, person=b"beforehand leaf").digest()
+    state = _LEAF.copy()  # a third of what it takes to make one
+    state.update(content)
+    return state.digest()
 
 
 def _inner(left: bytes, right: bytes) -> bytes:
-    both = left + right
-    return hashlib.blake2b(both, digest_size=HASH_BYTES, person=b"beforehand node").digest()
+    state = _NODE.copy()
+    state.update(left + right)
+    return state.digest()
