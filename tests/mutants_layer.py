@@ -7,8 +7,59 @@ CACHE = "src/beforehand/core/cache.py"
 ORDER = "src/beforehand/core/order.py"
 VECTOR = "src/beforehand/core/vector.py"
 UNORDERED = "src/beforehand/core/unordered.py"
+MARKS = "src/beforehand/core/marks.py"
+MARKS_TEST = "tests/core/test_marks.py"
 
 MUTANTS = [
+    (
+        "a mark for what waits",
+        MARKS,
+        "if told.get(origin, LONG_AGO) < seq <= reached(origin):",
+        "if told.get(origin, LONG_AGO) < seq:",
+        f"{MARKS_TEST}::test_of_what_waits_or_came_again_no_mark_tells",
+    ),
+    (
+        "a mark for what came again",
+        MARKS,
+        "if told.get(origin, LONG_AGO) < seq <= reached(origin):",
+        "if seq <= reached(origin):",
+        f"{MARKS_TEST}::test_what_was_evicted_and_came_again_is_told_by_its_id",
+    ),
+    (
+        "what was told to who is behind counts up to what waits",
+        MARKS,
+        "                link.unfolded[origin] = reached\n",
+        "                pass\n            link.unfolded[origin] = seqs[-1] if seqs else start\n",
+        f"{MARKS_TEST}::test_what_turns_up_below_a_message_that_waits_is_told_later",
+    ),
+    (
+        "who is behind is told everything each time",
+        MARKS,
+        "start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))",
+        "start = max(seq, horizon_us)",
+        f"{MARKS_TEST}::test_who_says_twice_that_it_is_behind_is_told_of_each_message_once",
+    ),
+    (
+        "behind what has expired",
+        MARKS,
+        "if seq > horizon_us and origin != own",
+        "if origin != own",
+        f"{MARKS_TEST}::test_nobody_is_behind_what_has_expired_or_what_it_said_itself",
+    ),
+    (
+        "marks for those who ask",
+        MARKS,
+        "link.unasked < self._after",
+        "link.unasked < 0",
+        f"{MARKS_TEST}::test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked",
+    ),
+    (
+        "marks of the dead are kept",
+        MARKS,
+        "for origin, seq in self._told.items() if seq > horizon_us}",
+        "for origin, seq in self._told.items()}",
+        f"{MARKS_TEST}::test_what_is_known_of_marks_is_bounded_by_what_is_alive",
+    ),
     (
         "push to those who are told everything anyway, and not to the others",
         EPIDEMIC,

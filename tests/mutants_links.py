@@ -40,6 +40,20 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{COMMITS_TEST}::test_what_is_on_its_way_is_not_saved",
     ),
     (
+        "marks for a neighbour that has come as far",
+        LANES,
+        "if self._marks.get(origin, seq + 1) <= seq:",
+        "if False:",
+        f"{LANES_TEST}::test_of_marks_the_last_goes_out_unless_the_neighbour_has_come_as_far",
+    ),
+    (
+        "a tree with a wrong path is taken for whole",
+        TRUST,
+        "if any(proof[PROOF_BYTES:] != path",
+        "if any(proof[PROOF_BYTES:] == path + b'?'",
+        f"{TREE_TEST}::test_of_those_that_come_together_one_with_another_path_is_refused",
+    ),
+    (
         "who is behind is sent messages all the same",
         LANES,
         "if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:",

@@ -127,6 +127,7 @@ def test_the_explorer_finds_that_no_order_is_no_causal_order():
 LINE, TRIANGLE = ((0, 1), (1, 2)), ((0, 1), (1, 2), (0, 2))
 NEWEST, RETRY = Options(transfer="newest"), Options(transfer="newest", retry_us=10)
 PUSH = Options(transfer="newest", push=True)
+MARKS = Options(transfer="newest", push=True, marks_after=0)
 CAUSAL = Contacts("causal")
 
 
@@ -148,6 +149,10 @@ def linked(options, edges, says, **trouble):
         pytest.param(linked(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
         pytest.param(linked(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
         pytest.param(linked(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
+        pytest.param(linked(MARKS, TRIANGLE, (1, 1, 0)), ("waited",), id="marks"),
+        pytest.param(linked(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
+        pytest.param(linked(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped",), id="marks-flaps"),
+        pytest.param(linked(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"),
         pytest.param(linked(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
         pytest.param(linked(RETRY, TRIANGLE, (1, 0, 0), losses=1), ("lost",), id="losses-triangle"),
         pytest.param(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Data, Push, Request
+from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
 from beforehand.runtime.lanes import (
     JOINED_IDS_MAX,
     LATER_IDS_MAX,
@@ -43,6 +43,18 @@ def test_a_neighbour_is_not_told_what_it_has_told_meanwhile():
     lane.on_frame(Announce(2, ids("bob", 4)), now=0)
     lane.release()
     assert out(lane) == []
+
+
+def test_of_marks_the_last_goes_out_unless_the_neighbour_has_come_as_far():
+    lane = PacedLane("ann")
+    lane.put(Reached(ids("bob", 1) | ids("carol", 5)))
+    lane.put(Reached(ids("bob", 7)))
+    assert not lane.out
+    assert lane.has_later
+    lane.on_frame(Reached(ids("bob", 6) | ids("carol", 5) | ids("dave", 1)), now=0)
+    lane.release()
+    assert out(lane) == [Reached(ids("bob", 7))]
+    assert not lane.has_later
 
 
 def test_a_greeting_is_a_bundle_already():
@@ -97,6 +109,8 @@ def test_only_what_tells_of_nothing_unsaved_may_go_ahead():
     assert lane.is_safe(Request(0, ids("bob", 1)), is_saved)
     assert not lane.is_safe(Announce(1, ids("bob", 1, 2)), is_saved)
     assert not lane.is_safe(Data((message,)), is_saved)
+    assert not lane.is_safe(Reached(ids("bob", 1)), is_saved)
+    assert lane.is_safe(Behind(ids("bob", 1)), is_saved)
     assert lane.is_safe(Announce(1, ids("bob", 2)), is_saved)
     unsaved.clear()
     assert lane.is_safe(Data((message,)), is_saved)

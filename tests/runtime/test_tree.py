@@ -137,3 +137,55 @@ def test_only_so_many_steps_are_remembered(monkeypatch):
         datas = [b"a%d" % index, b"b%d" % index]
         assert bob.check("ann", datas[0], ann.sign_all(datas)[0])
     assert len(bob._shown) + len(bob._shown_before) <= 2 * 4
+
+
+def signed(ann, datas, origin="ann"):
+    return [(origin, data, proof) for data, proof in zip(datas, ann.sign_all(datas), strict=True)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 200])
+@pytest.mark.parametrize("is_met", [False, True])
+def test_what_comes_together_is_judged_as_it_would_be_alone(count, is_met):
+    ann, bob = ann_and_bob()
+    if is_met:
+        assert bob.meet("ann", ann.key_of("ann"))
+    together = signed(ann, [b"%d" % index for index in range(count)])
+    mixed = [*together[5:], ("eve", *together[0][1:]), *together[:5]]
+    assert bob.check_all(together) == [True] * count
+    assert bob.check_all(mixed) == [bob.check(*one) for one in mixed]
+
+
+def test_a_whole_tree_costs_one_signature_and_no_climbing(monkeypatch):
+    ann, bob = ann_and_bob()
+    assert bob.meet("ann", ann.key_of("ann"))
+    together = signed(ann, [b"%d" % index for index in range(64)])
+    monkeypatch.setattr(tree, "climb", None)
+    assert all(bob.check_all(together))
+
+
+@pytest.mark.parametrize("place", [0, 17, 63])
+def test_of_those_that_come_together_one_with_another_path_is_refused(place):
+    """It leads nowhere for those to whom it would be passed on."""
+    ann, bob = ann_and_bob()
+    assert bob.meet("ann", ann.key_of("ann"))
+    together = signed(ann, [b"%d" % index for index in range(64)])
+    origin, data, proof = together[place]
+    together[place] = (origin, data, proof[:-1] + bytes((proof[-1] ^ 1,)))
+    assert [index for index, is_fine in enumerate(bob.check_all(together)) if not is_fine] == [
+        place
+    ]
+    changed = [*together[:place], (origin, b"another", proof), *together[place + 1 :]]
+    assert [index for index, is_fine in enumerate(bob.check_all(changed)) if not is_fine] == [place]
+
+
+def test_a_whole_tree_that_another_key_signed_is_refused():
+    ann, bob = ann_and_bob()
+    eve = Trust("ann", new_member(), {}, lambda *_: None)
+    assert bob.meet("ann", ann.key_of("ann"))
+    together = signed(eve, [b"a", b"b", b"c"])
+    assert bob.check_all(together) == [False] * 3
+    assert bob.counters.wrong_key == 3
+    root, start = ann.key_of("ann"), len(ann.key_of("ann"))
+    posing = [(origin, data, root + proof[start:]) for origin, data, proof in together]
+    assert bob.check_all(posing) == [False] * 3
+    assert bob.counters.forged == 3

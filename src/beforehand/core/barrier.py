@@ -139,6 +139,9 @@ class Barrier(Order):
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], LONG_AGO) >= message[1]
 
+    def reached(self, origin: NodeId) -> int:
+        return self._waiting.delivered.get(origin, LONG_AGO)
+
     def restore(self, rows: Rows) -> None:
         last_seq = self._restore_own(rows)
         self._last_seq = self._last_seq if last_seq is None else last_seq

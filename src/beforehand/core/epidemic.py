@@ -10,9 +10,7 @@ round and round among neighbours whose caches are full.
 
 Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
 long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
-
-On top of it stands an `Order` that turns receptions into deliveries.
-"""
+On top of it stands an `Order` that turns receptions into deliveries."""
 
 from __future__ import annotations
 
@@ -22,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted
 from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request, batches, split_ids
+from beforehand.core.marks import Marking, Marks
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
 from beforehand.core.options import Options
@@ -64,12 +63,12 @@ class Epidemic:
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)
+        self._marks = Marks(order, self._cache.entries, chosen)
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
         self._number = 0
         self._horizon_us = LONG_AGO
-        period_us = self._options.announce_us
-        self._phase_us = rng.randrange(period_us) if period_us else 0
+        self._phase_us = rng.randrange(chosen.announce_us) if chosen.announce_us else 0
         self._announce_armed = self._retry_armed = False
 
     @property
@@ -108,15 +107,14 @@ class Epidemic:
         if link is None:
             return  # sent before the link went down here: the neighbour is no longer one
         kind = type(frame)
-        if kind is Data:
+        if kind is Data or kind is Push:
             self._on_data(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif kind is Announce:
             self._on_announce(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif kind is Request:
             self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
-        elif kind is Push:
-            pushed = Data(frame.messages)  # type: ignore[union-attr]
-            self._on_data(now_us, source, link, pushed, out)
+        elif isinstance(frame, Marking):
+            self._marks.on_message(source, link, frame, self._horizon(now_us), out)
         else:
             raise RemoteError(
                 f"unknown frame {kind.__name__}",
@@ -156,6 +154,7 @@ class Epidemic:
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows.get(MESSAGES.name, {}).values())
         self._cache.add(held)
+        self._marks.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
         self.order.on_receive(now_us, held, out)
 
@@ -167,7 +166,7 @@ class Epidemic:
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
         return {
-            "cache": len(self._cache.live_ids(self._horizon(now_us))),
+            "cache": len(self.holds(now_us)),
             **self._cache.gauges(),
             **self.order.gauges(now_us),
             "asking": len(self._asking),
@@ -175,6 +174,7 @@ class Epidemic:
             "fresh": len(self._fresh),
             "theirs": sum(len(link.theirs) for link in links),
             "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
+            **self._marks.gauges(links),
         }
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
@@ -208,6 +208,7 @@ class Epidemic:
         link.unheard.pop(frame.heard, None)
         if not frame.ids:
             return
+        link.unasked = 0
         messages = self._cache.pick(frame.ids, self._horizon(now_us))
         if self._options.transfer == "random":
             self._rng.shuffle(messages)
@@ -217,14 +218,12 @@ class Epidemic:
         gone = NONE
         if len(messages) < len(frame.ids):
             gone = frame.ids.difference([message.id for message in messages])
-        bytes_max = self._options.frame_bytes_max
-        for batch in batches(messages, bytes_max, self._options.frame_messages_max):
-            out.sends.append((source, Data(batch)))
-        for ids in split_ids(gone, bytes_max):
-            out.sends.append((source, Data((), ids)))
+        bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
+        out.sends += [(source, Data(batch)) for batch in batches(messages, bytes_max, most)]
+        out.sends += [(source, Data((), ids)) for ids in split_ids(gone, bytes_max)]
 
     def _on_data(
-        self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Data | Push, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
         came = [message.id for message in frame.messages]
@@ -266,6 +265,7 @@ class Epidemic:
 
     def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
         self._cache.add(messages)
+        self._marks.add(messages)
         if self._durable:
             out.saves += [("message", message.id, message) for message in messages]
         expired = self._cache.purge(self._horizon(now_us)) if self.order.expires else []
@@ -274,6 +274,8 @@ class Epidemic:
             self.counters.evicted += len(evicted)
             self._evicted.add(evicted)
             self.order.on_evict(now_us, evicted, out)
+        if expired:
+            self._marks.forget(self._links.values(), self._horizon_us)
         gone = expired + evicted
         if gone:
             for link in self._links.values():
@@ -312,10 +314,12 @@ class Epidemic:
         if self._cache.is_bounded:
             fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
         self._fresh.clear()
+        self._marks.set_news(fresh)
         everything: frozenset[MessageId] | None = None
         for peer, link in self._links.items():
             if link.greeted:
-                ids = fresh - link.theirs
+                ids = self._marks.tell(peer, link, fresh, out) - link.theirs
+                link.unasked += len(ids)
             else:
                 if everything is None:
                     everything = self._cache.live_ids(self._horizon(now_us))

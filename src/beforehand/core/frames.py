@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -66,6 +66,7 @@ class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
     """What was just said here, unasked. Whoever carries frames may take or send an announcement of
     it in its place, for want of room: then it is asked for."""
 
+    gone: ClassVar[Ids] = NONE
     messages: tuple[Message, ...]
 
     @property
@@ -77,7 +78,27 @@ class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
         return _flaw_of(self.messages)
 
 
-Frame = Announce | Request | Data | Push
+class Reached(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
+    """I have come so far: these are delivered, and all before them of the same origins."""
+
+    ids: Ids
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+
+class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
+    """I have only come so far with these origins: announce what you hold beyond."""
+
+    ids: Ids
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+
+Frame = Announce | Request | Data | Push | Reached | Behind
 
 
 def message_bytes(message: Message) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from beforehand.core.base import MessageId
+from beforehand.core.base import MessageId, NodeId
 
 THEIRS_MIN = 1024
 """What a neighbour has is not looked through below this size."""
@@ -25,6 +25,10 @@ class Neighbour(msgspec.Struct):
     """Was it told all that is here?"""
     progress_us: int = 0
     """When it last sent data, or was asked for some."""
+    unasked: int = 0
+    """How many messages it was told of since it last asked for any."""
+    unfolded: dict[NodeId, int] = {}
+    """Up to where it was told of single messages of an origin, because it was behind."""
 
     def trim(self, held: Mapping[MessageId, object], asking: Mapping[MessageId, object]) -> None:
         """Forget what it has, if that is much more than matters here: what is held here need not

@@ -32,8 +32,14 @@ class Options(msgspec.Struct, frozen=True):
     push: bool = False
     """Own messages go to whoever is in contact at once, and are not announced: a way instead of
     three. For links that lose nothing while they are up, since nobody misses what is lost."""
+    marks_after: int | None = None
+    """A neighbour that was told of so many messages and asked for none is told how far we have come
+    instead (`core.marks`); None: never. For links that lose nothing, too."""
 
     def __post_init__(self) -> None:
         if self.push and self.retry_us is not None:
             hint = "choose one of `push` and `retry_us`: links that lose nothing, or that do"
             raise LocalError("a push that is lost is not repeated", hint=hint)
+        if self.marks_after is not None and self.retry_us is not None:
+            hint = "choose one of `marks_after` and `retry_us`: links that lose nothing, or that do"
+            raise LocalError("a mark that is lost is not repeated", hint=hint)

@@ -129,6 +129,11 @@ class Order(ABC):
     def has_delivered(self, message: MessageId) -> bool:
         """As far as it remembers: what has expired may be forgotten."""
 
+    def reached(self, origin: NodeId) -> int:
+        """All that this origin said up to here was delivered, or never will be. Where there is no
+        causal order nobody can tell."""
+        return LONG_AGO
+
     @abstractmethod
     def restore(self, rows: Rows) -> None:
         """Take up what an earlier incarnation saved. Held messages are then received anew."""

@@ -37,6 +37,7 @@ SKEW_US = 60_000_000
 """By which the clocks of two members may differ."""
 ANNOUNCE_US = 2_000
 """News of one such period goes out together."""
+MARKS_AFTER = 64
 CAPACITY = 200_000
 CAPACITY_BYTES = 256 << 20
 
@@ -101,6 +102,7 @@ class Group(Meshed[Frame]):
             transfer="oldest",
             frame_bytes_max=FRAME_BYTES_MAX,
             push=True,
+            marks_after=MARKS_AFTER,
         )
 
         def make_core() -> Epidemic:

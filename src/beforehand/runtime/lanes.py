@@ -27,10 +27,12 @@ from beforehand.core.frames import (
     ID_BYTES,
     IDS_MAX,
     Announce,
+    Behind,
     Data,
     Frame,
     Ids,
     Push,
+    Reached,
     Request,
     split_ids,
 )
@@ -125,8 +127,14 @@ class PacedLane(Lane[Frame]):
         self._own = own
         self._later: set[MessageId] = set()
         """Messages of others that it may not have."""
+        self._marks: dict[NodeId, int] = {}
+        """How far we have come, as far as it may not."""
 
     def put(self, frame: Frame) -> None:
+        if isinstance(frame, Reached):
+            self._marks.update(frame.ids)
+            self.has_later = True
+            return
         if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:
             frame = self.as_news(frame)
         if not isinstance(frame, Announce) or len(frame.ids) > LATER_IDS_MAX:
@@ -136,16 +144,19 @@ class PacedLane(Lane[Frame]):
         if urgent:
             self.out.append(Announce(frame.number, urgent))
         self._later |= frame.ids - urgent
-        self.has_later = bool(self._later)
+        self.has_later = bool(self._later or self._marks)
 
     def release(self) -> None:
         for ids in split_ids(self._later, FRAME_BYTES_MAX):
             self.out.append(Announce(0, ids))
+        for ids in split_ids(list(self._marks.items()), FRAME_BYTES_MAX):
+            self.out.append(Reached(ids))
         self._later.clear()
+        self._marks.clear()
         self.has_later = False
 
     def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
-        is_news = isinstance(frame, Announce | Push)
+        is_news = isinstance(frame, Announce | Push | Reached)
         return is_news and (bool(self.news) or not self._can_ask(is_open=is_open))
 
     def may_go_on(self, *, is_open: bool) -> bool:
@@ -166,6 +177,10 @@ class PacedLane(Lane[Frame]):
             self._later -= frame.ids
         elif isinstance(frame, Push):
             self._later.difference_update([message.id for message in frame.messages])
+        elif isinstance(frame, Reached):
+            for origin, seq in frame.ids:
+                if self._marks.get(origin, seq + 1) <= seq:
+                    del self._marks[origin]
 
     def on_send(self, frame: Frame, now: float) -> None:
         if isinstance(frame, Request):
@@ -174,10 +189,11 @@ class PacedLane(Lane[Frame]):
             self.asked += len(frame.ids)
 
     def is_safe(self, frame: Frame, is_saved: IsSaved) -> bool:
-        if isinstance(frame, Request):
+        if isinstance(frame, Request | Behind):
             return True
-        told = frame.ids if isinstance(frame, Announce) else [m.id for m in frame.messages]
-        return is_saved(MESSAGES, told)
+        if isinstance(frame, Announce | Reached):
+            return is_saved(MESSAGES, frame.ids)
+        return is_saved(MESSAGES, [message.id for message in frame.messages])
 
     def next_out(self) -> Frame:
         """Announcements that have come to stand side by side go out as one."""

@@ -43,8 +43,7 @@ class Contacts(Family):
         """pushes: links lose nothing, and what is said goes to whoever is in contact."""
         self.name = f"{order}_push" if pushes else order
         self._order, self._pushes = order, pushes
-        if not pushes:
-            self.sights += ("lost", "doubled")
+        self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
         if PROTOCOLS[order].takes_lifetime:
             self.sights += ("expired in time",)
         if PROTOCOLS[order].is_causal:
@@ -85,7 +84,9 @@ class Contacts(Family):
             frame_bytes_max=rng.choice((1, 200, 16_384)),
         )
         if self._pushes:
-            return msgspec.structs.replace(options, retry_us=None, push=True)
+            marks_after = rng.choice((None, 0, 0, 2))
+            changes = {"retry_us": None, "push": True, "marks_after": marks_after}
+            return msgspec.structs.replace(options, **changes)
         return options
 
     def make_core(self, case: Case, node: int) -> Epidemic:
@@ -102,6 +103,8 @@ class Contacts(Family):
         refused = sum(driver.core.counters.refused for driver in net.drivers)
         if refused:
             yield f"{refused} messages were refused although all clocks are sound"
+        if any(driver.core.gauges(net.now_us)["unfolded"] for driver in net.drivers):
+            net.sights.add("behind a mark")
         yield from held_for_no_reason(net)
         due = set(net.oracle.pasts)
         if setup.lifetimes is not None:

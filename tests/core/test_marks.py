@@ -1,0 +1,166 @@
+"""Who has come as far as its neighbours is told so with one id for each origin."""
+
+import pytest
+from tests.core.nets import Net, make
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
+from beforehand.core.marks import NOWHERE, STALE_MIN
+from beforehand.core.options import Options
+from beforehand.core.order import Lifetimes
+from beforehand.core.unordered import Unordered
+from beforehand.errors import LocalError
+
+MARKS = Options(push=True, marks_after=0)
+
+
+def causal(node, options=MARKS, **extra):
+    return make(node, options, Barrier(node), **extra)
+
+
+def joined(*cores, edges):
+    net = Net(*cores)
+    for a, b in edges:
+        net.link(a, b)
+    net.settle()
+    return net
+
+
+def triangle(options=MARKS):
+    return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2), (0, 2)))
+
+
+def line(options=MARKS):
+    return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2)))
+
+
+def chain(count, origin=9, start=1):
+    """Messages of one origin, each after the one before it."""
+    pasts = [(), *(((origin, seq),) for seq in range(start, start + count))]
+    return [Message((origin, start + n), pasts[n], b"") for n in range(count)]
+
+
+def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
+    net = triangle()
+    net.give(0, "on_broadcasts", [(b"", None)] * 50)
+    net.settle()
+    assert not net.sent(Announce)
+    assert [frame.ids for frame in net.sent(Reached)] == [frozenset({(0, 50)})] * 2
+    assert not net.sent(Behind), "both have come as far"
+
+
+def test_who_is_behind_is_told_of_all_that_it_lacks_and_gets_it():
+    net = line()
+    net.give(0, "on_broadcasts", [(b"", None)] * 50)
+    net.settle()
+    assert [frame.ids for frame in net.sent(Behind)] == [frozenset({(0, NOWHERE)})]
+    assert [id for node, id in net.delivered if node == 2] == [(0, seq) for seq in range(1, 51)]
+    assert [len(net.sent(kind)) for kind in (Announce, Request)] == [1, 1]
+
+
+def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
+    net = line(Options(push=True, marks_after=3))
+    told = []
+    for _ in range(6):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        net.settle()
+        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+    assert told == [(0, 1)] * 6, "it asked each time"
+    net.link(0, 2)  # now it hears for itself
+    net.settle()
+    told.clear()
+    for _ in range(6):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        net.settle()
+        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+    assert told == [(0, 2)] * 3 + [(2, 0)] * 3
+
+
+def test_of_what_waits_or_came_again_no_mark_tells():
+    net = line()
+    first, second, third = chain(3)
+    net.give(1, "on_message", 0, Data((third,)))
+    (told,) = [frame for _, peer, frame in net.frames if peer == 2]
+    assert told == Announce(told.number, frozenset({third.id}))
+    net.frames.clear()
+    net.give(1, "on_message", 0, Data((first, second)))
+    assert [frame for _, peer, frame in net.frames if peer == 2] == [
+        Reached(frozenset({second.id}))
+    ]
+
+
+def test_what_was_evicted_and_came_again_is_told_by_its_id():
+    net = line(Options(push=True, marks_after=0, capacity=1))
+    first, second = chain(2)
+    for message in (first, second, first):
+        net.frames.clear()
+        net.give(1, "on_message", 0, Data((message,)))
+    (told,) = [frame for _, peer, frame in net.frames if peer == 2]
+    assert told == Announce(told.number, frozenset({first.id}))
+
+
+def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
+    net = line()
+    messages = chain(4)
+    net.give(1, "on_message", 0, Data(tuple(messages[:2])))
+    net.frames.clear()
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {(9, 1), (9, 2)}
+    assert net.give(1, "on_message", 2, behind).sends == []
+    net.give(1, "on_message", 0, Data(tuple(messages[2:])))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {(9, 3), (9, 4)}
+
+
+def test_what_turns_up_below_a_message_that_waits_is_told_later():
+    net = line()
+    first, second = chain(2)
+    net.give(1, "on_message", 0, Data((second,)))
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    assert [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends] == [{second.id}]
+    net.give(1, "on_message", 0, Data((first,)))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert first.id in told
+
+
+def test_nobody_is_behind_what_has_expired_or_what_it_said_itself():
+    lifetimes = Lifetimes(default_us=100, longest_us=1000)
+    core = make(0, MARKS, Barrier(0, lifetimes))
+    net = joined(core, causal(1), edges=((0, 1),))
+    net.now_us = 500
+    dead, own, alive = (9, 500), (0, 10_000), (9, 501)
+    assert net.give(0, "on_message", 1, Reached(frozenset({dead, own}))).sends == []
+    assert net.give(0, "on_message", 1, Reached(frozenset({alive}))).sends == [
+        (1, Behind(frozenset({(9, NOWHERE)})))
+    ]
+
+
+def test_without_causal_order_messages_are_told_one_by_one():
+    cores = [make(node, MARKS, Unordered(node)) for node in range(3)]
+    net = joined(*cores, edges=((0, 1), (1, 2), (0, 2)))
+    net.give(0, "on_broadcasts", [(b"", None)] * 5)
+    net.settle()
+    assert not net.sent(Reached)
+    assert {len(frame.ids) for frame in net.sent(Announce)} == {5}
+
+
+def test_what_is_known_of_marks_is_bounded_by_what_is_alive():
+    core = make(0, MARKS, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
+    net = joined(core, causal(1), edges=((0, 1),))
+    for now_us in range(5 * STALE_MIN):
+        net.now_us = now_us
+        net.give(0, "on_message", 1, Push((Message((now_us + 7, now_us + 60), (), b""),)))
+        net.give(0, "on_message", 1, Behind(frozenset({(now_us + 7, NOWHERE)})))
+        gauges = core.gauges(now_us)
+        assert gauges["by_origin"] <= STALE_MIN + 3 * gauges["stored"]
+        assert gauges["marks"] <= gauges["stored"] + 60
+        assert gauges["unfolded"] <= gauges["stored"] + 60
+
+
+def test_marks_over_links_that_lose_are_refused():
+    with pytest.raises(LocalError, match="a mark that is lost is not repeated"):
+        Options(marks_after=0, retry_us=1000)
