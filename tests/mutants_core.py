@@ -65,8 +65,8 @@ MUTANTS = [
     (
         "deadlines to the letter of the paper",
         BARRIER,
-        "        if self._literal_deadlines:\n            # One's own",
-        "        if True:\n            # One's own",
+        "if self.expires and not self._literal_deadlines:",
+        "if False:",
         "tests/core/test_deadlines.py::test_the_fixed_deadlines_keep_causal_order",
     ),
     (
@@ -116,7 +116,7 @@ MUTANTS = [
     (
         "do not save the sequence number",
         BARRIER,
-        'out.saves.append(("own", "seq", seq))',
+        'out.saves.append(("own", "seq", self._last_seq))',
         "pass",
         "tests/core/test_restore.py::test_a_restored_node_goes_on_where_it_was",
     ),

@@ -231,8 +231,8 @@ MUTANTS = [
     (
         "regrets of any size",
         EPIDEMIC,
-        "for ids in split_ids(gone, bytes_max):",
-        "for ids in (gone,):",
+        "for ids in split_ids(gone, bytes_max)]",
+        "for ids in (gone,)]",
         "tests/core/test_epidemic_frames.py::test_what_is_gone_is_said_in_frames_of_the_same_size",
     ),
     (

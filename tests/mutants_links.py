@@ -49,8 +49,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a tree with a wrong path is taken for whole",
         TRUST,
-        "if any(proof[PROOF_BYTES:] != path",
-        "if any(proof[PROOF_BYTES:] == path + b'?'",
+        "if [proof[PROOF_BYTES:] for _, _, proof in together] != paths:",
+        "if not paths:",
         f"{TREE_TEST}::test_of_those_that_come_together_one_with_another_path_is_refused",
     ),
     (

@@ -191,8 +191,6 @@ def _is_whole_tree(start: bytes, together: Sequence[Signed]) -> bool:
     if not 2 <= len(together) <= tree.LEAVES_MAX:
         return False
     root, paths = tree.grow([data for _, data, _ in together])
-    if any(
-        proof[PROOF_BYTES:] != path for (_, _, proof), path in zip(together, paths, strict=True)
-    ):
+    if [proof[PROOF_BYTES:] for _, _, proof in together] != paths:
         return False
     return is_signed(start[:PUBLIC_BYTES], ROOT_PREFIX + root, start[PUBLIC_BYTES:])
