@@ -22,10 +22,10 @@ from typing import Any
 from beforehand.runtime.keys import new_group
 
 WORKER = Path(__file__).with_name("runtime_worker.py")
-DELIVERIES = {200: 24_000, 16_384: 6_000}
+DELIVERIES = {200: 48_000, 16_384: 6_000}
 """In one run, by payload: some seconds of work."""
-MESSAGES_MIN = 8
-"""Of each node."""
+MESSAGES_MIN = {200: 256, 16_384: 32}
+"""Of each node, by payload."""
 
 
 class Workers:
@@ -78,7 +78,7 @@ class Workers:
 
 def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> dict[str, Any]:
     """kind: `plain`, or the durability of a group."""
-    count = max(MESSAGES_MIN, deliveries // nodes // (nodes - 1))
+    count = max(MESSAGES_MIN[size], deliveries // nodes // (nodes - 1))
     with (
         tempfile.TemporaryDirectory() as folder,
         Workers(1 if layout == "one" else nodes) as all_of,
@@ -97,7 +97,8 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
             )
             peers.append(answer["address"])
         order = {"do": "run", "others": nodes - 1, "size": size}
-        all_of.tell_all(**order, rate=0, count=max(1, count // 10))  # everybody has met everybody
+        # Everybody has met everybody, and long not asked for what it was told of.
+        all_of.tell_all(**order, rate=0, count=max(1, count // 10))
         full = all_of.tell_all(**order, rate=0, count=count)
         seconds = max(answer["seconds"] for answer in full)
         half = all_of.tell_all(**order, rate=count / seconds / 2, count=count)
@@ -180,7 +181,7 @@ def tell(bench: str, **found: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="*", default=[2, 8, 32])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[200, 16_384])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[200, 16_384], choices=DELIVERIES)
     parser.add_argument("--layouts", nargs="*", default=["one", "each"])
     parser.add_argument("--durable", nargs="*", default=["disk", "os"])
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of messages")
