@@ -22,7 +22,7 @@ from beforehand.core.order import Lifetimes
 from beforehand.core.proof import Proofs
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError
-from beforehand.runtime.address import Address
+from beforehand.runtime.address import parse_all
 from beforehand.runtime.lanes import PacedLane
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.member import MakeRecorder, Pending
@@ -55,7 +55,7 @@ class Group(Meshed[Frame]):
         key: str | os.PathLike[str],
         lifetime: str,
         listen: str | Sequence[str] = ":0",
-        peers: Sequence[str] = (),
+        peers: str | Sequence[str] = (),
         discover: bool = True,
         durable: Durability = "disk",
         inbox: bool = False,
@@ -72,14 +72,13 @@ class Group(Meshed[Frame]):
         if capacity < 1 or capacity_bytes < self.payload_bytes_max:
             hint = f"hold one at least, which may have {self.payload_bytes_max:,} bytes"
             raise InputError("no room for messages", hint=hint)
-        listens = [listen] if isinstance(listen, str) else listen
         super().__init__(
             group,
             name=name,
             store=store,
             key=key,
-            listen=[Address.parse(text) for text in listens],
-            peers=[Address.parse(text) for text in peers],
+            listen=parse_all(listen),
+            peers=parse_all(peers),
             discover=discover,
             durable=durable,
             inbox=inbox,

@@ -228,12 +228,15 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
     async def acknowledge(self, messages: Iterable[MessageId]) -> None:
         """These need not come again, and that is on the disk when it returns."""
-        self._acknowledge(messages)
+        self._acknowledge(
+            [checked_id(message, "give several: `[message.id]`") for message in messages]
+        )
         await self._opened().commits.settled()
 
     def explain(self, message: MessageId) -> Fate:
         """What became of a message here, and what it waits for."""
-        return self._opened().node.driver.core.explain(message)
+        core = self._opened().node.driver.core
+        return core.explain(checked_id(message, "it is what `broadcast` returns, and `message.id`"))
 
     def _explained(self, waiting: Iterable[MessageId]) -> tuple[Pending, ...]:
         fates = [(id, self.explain(id)) for id in waiting]
@@ -283,6 +286,15 @@ def checked_payload(payload: object, bytes_max: int) -> bytes:
         problem = f"a payload of {len(content):,} bytes; {bytes_max:,} are allowed"
         raise LocalError(problem, hint="divide it, or broadcast where it can be had")
     return content
+
+
+def checked_id(message: object, hint: str) -> MessageId:
+    """LocalError for what names no message: nobody would notice."""
+    if isinstance(message, tuple) and len(message) == 2:
+        origin, seq = message
+        if isinstance(origin, str) and isinstance(seq, int):
+            return origin, seq
+    raise LocalError(f"not the id of a message: `{message!r}`", hint=hint)
 
 
 def wall_clock_us() -> int:
