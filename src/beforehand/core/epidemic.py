@@ -164,6 +164,10 @@ class Epidemic:
     def explain(self, message: MessageId) -> Fate:
         return self.order.explain(message)
 
+    def passed_us(self) -> int:
+        """Up to here deadlines have passed, however the clock is set."""
+        return max(self._horizon_us, self.order.passed_us())
+
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
         return {
