@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
     add_membership,
+    clock_trouble,
     make_group,
     run_until_signal,
     shown_id,
     who_is_there,
 )
 from beforehand.commands.terminal import printable, start_reading, until_first
-from beforehand.errors import EXIT_VALID, LocalError
+from beforehand.errors import EXIT_VALID, InputError, LocalError
 from beforehand.units import format_duration
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Chat:
         self._is_terminal = sys.stdin.isatty()
         self._said = self._shown = 0
         self._here: set[str] = set()
+        self._has_clock_trouble = False
         self._told: set[object] = set()
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
@@ -95,7 +97,7 @@ class Chat:
         try:
             await self._group.broadcast(line)
             self._said += 1
-        except LocalError as error:
+        except (InputError, LocalError) as error:
             note(f"not said: {error.problem}")
 
     def _obey(self, line: bytes) -> bool:
@@ -128,6 +130,9 @@ class Chat:
                 note(f"* {name} is out of reach")
             self._here = here
             self._tell_waiting()
+            if bool(trouble := clock_trouble(self._group)) != self._has_clock_trouble:
+                self._has_clock_trouble = bool(trouble)
+                note(f"* {trouble or 'the clock has caught up'}")
             await asyncio.sleep(LOOK_SECONDS)
 
     def _tell_waiting(self, *, all_of_them: bool = False) -> None:

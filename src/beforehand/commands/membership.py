@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beforehand.errors import InputError
+from beforehand.units import format_duration
 
 if TYPE_CHECKING:
     from beforehand.runtime.group import Group
 
+CLOCK_US_MAX = 60_000_000
+"""So much the clocks of two members may differ."""
 AsyncContext = TypeVar("AsyncContext", bound=AbstractAsyncContextManager[Any])
 
 
@@ -90,6 +93,15 @@ async def _until_signal(
 def who_is_there(group: Group) -> str:
     names = [peer.name for peer in group.peers]
     return ", ".join(names) if names else "nobody"
+
+
+def clock_trouble(group: Group) -> str:
+    """Empty, unless the clock was set back by more than members' clocks may differ."""
+    behind_us = group.clock_behind_us
+    if behind_us <= CLOCK_US_MAX:
+        return ""
+    behind = format_duration(behind_us)
+    return f"the clock is {behind} behind what it was: what lives no longer counts as expired"
 
 
 def shown_id(message: tuple[int | str, int]) -> str:

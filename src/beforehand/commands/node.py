@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
     add_membership,
+    clock_trouble,
     make_group,
     run_until_signal,
     who_is_there,
@@ -101,6 +102,7 @@ class Status:
                 "peers": [peer.name for peer in group.peers],
                 "held": group.held,
                 "pending": len(group.pending),
+                "clock_behind_us": group.clock_behind_us,
                 "counters": msgspec.to_builtins(group.counters),
             }
             print(json.dumps(line), flush=True)
@@ -112,3 +114,5 @@ class Status:
             f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
             f"pending {len(group.pending):,}"
         )
+        if trouble := clock_trouble(group):
+            note(trouble)
