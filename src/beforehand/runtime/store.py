@@ -23,6 +23,7 @@ import msgspec
 
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import InputError
+from beforehand.runtime.wal import log_of, lost_commits
 
 Durability = Literal["disk", "os"]
 """*disk*: what was saved has been synced. *os*: within a second; until then it survives the process
@@ -55,7 +56,8 @@ _HINTS = {
     "SQLITE_READONLY": "let this user write to the file and to its folder",
     "SQLITE_CANTOPEN": "the folder must exist, and this user must be allowed to write there",
     "SQLITE_NOTADB": "give another file: this one is no store",
-    "SQLITE_CORRUPT": "restore it from a copy, or start anew with another name and another file",
+    "SQLITE_CORRUPT": "start anew with another name and another file: an older copy of this one "
+    "would deliver again what it has forgotten",
     "SQLITE_IOERR": "check the disk and start again: nothing that was acknowledged is lost",
 }
 
@@ -73,6 +75,7 @@ class DiskStore:
         self._durable = durable
         self._is_synced = True
         with self._told():
+            self._refuse_log()
             if self.is_new:
                 self._make(group, name)
             self._refuse_stranger()
@@ -175,6 +178,16 @@ class DiskStore:
         if (version := int.from_bytes(head[60:64])) > SCHEMA:
             hint = "run that version again, or start with another store and another name"
             raise self._refusal(f"a store of a newer version: its schema is {version}", hint)
+
+    def _refuse_log(self) -> None:
+        """SQLite would take up that of a store which is gone, and pass over what it cannot read."""
+        log = log_of(self.path)
+        if self.is_new and log.exists():
+            hint = f"bring the store back, or take away `{log.name}` too and choose another name"
+            raise self._refusal("the store is gone, and its log is still there", hint)
+        if self._durable == "disk" and (lost := lost_commits(log)):
+            problem = f"broken: {lost:,} transactions in `{log.name}` cannot be read"
+            raise self._refusal(problem, _HINTS["SQLITE_CORRUPT"])
 
     def _open(self, group: str, name: str) -> None:
         (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
