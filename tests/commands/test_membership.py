@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from beforehand.cli import main
 from beforehand.commands.terminal import printable
 from beforehand.runtime.keys import new_group
 from tests.runtime.processes import Process, lines_of
@@ -42,6 +43,21 @@ def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
         ann.wait_for("* bob is out of reach")
         assert ann.stop(signal.SIGTERM) == 0
         assert ann.wait_for("said 1, shown 1")
+
+
+def test_those_who_chat_had_no_log_so_that_no_group_of_theirs_could_be_judged(harbour, capsys):
+    log = ("--log", "log")
+    with beforehand(harbour, "chat", "harbour", "--name", "ann", *log) as ann:
+        peer = address_of(ann)
+        with beforehand(harbour, "chat", "harbour", "--name", "bob", "--peer", peer, *log) as bob:
+            ann.wait_for("* bob is here")
+            ann.type("fog at pier 4")
+            bob.wait_for("ann: ")
+            bob.type("seen")
+            ann.wait_for("bob: ")
+            assert bob.stop() == 0
+        assert ann.stop() == 0
+    assert main(["verify", str(harbour / "log")]) == 0, capsys.readouterr().out
 
 
 def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):

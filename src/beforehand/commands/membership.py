@@ -36,9 +36,14 @@ def add_membership(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-discover", action="store_true", help="do not look for members on this network"
     )
+    add_log(parser)
     parser.add_argument(
         "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
     )
+
+
+def add_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
 
 
 def make_group(args: argparse.Namespace, **options: Any) -> Group:
@@ -54,6 +59,7 @@ def make_group(args: argparse.Namespace, **options: Any) -> Group:
         peers=args.peer,
         discover=not args.no_discover,
         durable=args.durable,
+        log=args.log,
         **options,
     )
 

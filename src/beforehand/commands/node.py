@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import Commands, add_command, note
@@ -21,9 +20,7 @@ from beforehand.errors import EXIT_VALID
 from beforehand.units import parse_duration
 
 if TYPE_CHECKING:
-    from beforehand.core.tables import Store
     from beforehand.runtime.group import Group
-    from beforehand.runtime.node import Recorder
 
 EXAMPLE = "beforehand node harbour --name bus-7 --listen :7400 --log log --json"
 
@@ -34,7 +31,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--capacity", type=int, metavar="N", help="messages to hold; the oldest go first"
     )
-    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
     parser.add_argument("--every", default="10s", metavar="TIME", help="between status lines; 10s")
     parser.add_argument("--json", action="store_true", help="status lines as JSON, on stdout")
     parser.set_defaults(run=run)
@@ -45,17 +41,9 @@ def run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if args.capacity is not None:
         options["capacity"] = args.capacity
-    if args.log is not None:
-        options["make_recorder"] = lambda store, starts: event_log(args, store, starts)
     status = Status(every_us / 1e6, as_json=args.json)
     run_until_signal(make_group(args, **options), status.run)
     return EXIT_VALID
-
-
-def event_log(args: argparse.Namespace, store: Store, starts: int) -> Recorder:
-    from beforehand.runtime.eventlog import EventLog
-
-    return EventLog(args.log, args.name, run=args.group, store=store, incarnation=starts)
 
 
 class Status:

@@ -64,12 +64,14 @@ class Group(Meshed[Frame]):
         capacity_bytes: int = CAPACITY_BYTES,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         """name: of this member, for as long as its store lives. store: a file, made if there is
         none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
         `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
-        docs/group.md. make_recorder: of who is told every event."""
+        docs/group.md. log: a folder, where it writes down what happens, for `beforehand verify`.
+        make_recorder: of somebody else who is told every event."""
         if capacity < 1 or capacity_bytes < self.payload_bytes_max:
             hint = f"hold one at least, which may have {self.payload_bytes_max:,} bytes"
             raise InputError("no room for messages", hint=hint)
@@ -85,6 +87,7 @@ class Group(Meshed[Frame]):
             inbox=inbox,
             limits=limits,
             clock_us=clock_us,
+            log=log,
             make_recorder=make_recorder,
         )
         self.make_lane = lambda: PacedLane(name)

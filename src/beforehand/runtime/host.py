@@ -192,6 +192,7 @@ class Host(Member[Frame, Cell]):
         durable: Durability = "disk",
         inbox: bool = False,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         """cell: the multicast address of the segment where it is. interface: its own address there.
@@ -205,6 +206,7 @@ class Host(Member[Frame, Cell]):
             durable=durable,
             inbox=inbox,
             clock_us=clock_us,
+            log=log,
             make_recorder=make_recorder,
         )
         self._segment = Segment.parse(cell, interface)

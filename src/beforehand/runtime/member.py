@@ -84,6 +84,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         inbox: bool = False,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         for what, word in (("group", group), ("member", name)):
@@ -97,7 +98,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._inbox = inbox
         self._limits = limits or Limits(queue_bytes_max=QUEUE_BYTES_MAX)
         self._clock_us = clock_us or wall_clock_us
-        self._make_recorder = make_recorder
+        self._log_folder = None if log is None else Path(log)
+        self._make_recorder = make_recorder or (None if log is None else self._make_log)
         self._error: Exception | None = None
         self._state = "new"
         self._parts: Parts[FrameT, NetworkT] | None = None
@@ -184,6 +186,19 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         commits.save([(STARTS.name, "", starts)])
         make_recorder = self._make_recorder
         return None if make_recorder is None else make_recorder(commits, starts)
+
+    def _make_log(self, store: Store, starts: int) -> Recorder:
+        from beforehand.runtime.eventlog import EventLog
+
+        assert self._log_folder is not None, "can't happen: else nobody asks for a log"
+        return EventLog(
+            self._log_folder,
+            self.name,
+            run=self.group,
+            store=store,
+            incarnation=starts,
+            now_us=self._clock_us,
+        )
 
     def _make_node(
         self,
