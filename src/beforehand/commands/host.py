@@ -73,7 +73,10 @@ class Terminal:
         start_reading(self._take)
         await until_first(self._show(), self._look(), stop.wait())
         counts = host.counters.messages
-        note(f"said {counts.broadcast:,}, delivered {counts.delivered:,}")
+        note(
+            f"said {counts.broadcast:,}, delivered {counts.delivered:,}; "
+            f"no station has confirmed {host.unheard:,}, {counts.dropped:,} were dropped"
+        )
 
     async def _show(self) -> None:
         async for message in self._host:
@@ -82,7 +85,11 @@ class Terminal:
     async def _look(self) -> None:
         """Say when it is in another cell."""
         before: str | None = None
+        restarted = 0
         while True:
+            if (count := self._host.counters.air.restarted) > restarted:
+                restarted = count
+                note("* the station was restarted: what it kept for us is lost")
             now = self._host.station if self._host.is_connected else None
             if now != before:
                 note("* in no cell" if now is None else f"* in the cell of {now}")
