@@ -45,6 +45,19 @@ def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
         assert ann.wait_for("said 1, shown 1")
 
 
+def test_who_has_the_name_of_another_sat_in_silence(harbour):
+    with beforehand(harbour, "chat", "harbour", "--name", "bob") as bob:
+        peer = address_of(bob)
+        with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer):
+            bob.wait_for("* ann is here")
+        nobody = ("--peer", "127.0.0.1:9", "--peer", peer)
+        arguments = ("--name", "ann", "--store", "other.db", *nobody)
+        with beforehand(harbour, "chat", "harbour", *arguments) as other:
+            assert "two members have one name" in other.wait_for("* bob: ")
+            assert "nobody answers" in other.wait_for("* 127.0.0.1:9: ")
+        bob.wait_for("`ann` is bound to another key; two members have one name")
+
+
 def test_those_who_chat_had_no_log_so_that_no_group_of_theirs_could_be_judged(harbour, capsys):
     log = ("--log", "log")
     with beforehand(harbour, "chat", "harbour", "--name", "ann", *log) as ann:

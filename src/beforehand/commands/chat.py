@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
+    LinkTroubles,
     add_membership,
     clock_trouble,
     make_group,
@@ -45,15 +46,17 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    run_until_signal(make_group(args), Chat(stay=args.stay).run)
+    run_until_signal(make_group(args), Chat(stay=args.stay, peers=args.peer).run)
     return EXIT_VALID
 
 
 class Chat:
     """Lines in, messages out."""
 
-    def __init__(self, *, stay: bool) -> None:
-        self._stay = stay
+    def __init__(self, *, stay: bool, peers: Sequence[str]) -> None:
+        """peers: the addresses that were typed."""
+        self._stay, self._peers = stay, peers
+        self._troubles = LinkTroubles()
         self._is_terminal = sys.stdin.isatty()
         self._said = self._shown = 0
         self._here: set[str] = set()
@@ -129,6 +132,8 @@ class Chat:
             for name in sorted(self._here - here):
                 note(f"* {name} is out of reach")
             self._here = here
+            for trouble in self._troubles.news(self._group, self._peers):
+                note(f"* {trouble}")
             self._tell_waiting()
             if bool(trouble := clock_trouble(self._group)) != self._has_clock_trouble:
                 self._has_clock_trouble = bool(trouble)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
+    LinkTroubles,
     add_membership,
     clock_trouble,
     make_group,
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if args.capacity is not None:
         options["capacity"] = args.capacity
-    status = Status(every_us / 1e6, as_json=args.json)
+    status = Status(every_us / 1e6, as_json=args.json, peers=args.peer)
     run_until_signal(make_group(args, **options), status.run)
     return EXIT_VALID
 
@@ -49,8 +51,10 @@ def run(args: argparse.Namespace) -> int:
 class Status:
     """It reads what is delivered and keeps none of it; now and then it says how things are."""
 
-    def __init__(self, every_seconds: float, *, as_json: bool) -> None:
-        self._every_seconds = every_seconds
+    def __init__(self, every_seconds: float, *, as_json: bool, peers: Sequence[str]) -> None:
+        """peers: the addresses that were typed."""
+        self._every_seconds, self._peers = every_seconds, peers
+        self._troubles = LinkTroubles()
         self._as_json = as_json
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
@@ -102,5 +106,7 @@ class Status:
             f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
             f"pending {len(group.pending):,}"
         )
-        if trouble := clock_trouble(group):
+        for trouble in filter(
+            None, [clock_trouble(group), *self._troubles.news(group, self._peers)]
+        ):
             note(trouble)
