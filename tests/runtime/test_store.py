@@ -210,6 +210,33 @@ def test_the_log_of_a_store_that_was_deleted_came_to_life_in_the_next_one(tmp_pa
     store.close()
 
 
+def test_a_process_that_was_forked_took_the_log_from_under_its_parent(tmp_path):
+    script = f"""
+import gc, os
+from pathlib import Path
+from beforehand.errors import LocalError
+from beforehand.runtime.store import DiskStore
+store = DiskStore(Path({str(tmp_path / "a.db")!r}), group="harbour", name="ann")
+if os.fork() == 0:
+    try:
+        store.stage({{}})
+    except LocalError:
+        store.close()
+        del store
+        gc.collect()
+        os._exit(7)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+store.stage({{("delivered", "ann"): 1}})
+store.commit()
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=20, check=False)
+    assert done.returncode == -9
+    store = opened(tmp_path / "a.db")
+    assert store.load((COUNTS,)) == {"delivered": {"ann": 1}}
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from beforehand.core.tables import Rows, Table
-from beforehand.errors import InputError
+from beforehand.errors import InputError, LocalError
 from beforehand.runtime.wal import log_of, lost_commits
 
 Durability = Literal["disk", "os"]
@@ -73,7 +74,7 @@ class DiskStore:
         self.path = path
         self.is_new = not path.exists()
         self._durable = durable
-        self._is_synced = True
+        self._is_synced = self._is_ours = True
         with self._told():
             self._refuse_log()
             if self.is_new:
@@ -85,6 +86,7 @@ class DiskStore:
             except BaseException:
                 self._database.close()
                 raise
+        _OPENED.add(self)
 
     def load(self, tables: Sequence[Table]) -> Rows:
         """Everything, typed again, in the order in which the rows were first saved."""
@@ -135,8 +137,17 @@ class DiskStore:
             self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
 
     def close(self) -> None:
-        with self._told():
-            self._database.close()
+        if self._is_ours:
+            with self._told():
+                self._database.close()
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: whoever closes SQLite's connection there takes the log away
+        from under the parent, which writes on and loses it. So it stays open to the very end."""
+        import ctypes  # 1 MB that others need not have
+
+        self._is_ours = False
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))
 
     def _set_synced(self, sync: bool) -> None:
         """Whether the next transactions wait until they are on the disk."""
@@ -226,6 +237,9 @@ class DiskStore:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
+        if not self._is_ours:
+            hint = "open a group of its own, with another store, after the fork"
+            raise LocalError("the store belongs to the process that opened it", hint=hint)
         try:
             yield
         except sqlite3.Error as error:
@@ -237,6 +251,16 @@ class DiskStore:
         except OSError as error:
             problem = f"the store cannot be used: {error.strerror or error}"
             raise self._refusal(problem, _HINTS["SQLITE_CANTOPEN"]) from error
+
+
+def _leave_to_parent() -> None:
+    for store in list(_OPENED):
+        store.leave_to_parent()
+
+
+_OPENED: weakref.WeakSet[DiskStore] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
