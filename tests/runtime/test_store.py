@@ -263,6 +263,12 @@ def test_a_file_that_is_no_whole_store_is_refused_and_left_alone(tmp_path, harm,
         assert (path.read_bytes() if path.is_file() else b"") == before
 
 
+def test_a_first_start_that_was_killed_was_in_the_way_of_the_next_with_its_number(tmp_path):
+    """In a container every process has the same one."""
+    (tmp_path / f".a.db.{os.getpid()}").write_bytes(b"half")
+    opened(tmp_path / "a.db").close()
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be used"):
         opened(tmp_path / "nowhere" / "a.db")

@@ -25,6 +25,7 @@ import msgspec
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.wal import log_of, lost_commits
+from beforehand.temporary import own_name
 
 Durability = Literal["disk", "os"]
 """*disk*: what was saved has been synced. *os*: within a second; until then it survives the process
@@ -160,7 +161,7 @@ class DiskStore:
             self._database.execute("ROLLBACK")
 
     def _make(self, group: str, name: str) -> None:
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        partial = self.path.with_name(f".{self.path.name}.{own_name()}")
         try:
             os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             database = _connect(partial)
