@@ -146,6 +146,8 @@ class Chat:
 
         now_us = wall_clock_us()
         pending = self._group.pending
+        if all_of_them and not pending:
+            note("nothing waits")
         for waiting in pending:
             age_us = max(0, now_us - waiting.since_us)
             if all_of_them or (age_us >= WAITS_US and waiting.id not in self._told):
