@@ -9,6 +9,7 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.commands.terminal import printable
+from beforehand.runtime.blocking import BlockingGroup
 from beforehand.runtime.keys import new_group
 from tests.runtime.processes import Process, lines_of
 
@@ -43,6 +44,30 @@ def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
         ann.wait_for("* bob is out of reach")
         assert ann.stop(signal.SIGTERM) == 0
         assert ann.wait_for("said 1, shown 1")
+
+
+def test_a_chat_says_what_a_message_that_cannot_be_shown_yet_waits_for(harbour):
+    """Bob has room for one message: his answer is there, and the question is not."""
+
+    def member(name, *peers, **options):
+        store, key = harbour / f"{name}.db", harbour / "harbour.key"
+        options = {"listen": "127.0.0.1:0", "peers": peers, "discover": False, **options}
+        return BlockingGroup("harbour", name=name, store=store, key=key, lifetime="20m", **options)
+
+    with member("bob", capacity=1) as bob:
+        peer = str(bob.addresses[0])
+        with member("ann", peer) as ann:
+            _, question = ann.broadcast(b"is it foggy?")
+            assert bob.receive(10).payload == b"is it foggy?"
+        bob.broadcast(b"it is")
+        with beforehand(harbour, "chat", "harbour", "--name", "cid", "--peer", peer) as cid:
+            told = cid.wait_for("* a message of bob waits for")
+            assert f"waits for ann:{question}, 2" in told
+            assert "it is" not in cid.text()
+            with member("ann", address_of(cid)):
+                cid.wait_for("bob: it is")
+            text = cid.text()
+            assert text.index("ann: is it foggy?") < text.index("bob: it is")
 
 
 def test_who_has_the_name_of_another_sat_in_silence(harbour):
