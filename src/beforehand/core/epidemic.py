@@ -231,20 +231,20 @@ class Epidemic:
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
+        asking, held = self._asking, self._cache.entries
+        fresh = [message for message in frame.messages if message.id not in held]
+        if self._proofs is not None:
+            proven = [message for message in fresh if self._proofs.is_proven(message)]
+            self.counters.refused += len(fresh) - len(proven)
+            frame, fresh = frame.without_forged(fresh, proven), proven
         came = [message.id for message in frame.messages]
         link.theirs.update(came)
         link.asked.difference_update(came)
-        asking, held = self._asking, self._cache.entries
         for id in came:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh = [message for message in frame.messages if message.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
-        if self._proofs is not None:
-            proven = [message for message in fresh if self._proofs.is_proven(message)]
-            self.counters.refused += len(fresh) - len(proven)
-            fresh = proven
         welcome = self.order.screen(now_us, fresh)
         if welcome:
             self.counters.received += len(welcome)

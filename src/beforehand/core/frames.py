@@ -53,6 +53,13 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     messages: tuple[Message, ...]
     gone: Ids = NONE
 
+    def without_forged(self, fresh: Sequence[Message], proven: Sequence[Message]) -> Data:
+        """As if the sender had said that it has none of what it forged: somebody else may."""
+        if len(proven) == len(fresh):
+            return self
+        forged = {message.id for message in fresh} - {message.id for message in proven}
+        return Data(tuple(m for m in self.messages if m.id not in forged), self.gone | forged)
+
     @property
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.gone) + sum(map(message_bytes, self.messages))
