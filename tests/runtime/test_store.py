@@ -269,6 +269,18 @@ def test_a_first_start_that_was_killed_was_in_the_way_of_the_next_with_its_numbe
     opened(tmp_path / "a.db").close()
 
 
+def test_a_link_to_a_store_that_was_not_there_yet_led_nowhere(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, path = tmp_path / "a.db", tmp_path / "disk" / "ann.db"
+    link.symlink_to(path)
+    opened(link).close()
+    assert link.is_symlink()
+    killed(link, 3)
+    path.unlink()
+    with pytest.raises(InputError, match="its log is still there"):
+        opened(link)
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be used"):
         opened(tmp_path / "nowhere" / "a.db")

@@ -72,7 +72,7 @@ class DiskStore:
     def __init__(self, path: Path, *, group: str, name: str, durable: Durability = "disk") -> None:
         """Opened, or made if there is none. It is refused if it belongs to another member, to
         another group, or is open elsewhere."""
-        self.path = path
+        self.path = path = Path(os.path.realpath(path))  # where SQLite has its log, too
         self.is_new = not path.exists()
         self._durable = durable
         self._is_synced = self._is_ours = True
