@@ -48,7 +48,10 @@ SENTENCES = [
         "group.md",
         f"| {outgoing.OUT_FRAMES_MAX:,}, as references; {QUEUE_MIB // 2} MiB as bytes |",
     ),
-    ("group.md", f"no answer to what was asked | {node.STALLED_SECONDS:.0f} s |"),
+    (
+        "group.md",
+        f"nothing comes of what was asked, not even a part | {node.STALLED_SECONDS:.0f} s |",
+    ),
     ("group.md", f"the disk has not seen | {node.AHEAD_BYTES_MAX // MIB} MiB |"),
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
     ("group.md", f"to one for whom {lanes.PUSHES_MAX} frames wait"),

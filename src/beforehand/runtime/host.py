@@ -118,6 +118,10 @@ class Cell:
         """What is too much for a radio is lost, and said again."""
         return 1 << 40
 
+    def underway(self, peer: str) -> int:
+        """A datagram comes whole, or not at all."""
+        return 0
+
     def pause(self, peer: str) -> None:
         """Nobody waits for a radio."""
 

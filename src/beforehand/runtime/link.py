@@ -342,6 +342,11 @@ class Link(asyncio.BufferedProtocol):
     def queued_bytes(self) -> int:
         return self._queue.bytes
 
+    @property
+    def underway_bytes(self) -> int:
+        """Of a record that is not whole yet."""
+        return len(self._buffer)
+
     def pause_writing(self) -> None:
         self._is_choked = True
 
