@@ -252,14 +252,6 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "test_a_process_that_was_forked_took_the_log_from_under_its_parent",
     ),
     (
-        "a host does not notice that its station begins anew",
-        "src/beforehand/runtime/host.py",
-        "            if is_here and not is_same:\n",
-        "            if False:\n",
-        "tests/runtime/test_cells.py::"
-        "test_a_station_that_came_back_at_once_left_its_hosts_behind_without_a_word",
-    ),
-    (
         "a message is said that nobody would take",
         "src/beforehand/runtime/group.py",
         "if earliest_us > self._lifetimes.latest_us(self._clock_us()):",
