@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from beforehand import Overlay
-from beforehand.runtime.eventlog import EventLog
 from beforehand.runtime.host import Host
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.limits import Limits
@@ -72,15 +71,12 @@ def prepare(folder: Path) -> None:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    def record(store: Any, starts: int) -> EventLog:
-        return EventLog(Path("logs"), name, run="soak", store=store, incarnation=starts)
-
     return {
         "name": name,
         "store": f"{name}.db",
         "key": "soak.key",
         "durable": "os",
-        "make_recorder": record,
+        "log": "logs",
     }
 
 

@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 
 from beforehand import Group
-from beforehand.runtime.eventlog import EventLog
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.limits import Limits
 
@@ -30,10 +29,6 @@ PATIENT = Limits(
 
 async def be_islander(folder: Path, name: str, quay: str) -> None:
     """Says what it reads from its standard input, and prints what others say."""
-
-    def log(store, starts):
-        return EventLog(folder / "logs", name, run="sea", store=store, incarnation=starts)
-
     async with Group(
         "sea",
         name=name,
@@ -43,7 +38,7 @@ async def be_islander(folder: Path, name: str, quay: str) -> None:
         peers=[quay],
         discover=False,
         limits=PATIENT,
-        make_recorder=log,
+        log=folder / "logs",
     ) as group:
 
         async def listen() -> None:

@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 from beforehand import Overlay
-from beforehand.runtime.eventlog import EventLog
 from beforehand.runtime.keys import new_group
 
 NAMES = ("ann", "bob", "cid", "dee")
@@ -32,13 +31,9 @@ def prepare(folder: Path) -> None:
 
 async def be_member(folder: Path, name: str) -> None:
     """What each process does."""
-
-    def log(store, starts):
-        return EventLog(folder / "logs", name, run="ring", store=store, incarnation=starts)
-
     store, key = folder / f"{name}.db", folder / "ring.key"
     async with Overlay(
-        folder / "ring.toml", name=name, store=store, key=key, make_recorder=log
+        folder / "ring.toml", name=name, store=store, key=key, log=folder / "logs"
     ) as overlay:
 
         async def listen() -> None:

@@ -238,8 +238,8 @@ MUTANTS = [
     (
         "take in what is not proven",
         EPIDEMIC,
-        "            fresh = proven\n",
-        "",
+        "frame.without_forged(fresh, proven), proven",
+        "frame.without_forged(fresh, proven), fresh",
         "tests/core/test_epidemic_frames.py"
         "::test_a_message_without_a_proof_of_its_origin_is_refused",
     ),

@@ -242,4 +242,35 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "return True",
         f"{DISCOVERY_TEST}::test_only_who_has_the_secret_knows_an_announcement",
     ),
+    (
+        "who was turned away knocks again at once",
+        "src/beforehand/runtime/dialer.py",
+        "(link.was_up and not link.was_turned_away)",
+        "link.was_up",
+        f"{MESH_TEST}::test_who_has_the_name_of_another_knocked_several_times_a_second_for_ever",
+    ),
+    (
+        "a log that is broken in its middle is taken up to there",
+        "src/beforehand/runtime/wal.py",
+        "return lost if lost > UNSYNCED_COMMITS_MAX else 0",
+        "return 0",
+        "tests/runtime/test_store.py::"
+        "test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word",
+    ),
+    (
+        "a child of a fork closes the store of its parent",
+        "src/beforehand/runtime/store.py",
+        "        if self._is_ours:\n",
+        "        if True:\n",
+        "tests/runtime/test_store.py::"
+        "test_a_process_that_was_forked_took_the_log_from_under_its_parent",
+    ),
+    (
+        "a message is said that nobody would take",
+        "src/beforehand/runtime/group.py",
+        "if earliest_us > self._lifetimes.latest_us(self._clock_us()):",
+        "if False:",
+        "tests/runtime/test_clocks.py::"
+        "test_a_clock_that_was_weeks_ahead_left_a_member_whom_nobody_heard_without_a_word",
+    ),
 )

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections import namedtuple
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
 
 from beforehand import doctor
 from beforehand.doctor import DISK_FREE_MIN, MEMORY_AVAILABLE_MIN, PACKAGES, Finding, examine
 from beforehand.spark.java import Java
+from tests.conftest import REPO
 
 DiskUsage = namedtuple("DiskUsage", ["total", "used", "free"])
 
@@ -29,6 +32,14 @@ def finding(name: str) -> Finding:
 def test_the_report_covers_the_machine_and_every_package():
     names = [f.name for f in examine()]
     assert names == ["python", "java", "memory", "cpus", "disk", *PACKAGES]
+
+
+def test_a_package_that_an_extra_brings_was_not_looked_for():
+    """`beforehand chat` said to ask the doctor what is missing, who did not know of it."""
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    for extra in ("runtime", "sim", "pipeline", "report"):
+        for line in extras["optional-dependencies"][extra]:
+            assert line.startswith("beforehand[") or Requirement(line).name in PACKAGES
 
 
 def test_only_what_is_not_well_has_a_hint():

@@ -76,3 +76,9 @@ def test_the_names_that_need_more_than_the_cores_are_imported_when_they_are_aske
     assert done.stdout.strip() == "none True", done.stderr
     with pytest.raises(AttributeError, match="no attribute `nonsense`"):
         beforehand.nonsense  # noqa: B018
+
+
+def test_what_is_not_installed_is_told_with_the_extra_that_brings_it():
+    code = "import sys; sys.modules['nacl'] = None\nfrom beforehand import Group"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "`beforehand.Group` needs `nacl`: pip install 'beforehand[runtime]'" in done.stderr

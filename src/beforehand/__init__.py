@@ -109,6 +109,8 @@ _LATER = {
     "verify_runs": ("beforehand.pipeline.frames", "verify_runs"),
 }
 """What needs more than the cores do: imported when it is first asked for."""
+_EXTRAS = {"runtime": "runtime", "sim": "sim", "verify": "sim"}
+"""By room: what brings its packages; `pipeline` for the others."""
 
 
 def __getattr__(name: str) -> Any:
@@ -117,4 +119,9 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     module, attribute = _LATER[name]
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(module.split(".")[1], "pipeline")
+        problem = f"`beforehand.{name}` needs `{error.name}`: pip install 'beforehand[{extra}]'"
+        raise ModuleNotFoundError(problem, name=error.name) from error

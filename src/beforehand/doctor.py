@@ -26,11 +26,15 @@ DISK_FREE_MIN = 2 * GIB
 # Distribution name -> the extra that brings it; what has no extra comes with the package itself.
 PACKAGES = {
     "msgspec": "",
+    "pynacl": "runtime",
+    "zeroconf": "runtime",
     "numpy": "sim",
     "numba": "sim",
     "pyarrow": "sim",
+    "rich": "sim",
     "pyspark": "pipeline",
     "pandas": "pipeline",
+    "protobuf": "pipeline",
     "altair": "report",
     "vl-convert-python": "report",
 }

@@ -34,7 +34,7 @@ DISTANCE = re.compile(rf"({NUMBER})\s*(km|m)")
 
 def parse_duration(text: str, *, positive: bool = False, where: str = "") -> int:
     """Microseconds. A bare number is refused: nobody can tell whether `20` is minutes."""
-    match = DURATION.fullmatch(text.strip())
+    match = DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None or not any(match.groups()):
         raise InputError(f"not a duration: `{text}`", where=where, hint=DURATION_HINT)
     parts = zip(match.groups(default="0"), UNITS_US.values(), strict=True)

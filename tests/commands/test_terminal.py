@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 
 import pytest
 
 from beforehand.commands.terminal import start_reading, until_first
+from beforehand.errors import InputError
 
 
 def test_a_last_line_without_its_end_is_a_line(monkeypatch):
@@ -32,6 +34,37 @@ def test_a_last_line_without_its_end_is_a_line(monkeypatch):
         monkeypatch.setattr("sys.stdin", stdin)
         asyncio.run(talk())
     assert taken == [b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("how", ["failed", "stopped"])
+def test_a_chat_that_failed_or_was_stopped_while_it_read_showed_where_its_thread_was(
+    monkeypatch, how
+):
+    readable, writable = os.pipe()
+    shown = []
+    monkeypatch.setattr(threading, "excepthook", lambda about: shown.append(about.exc_value))
+    before = {*threading.enumerate()}
+
+    async def talk():
+        taken = asyncio.Event()
+
+        async def take(lines, is_last):
+            taken.set()
+            if how == "failed":
+                raise InputError("the disk is full")
+            await asyncio.sleep(60)
+
+        start_reading(take)
+        os.write(writable, b"one\n")
+        await asyncio.wait_for(taken.wait(), 10)
+
+    with os.fdopen(readable) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        asyncio.run(talk())
+        os.close(writable)
+        for thread in {*threading.enumerate()} - before:
+            thread.join(10)
+    assert shown == []
 
 
 def test_what_fails_ends_the_others_and_is_told():

@@ -102,6 +102,25 @@ def test_a_message_without_a_proof_of_its_origin_is_refused():
     assert core.holds(0) == {(1, 1)}
 
 
+def test_a_forged_answer_kept_a_message_from_being_asked_of_anybody_else():
+    core, out = make(0, proofs=sign_as(0)), Outbox()
+    honest = sign_as(3).prove(Message((3, 1), (), b"fog"))
+    forged = sign_as(1).prove(Message((3, 1), (), b"no fog"))
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+        core.on_message(0, peer, Announce(1, frozenset([honest.id])), out)
+    assert [peer for peer, _ in out.sends] == [1], "one of the two is asked"
+    out.clear()
+    core.on_message(0, 1, Data((forged,)), out)
+    assert out.sends == [(2, Request(0, frozenset([honest.id])))]
+    out.clear()
+    core.on_message(0, 1, Data((forged,)), out)
+    assert out.sends == [], "what was asked of another is not asked again"
+    core.on_message(0, 2, Data((honest,)), out)
+    assert out.deliveries == [honest]
+    assert core.counters.refused == 2
+
+
 def test_without_proofs_none_is_made_and_none_is_asked_for():
     net = Net(make(0), make(1))
     net.link(0, 1)

@@ -6,7 +6,6 @@ import itertools
 import os
 import socket
 
-from beforehand.runtime.eventlog import EventLog
 from beforehand.runtime.host import Host
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.station import Station
@@ -50,9 +49,6 @@ def station(folder, name, **options):
 
 
 def host(folder, name, cell, **options):
-    def record(store, starts):
-        return EventLog(folder / "logs", name, run="port", store=store, incarnation=starts)
-
-    options = {"durable": "os", "make_recorder": record, "interface": "127.0.0.1", **options}
+    options = {"durable": "os", "log": folder / "logs", "interface": "127.0.0.1", **options}
     options = {"store": folder / f"{name}.db", "key": folder / "port.key", **options}
     return Host("port", name=name, cell=cell, **options)

@@ -38,6 +38,9 @@ class MemoryMesh:
     def room(self, peer):
         return self.limits.queue_bytes_max - self.net.queued.get((self.name, peer), 0)
 
+    def underway(self, peer):
+        return self.net.underway.get((peer, self.name), 0)
+
     def pause(self, peer):
         self.paused.add(peer)
 
@@ -73,6 +76,7 @@ class Net:
         self.links = set()
         self.apart = set()
         self.queued = {}
+        self.underway = {}
         self.most_queued = 0
         self.is_slow = set()
         self.log = []

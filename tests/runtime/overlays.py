@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from beforehand.runtime.eventlog import EventLog
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.overlay import Overlay
@@ -42,10 +41,7 @@ def write_members(folder, names, group="ring"):
 
 
 def overlay(folder, name, **options):
-    def record(store, starts):
-        return EventLog(folder / "logs", name, run="ring", store=store, incarnation=starts)
-
-    options = {"limits": QUICK, "durable": "os", "make_recorder": record, **options}
+    options = {"limits": QUICK, "durable": "os", "log": folder / "logs", **options}
     store, key = folder / f"{name}.db", folder / "ring.key"
     return Overlay(folder / "ring.toml", name=name, store=store, key=key, **options)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.blocking import BlockingGroup
+from beforehand.runtime.blocking import BlockingGroup, Options
+from beforehand.runtime.commits import Commits
+from beforehand.runtime.group import Group
 from beforehand.runtime.keys import new_group
 
 
@@ -75,6 +80,74 @@ def test_several_threads_may_use_it(harbour):
         for speaker in speakers:
             speaker.join()
         assert len([bob.receive(timeout=10) for _ in range(40)]) == 40
+
+
+def test_a_message_was_acknowledged_in_the_thread_of_its_reader(harbour, monkeypatch):
+    """The event loop slept on, and the store was changed by two threads."""
+    threads = []
+
+    def save(self, saves):
+        threads.append(threading.current_thread().name)
+        original(self, saves)
+
+    original = Commits.save
+    with member(harbour, "ann") as ann:
+        ann.broadcast(b"one")
+        with member(harbour, "bob", str(ann.addresses[0]), inbox=True) as bob:
+            message = bob.receive(timeout=10)
+            monkeypatch.setattr(Commits, "save", save)
+            message.ack()
+            assert threads == ["beforehand-harbour"]
+        with pytest.raises(LocalError, match="not open"):
+            message.ack()
+
+
+def test_it_takes_the_options_of_a_group():
+    known = inspect.signature(Group).parameters
+    assert [*known] == ["group", *Options.__annotations__]
+
+
+def test_who_uses_it_while_it_is_closed_is_told_that_it_is_not_open(harbour):
+    told = []
+
+    def speak():
+        try:
+            while True:
+                ann.broadcast(b"x")
+        except LocalError as error:
+            told.append(error)
+
+    with member(harbour, "ann", durable="os") as ann:
+        speakers = [threading.Thread(target=speak) for _ in range(4)]
+        for speaker in speakers:
+            speaker.start()
+        ann.broadcast(b"y")
+    for speaker in speakers:
+        speaker.join(10)
+    assert len(told) == 4
+
+
+def test_a_process_that_was_forked_cannot_use_it_and_does_it_no_harm(harbour):
+    script = """
+import os, sys
+from beforehand import BlockingGroup, LocalError
+with BlockingGroup("harbour", name="ann", store="ann.db", key="harbour.key", lifetime="20m",
+                   listen="127.0.0.1:0", discover=False) as ann:
+    before = ann.broadcast(b"before")
+    if os.fork() == 0:
+        try:
+            ann.broadcast(b"in the child")
+        except LocalError:
+            sys.exit(7)
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+    after = ann.broadcast(b"after")
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=harbour, timeout=30, check=False)
+    assert done.returncode == -9
+    with member(harbour, "ann") as ann:
+        assert ann.held == 2
 
 
 def test_who_waits_in_another_thread_is_told_when_the_group_is_closed(harbour):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -255,6 +256,28 @@ def test_a_station_that_was_restarted_says_so_and_its_neighbour_does_not_listen(
     run(play)
 
 
+def test_a_station_that_came_back_at_once_left_its_hosts_behind_without_a_word(tmp_path):
+    """They took its new numbers for old ones, and missed what was said until they spoke."""
+
+    async def play():
+        cell = write_stations(tmp_path, "north")["north"]
+        async with host(tmp_path, "ann", cell) as ann, host(tmp_path, "bob", cell) as bob:
+            async with station(tmp_path, "north"):
+                await until(lambda: ann.is_connected and bob.is_connected)
+                for index in range(3):
+                    await ann.broadcast(b"%d" % index)
+                assert await take(bob, 3) == [b"0", b"1", b"2"]
+                await until(lambda: ann.unheard == 0)
+            async with station(tmp_path, "north"):
+                await until(lambda: ann.counters.air.restarted == bob.counters.air.restarted == 1)
+                await until(lambda: ann.is_connected and bob.is_connected)
+                for index in range(3, 9):
+                    await ann.broadcast(b"%d" % index)
+                assert await take(bob, 6) == [b"%d" % index for index in range(3, 9)]
+
+    run(play)
+
+
 def test_what_is_too_long_for_a_radio_is_refused_where_it_is_said(tmp_path):
     async def play():
         async with host(tmp_path, "ann", new_cell()) as ann:
@@ -304,3 +327,11 @@ def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_place(tmp_path, 
     with pytest.raises(InputError, match=problem) as caught:
         read_stations(path)
     assert "port.toml" in caught.value.where
+
+
+def test_two_stations_at_one_address_are_refused(tmp_path):
+    write_stations(tmp_path, "north", "south")
+    path = tmp_path / "port.toml"
+    path.write_text(re.sub(r"127.0.0.1:\d+", "127.0.0.1:7001", path.read_text()))
+    with pytest.raises(InputError, match="two stations have the same address"):
+        read_stations(path)

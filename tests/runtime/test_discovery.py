@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import ifaddr
 import pytest
-from zeroconf import ServiceStateChange, Zeroconf
+from zeroconf import NotRunningException, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from beforehand.runtime import discovery
@@ -146,9 +147,19 @@ def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
     run(scene())
 
 
-def test_a_machine_without_multicast_is_told_and_tried_again(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(19, "No such device"),
+        RuntimeError("No adapter found for IP address: No such device"),
+        NotRunningException("No such device"),
+    ],
+)
+def test_a_machine_without_multicast_is_told_and_tried_again(monkeypatch, error):
+    """An interface that went away at the wrong moment ended the search for good."""
+
     def fail(**_: object) -> None:
-        raise OSError(19, "No such device")
+        raise error
 
     monkeypatch.setattr(discovery, "AsyncZeroconf", fail)
 
@@ -166,7 +177,17 @@ def test_an_address_of_one_link_is_dialed_only_with_its_interface():
     assert discovery.dialable(hosts) == ["fe80::1%eth0", "fd77::1", "10.0.0.1", "169.254.1.1"]
 
 
-def test_loopback_is_not_announced_unless_it_is_named():
-    assert "127.0.0.1" not in local_hosts(())
+def adapters(*hosts):
+    ips = [ifaddr.IP((host, 0, 0) if ":" in host else host, 24, "") for host in hosts]
+    return [ifaddr.Adapter("one", "one", ips)]
+
+
+def test_loopback_is_announced_where_there_is_nothing_else_or_it_is_named(monkeypatch):
+    monkeypatch.setattr("ifaddr.get_adapters", lambda: adapters("127.0.0.1", "::1", "10.0.0.1"))
+    assert local_hosts(()) == ["10.0.0.1"]
+    assert local_hosts(LOOPBACK) == LOOPBACK
+    monkeypatch.setattr("ifaddr.get_adapters", lambda: adapters("127.0.0.1", "::1"))
+    assert local_hosts(()) == LOOPBACK
+    monkeypatch.undo()
     assert local_hosts(LOOPBACK) == LOOPBACK
     assert local_hosts(["192.0.2.7"]) == []

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from beforehand.errors import InputError, LocalError
+from beforehand.runtime.address import Address
 from beforehand.runtime.group import Group
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.reading import UNREAD_MAX
@@ -172,6 +173,10 @@ def test_a_payload_that_nobody_would_carry_is_refused(tmp_path, payload, problem
         ({"name": ""}, "no name for a member"),
         ({"lifetime": "31d"}, "too long a lifetime"),
         ({"lifetime": "20"}, "not a duration"),
+        ({"lifetime": 20}, "not a duration: `20`"),
+        ({"name": 7}, "a name is text, and not int"),
+        ({"listen": 7400}, "not an address: `7400`"),
+        ({"peers": [("bob", 7400)]}, "not an address"),
         ({"durable": "no"}, "no such durability"),
         ({"listen": "everywhere"}, "not an address"),
         ({"peers": ["bob"]}, "not an address"),
@@ -181,6 +186,29 @@ def test_a_payload_that_nobody_would_carry_is_refused(tmp_path, payload, problem
 def test_options_that_make_no_sense_are_refused_at_once(tmp_path, options, problem):
     with pytest.raises(InputError, match=problem):
         member(Net(), tmp_path, **{"name": "ann", **options})
+
+
+def test_a_peer_may_be_given_alone(tmp_path):
+    """It was taken apart, and `1` was no address."""
+    alone = member(Net(), tmp_path, name="ann", peers="127.0.0.1:7400")
+    assert alone._peers == [Address("127.0.0.1", 7400)]
+
+
+@pytest.mark.parametrize("wrong", [("bob",), "bob", None, ("bob", "5"), ["bob", 5], (5, 5)])
+def test_what_names_no_message_is_refused_and_not_passed_over(tmp_path, wrong):
+    """Who acknowledged an id in place of a list of them acknowledged nothing, without a word."""
+
+    async def play():
+        async with member(Net(), tmp_path, "ann", inbox=True) as ann:
+            with pytest.raises(LocalError, match="not the id of a message"):
+                ann.explain(wrong)
+            with pytest.raises(LocalError, match="not the id of a message"):
+                await ann.acknowledge([wrong])
+            with pytest.raises(LocalError, match="not the id of a message") as refused:
+                await ann.acknowledge(await ann.broadcast(b""))
+            assert "[message.id]" in refused.value.hint
+
+    run(play)
 
 
 def test_the_key_of_another_group_is_refused_and_a_failed_start_leaves_nothing_open(tmp_path):

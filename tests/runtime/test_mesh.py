@@ -212,7 +212,7 @@ def test_a_link_can_be_cut_from_within_a_frame_and_nothing_follows():
                 await until(lambda: ann.linked() and bob.linked())
                 ann.on_frame = lambda peer, _: ann.mesh.cut(peer, "not a frame of ours")
                 bob.mesh.send("ann", [b"1", b"2", b"3"])
-                await until(lambda: ann.counters.shunned)
+                await until(lambda: bob.counters.turned_away >= 2)
                 assert ann.frames == [("bob", b"1")]
                 assert ann.events == [("bob", True), ("bob", False)]
                 assert ann.counters.unwanted == 1
@@ -285,6 +285,24 @@ def test_an_address_where_nobody_is_costs_an_attempt_now_and_then():
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on loopback")
+def test_who_has_the_name_of_another_knocked_several_times_a_second_for_ever():
+    """The smaller name takes a link for up before the other end has had a look at that name."""
+
+    async def scene() -> None:
+        limits = Limits(backoff_min_seconds=0.02, backoff_max_seconds=30)
+        bob = Recorder("bob")
+        async with started(bob):
+            ann = Recorder("ann", bob.address)
+            async with started(ann):
+                await until(lambda: bob.linked() == {"ann"})
+                other = Recorder("ann", bob.address, limits=limits)
+                async with started(other):
+                    await asyncio.sleep(1.0)
+                    assert 1 <= other.counters.turned_away <= 7
+
+    run(scene())
+
+
 def test_links_go_over_ipv6():
     async def scene() -> None:
         ann = Recorder("ann", listen=Address("::1", 0))

@@ -187,6 +187,25 @@ def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, mon
     run(play)
 
 
+def test_who_sent_something_long_over_a_slow_link_was_cut_before_it_had_come(tmp_path, monkeypatch):
+    """And again, for ever: a record of 128 kB takes longer than 30 s at 24 kbit/s."""
+    monkeypatch.setattr(node, "STALLED_SECONDS", 0.5)
+
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann:
+            eve = Stranger(net)
+            eve.say("ann", Announce(1, frozenset([("eve", ann._clock_us() + 60_000_000)])))
+            await until(lambda: eve.got)
+            for came in range(1, 11):
+                net.underway["eve", "ann"] = 100 * came
+                await asyncio.sleep(0.1)
+            assert ann.counters.node.stalled == 0
+            await until(lambda: ann.counters.node.stalled)
+
+    run(play)
+
+
 def test_frames_wait_as_messages_until_there_is_room_for_their_bytes(tmp_path):
     async def play():
         net = Net()

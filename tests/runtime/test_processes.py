@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import textwrap
 import time
 
 import pytest
 
 from beforehand.runtime.keys import new_group
+from tests.conftest import REPO
+from tests.runtime.namespaces import Segments, why_not
 from tests.runtime.processes import Process, fresh_environment
 
 FIVE_LINES = """
@@ -67,6 +70,27 @@ asyncio.run(main(*sys.argv[1:]))
 def harbour(tmp_path):
     new_group("harbour").write(tmp_path / "harbour.key")
     return tmp_path
+
+
+def five_lines_of_the_readme():
+    block = (REPO / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert block.startswith("async with beforehand.Group(")
+    body = textwrap.indent(block, "    ")
+    return f"import asyncio, beforehand\nasync def main():\n{body}\nasyncio.run(main())\n"
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_the_five_lines_as_they_stand_work_in_two_terminals_of_a_machine_without_a_network(harbour):
+    python = fresh_environment(harbour)
+    for name in ("ann", "bob"):
+        text = five_lines_of_the_readme()
+        (harbour / f"{name}.py").write_text(text.replace("ann", name))
+    with Segments() as machines:
+        machines.add("desk")
+        options = {"folder": harbour, "python": python, "before": machines.command("desk")}
+        with Process("ann.py", **options) as ann, Process("bob.py", **options) as bob:
+            assert ann.wait_for("bob") == "bob b'fog at pier 4'\n"
+            assert bob.wait_for("ann") == "ann b'fog at pier 4'\n"
 
 
 def test_the_five_lines_work_in_two_processes_of_a_fresh_virtual_environment(harbour):

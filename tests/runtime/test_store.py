@@ -18,6 +18,7 @@ from beforehand.core.tables import Store, Table
 from beforehand.errors import InputError
 from beforehand.runtime.commits import Batch, collect
 from beforehand.runtime.store import APPLICATION_ID, DiskStore
+from beforehand.runtime.wal import log_of
 
 MESSAGES = Table("message", MessageId, Message)
 COUNTS = Table("delivered", str, int)
@@ -160,6 +161,82 @@ def change_a_type(path: Path) -> None:
     saved(path, ("message", HELLO.id, ["not", "a message"]))
 
 
+def killed(path: Path, count: int) -> None:
+    """A process that is killed after so many transactions leaves its log behind."""
+    script = f"""
+import os, signal
+from pathlib import Path
+from beforehand.runtime.store import DiskStore
+store = DiskStore(Path({str(path)!r}), group="harbour", name="ann")
+for index in range({count}):
+    store.stage({{("delivered", f"n{{index}}"): index}})
+    store.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", script], check=False, timeout=20)
+
+
+def test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word(tmp_path):
+    path = tmp_path / "a.db"
+    killed(path, 30)
+    log = log_of(path)
+    whole, begun = log.read_bytes(), path.read_bytes()
+    for at in (20, 60, len(whole) // 4, len(whole) // 2):
+        log.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InputError, match=r"transactions in `a\.db-wal` cannot be read"):
+            opened(path)
+        assert path.read_bytes() == begun, "it was left alone"
+    for cut in (10, 40, len(whole) // 2 + 100, len(whole) - 1, len(whole)):
+        path.write_bytes(begun)
+        log.write_bytes(whole[:cut])  # as a crash may leave it
+        opened(path).close()
+    path.write_bytes(begun)
+    log.write_bytes(whole)
+    store = opened(path)
+    assert len(store.load((COUNTS,))["delivered"]) == 30
+    store.close()
+
+
+def test_the_log_of_a_store_that_was_deleted_came_to_life_in_the_next_one(tmp_path):
+    path = tmp_path / "a.db"
+    killed(path, 3)
+    path.unlink()
+    with pytest.raises(InputError, match="the store is gone, and its log is still there") as told:
+        opened(path)
+    assert "a.db-wal" in told.value.hint
+    log_of(path).unlink()
+    store = opened(path)
+    assert store.load((COUNTS,)) == {"delivered": {}}
+    store.close()
+
+
+def test_a_process_that_was_forked_took_the_log_from_under_its_parent(tmp_path):
+    script = f"""
+import gc, os
+from pathlib import Path
+from beforehand.errors import LocalError
+from beforehand.runtime.store import DiskStore
+store = DiskStore(Path({str(tmp_path / "a.db")!r}), group="harbour", name="ann")
+if os.fork() == 0:
+    try:
+        store.stage({{}})
+    except LocalError:
+        store.close()
+        del store
+        gc.collect()
+        os._exit(7)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+store.stage({{("delivered", "ann"): 1}})
+store.commit()
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=20, check=False)
+    assert done.returncode == -9
+    store = opened(tmp_path / "a.db")
+    assert store.load((COUNTS,)) == {"delivered": {"ann": 1}}
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
@@ -184,6 +261,24 @@ def test_a_file_that_is_no_whole_store_is_refused_and_left_alone(tmp_path, harm,
     assert told.value.hint
     if harm is not flip_a_bit_in_a_row and harm is not change_a_type:
         assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_first_start_that_was_killed_was_in_the_way_of_the_next_with_its_number(tmp_path):
+    """In a container every process has the same one."""
+    (tmp_path / f".a.db.{os.getpid()}").write_bytes(b"half")
+    opened(tmp_path / "a.db").close()
+
+
+def test_a_link_to_a_store_that_was_not_there_yet_led_nowhere(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, path = tmp_path / "a.db", tmp_path / "disk" / "ann.db"
+    link.symlink_to(path)
+    opened(link).close()
+    assert link.is_symlink()
+    killed(link, 3)
+    path.unlink()
+    with pytest.raises(InputError, match="its log is still there"):
+        opened(link)
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
+    LinkTroubles,
     add_membership,
+    clock_trouble,
     make_group,
     run_until_signal,
     shown_id,
     who_is_there,
 )
 from beforehand.commands.terminal import printable, start_reading, until_first
-from beforehand.errors import EXIT_VALID, LocalError
+from beforehand.errors import EXIT_VALID, InputError, LocalError
 from beforehand.units import format_duration
 
 if TYPE_CHECKING:
@@ -44,18 +46,21 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    run_until_signal(make_group(args), Chat(stay=args.stay).run)
+    run_until_signal(make_group(args), Chat(stay=args.stay, peers=args.peer).run)
     return EXIT_VALID
 
 
 class Chat:
     """Lines in, messages out."""
 
-    def __init__(self, *, stay: bool) -> None:
-        self._stay = stay
+    def __init__(self, *, stay: bool, peers: Sequence[str]) -> None:
+        """peers: the addresses that were typed."""
+        self._stay, self._peers = stay, peers
+        self._troubles = LinkTroubles()
         self._is_terminal = sys.stdin.isatty()
         self._said = self._shown = 0
         self._here: set[str] = set()
+        self._has_clock_trouble = False
         self._told: set[object] = set()
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
@@ -95,7 +100,7 @@ class Chat:
         try:
             await self._group.broadcast(line)
             self._said += 1
-        except LocalError as error:
+        except (InputError, LocalError) as error:
             note(f"not said: {error.problem}")
 
     def _obey(self, line: bytes) -> bool:
@@ -127,7 +132,12 @@ class Chat:
             for name in sorted(self._here - here):
                 note(f"* {name} is out of reach")
             self._here = here
+            for trouble in self._troubles.news(self._group, self._peers):
+                note(f"* {trouble}")
             self._tell_waiting()
+            if bool(trouble := clock_trouble(self._group)) != self._has_clock_trouble:
+                self._has_clock_trouble = bool(trouble)
+                note(f"* {trouble or 'the clock has caught up'}")
             await asyncio.sleep(LOOK_SECONDS)
 
     def _tell_waiting(self, *, all_of_them: bool = False) -> None:
@@ -136,6 +146,8 @@ class Chat:
 
         now_us = wall_clock_us()
         pending = self._group.pending
+        if all_of_them and not pending:
+            note("nothing waits")
         for waiting in pending:
             age_us = max(0, now_us - waiting.since_us)
             if all_of_them or (age_us >= WAITS_US and waiting.id not in self._told):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from beforehand.commands.console import Commands, add_command, note
-from beforehand.commands.membership import run_until_signal
+from beforehand.commands.membership import add_log, run_until_signal
 from beforehand.commands.terminal import printable, start_reading, until_first
 from beforehand.errors import EXIT_VALID, InputError, LocalError
 
@@ -33,7 +33,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="the group's")
     parser.add_argument("--store", type=Path, metavar="FILE", help="yours; GROUP-NAME.db")
-    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
+    add_log(parser)
     parser.add_argument(
         "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
     )
@@ -46,13 +46,6 @@ def run(args: argparse.Namespace) -> int:
 
     stations = read_stations(args.config)
     stations.check(args.at)
-    options: dict[str, Any] = {}
-    if args.log is not None:
-        from beforehand.runtime.eventlog import EventLog
-
-        options["make_recorder"] = lambda store, starts: EventLog(
-            args.log, args.name, run=stations.group, store=store, incarnation=starts
-        )
     host = Host(
         stations.group,
         name=args.name,
@@ -61,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         cell=str(stations.segments[args.at].cell),
         interface=args.interface,
         durable=args.durable,
-        **options,
+        log=args.log,
     )
     terminal = Terminal(stations)
     run_until_signal(host, terminal.run)
@@ -80,7 +73,10 @@ class Terminal:
         start_reading(self._take)
         await until_first(self._show(), self._look(), stop.wait())
         counts = host.counters.messages
-        note(f"said {counts.broadcast:,}, delivered {counts.delivered:,}")
+        note(
+            f"said {counts.broadcast:,}, delivered {counts.delivered:,}; "
+            f"no station has confirmed {host.unheard:,}, {counts.dropped:,} were dropped"
+        )
 
     async def _show(self) -> None:
         async for message in self._host:
@@ -89,7 +85,11 @@ class Terminal:
     async def _look(self) -> None:
         """Say when it is in another cell."""
         before: str | None = None
+        restarted = 0
         while True:
+            if (count := self._host.counters.air.restarted) > restarted:
+                restarted = count
+                note("* the station was restarted: what it kept for us is lost")
             now = self._host.station if self._host.is_connected else None
             if now != before:
                 note("* in no cell" if now is None else f"* in the cell of {now}")

@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beforehand.errors import InputError
+from beforehand.units import format_duration
 
 if TYPE_CHECKING:
     from beforehand.runtime.group import Group
 
+TOLD = ("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery")
+"""Ends of connections that nobody mends by waiting."""
+TOLD_MAX = 1000
+NAME_HINT = "; two members have one name: one of them needs another, with another store"
+CLOCK_US_MAX = 60_000_000
+"""So much the clocks of two members may differ."""
 AsyncContext = TypeVar("AsyncContext", bound=AbstractAsyncContextManager[Any])
 
 
@@ -33,9 +40,14 @@ def add_membership(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-discover", action="store_true", help="do not look for members on this network"
     )
+    add_log(parser)
     parser.add_argument(
         "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
     )
+
+
+def add_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
 
 
 def make_group(args: argparse.Namespace, **options: Any) -> Group:
@@ -51,6 +63,7 @@ def make_group(args: argparse.Namespace, **options: Any) -> Group:
         peers=args.peer,
         discover=not args.no_discover,
         durable=args.durable,
+        log=args.log,
         **options,
     )
 
@@ -90,6 +103,34 @@ async def _until_signal(
 def who_is_there(group: Group) -> str:
     names = [peer.name for peer in group.peers]
     return ", ".join(names) if names else "nobody"
+
+
+class LinkTroubles:
+    """Why somebody who could be there is not: each reason is told once for each address."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
+    def news(self, group: Group, given: Collection[str]) -> list[str]:
+        """given: the addresses that somebody typed. Of others, that nobody answers is no news."""
+        found = []
+        for ending in group.endings:
+            place = ending.address, ending.problem
+            is_news = ending.kind in TOLD or (ending.kind == "unreachable" and place[0] in given)
+            if is_news and place not in self._told and len(self._told) < TOLD_MAX:
+                self._told.add(place)
+                hint = NAME_HINT if "wrong_name" in (ending.kind, ending.problem[-10:]) else ""
+                found.append(f"{ending.name or ending.address}: {ending.problem}{hint}")
+        return found
+
+
+def clock_trouble(group: Group) -> str:
+    """Empty, unless the clock was set back by more than members' clocks may differ."""
+    behind_us = group.clock_behind_us
+    if behind_us <= CLOCK_US_MAX:
+        return ""
+    behind = format_duration(behind_us)
+    return f"the clock is {behind} behind what it was: what lives no longer counts as expired"
 
 
 def shown_id(message: tuple[int | str, int]) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.console import Commands, add_command, note
 from beforehand.commands.membership import (
+    LinkTroubles,
     add_membership,
+    clock_trouble,
     make_group,
     run_until_signal,
     who_is_there,
@@ -20,9 +22,7 @@ from beforehand.errors import EXIT_VALID
 from beforehand.units import parse_duration
 
 if TYPE_CHECKING:
-    from beforehand.core.tables import Store
     from beforehand.runtime.group import Group
-    from beforehand.runtime.node import Recorder
 
 EXAMPLE = "beforehand node harbour --name bus-7 --listen :7400 --log log --json"
 
@@ -33,7 +33,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--capacity", type=int, metavar="N", help="messages to hold; the oldest go first"
     )
-    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
     parser.add_argument("--every", default="10s", metavar="TIME", help="between status lines; 10s")
     parser.add_argument("--json", action="store_true", help="status lines as JSON, on stdout")
     parser.set_defaults(run=run)
@@ -44,24 +43,18 @@ def run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if args.capacity is not None:
         options["capacity"] = args.capacity
-    if args.log is not None:
-        options["make_recorder"] = lambda store, starts: event_log(args, store, starts)
-    status = Status(every_us / 1e6, as_json=args.json)
+    status = Status(every_us / 1e6, as_json=args.json, peers=args.peer)
     run_until_signal(make_group(args, **options), status.run)
     return EXIT_VALID
-
-
-def event_log(args: argparse.Namespace, store: Store, starts: int) -> Recorder:
-    from beforehand.runtime.eventlog import EventLog
-
-    return EventLog(args.log, args.name, run=args.group, store=store, incarnation=starts)
 
 
 class Status:
     """It reads what is delivered and keeps none of it; now and then it says how things are."""
 
-    def __init__(self, every_seconds: float, *, as_json: bool) -> None:
-        self._every_seconds = every_seconds
+    def __init__(self, every_seconds: float, *, as_json: bool, peers: Sequence[str]) -> None:
+        """peers: the addresses that were typed."""
+        self._every_seconds, self._peers = every_seconds, peers
+        self._troubles = LinkTroubles()
         self._as_json = as_json
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
@@ -101,6 +94,7 @@ class Status:
                 "peers": [peer.name for peer in group.peers],
                 "held": group.held,
                 "pending": len(group.pending),
+                "clock_behind_us": group.clock_behind_us,
                 "counters": msgspec.to_builtins(group.counters),
             }
             print(json.dumps(line), flush=True)
@@ -112,3 +106,7 @@ class Status:
             f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
             f"pending {len(group.pending):,}"
         )
+        for trouble in filter(
+            None, [clock_trouble(group), *self._troubles.news(group, self._peers)]
+        ):
+            note(trouble)

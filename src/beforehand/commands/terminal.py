@@ -7,8 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
+
+from beforehand.errors import BeforehandError
 
 READ_BYTES = 1 << 16
 
@@ -26,7 +29,9 @@ def start_reading(take: TakeLines) -> None:
 def _read(loop: asyncio.AbstractEventLoop, take: TakeLines) -> None:
     """Past Python's buffers, whose lock a thread that still reads would hold at the end."""
     rest = b""
-    with suppress(RuntimeError, OSError):  # the loop is closed, or the terminal gone
+    # The loop is closed, or the terminal gone, or nobody takes anything any more: the loop, where
+    # all of it is taken, tells why.
+    with suppress(RuntimeError, OSError, CancelledError, BeforehandError):
         while data := os.read(sys.stdin.fileno(), READ_BYTES):
             *lines, rest = (rest + data).split(b"\n")
             asyncio.run_coroutine_threadsafe(take(lines, False), loop).result()

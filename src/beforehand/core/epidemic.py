@@ -19,7 +19,17 @@ from collections.abc import Iterable, Sequence
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted
-from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request, batches, split_ids
+from beforehand.core.frames import (
+    NONE,
+    Announce,
+    Data,
+    Frame,
+    Push,
+    Request,
+    batches,
+    split_ids,
+    without_forged,
+)
 from beforehand.core.marks import Marking, Marks
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
@@ -163,6 +173,10 @@ class Epidemic:
     def explain(self, message: MessageId) -> Fate:
         return self.order.explain(message)
 
+    def passed_us(self) -> int:
+        """Up to here deadlines have passed, however the clock is set."""
+        return max(self._horizon_us, self.order.passed_us())
+
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
         return {
@@ -226,20 +240,19 @@ class Epidemic:
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data | Push, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
+        asking, held = self._asking, self._cache.entries
+        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
+        if self._proofs is not None and len(proven := self._proofs.proven(fresh)) < len(fresh):
+            self.counters.refused += len(fresh) - len(proven)
+            frame, fresh = without_forged(frame, fresh, proven), proven
         came = [message.id for message in frame.messages]
         link.theirs.update(came)
         link.asked.difference_update(came)
-        asking, held = self._asking, self._cache.entries
         for id in came:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
-        if self._proofs is not None:
-            proven = self._proofs.proven(fresh)
-            self.counters.refused += len(fresh) - len(proven)
-            fresh = proven
         welcome = self.order.screen(now_us, fresh)
         if welcome:
             self.counters.received += len(welcome)

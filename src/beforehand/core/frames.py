@@ -101,6 +101,12 @@ class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
 Frame = Announce | Request | Data | Push | Reached | Behind
 
 
+def without_forged(frame: Data | Push, fresh: Sequence[Message], proven: Sequence[Message]) -> Data:
+    """As if the sender had said that it has none of what it forged: somebody else may."""
+    forged = {message.id for message in fresh} - {message.id for message in proven}
+    return Data(tuple(m for m in frame.messages if m.id not in forged), frame.gone | forged)
+
+
 def message_bytes(message: Message) -> int:
     """What a message takes on the wire: its id, its barrier, its payload and its proof."""
     return ID_BYTES * (1 + len(message.past)) + len(message.payload) + len(message.proof) + 4

@@ -142,6 +142,14 @@ class Order(ABC):
     def explain(self, message: MessageId) -> Fate:
         """What became of a message, and what it waits for."""
 
+    def passed_us(self) -> int:
+        """Up to here deadlines have passed, however the clock is set."""
+        return self._horizon_us
+
+    def last_seq(self) -> int:
+        """Of the last own message; the next one is beyond it."""
+        return self._last_seq
+
     def pending(self) -> tuple[MessageId, ...]:
         """What was received and waits for its delivery, the longest waiting first."""
         return ()

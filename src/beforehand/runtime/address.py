@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 
 import msgspec
 
@@ -26,7 +27,7 @@ class Address(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def parse(cls, text: str) -> Address:
         """From `host:port` or `[v6]:port`."""
-        host, colon, digits = text.rpartition(":")
+        host, colon, digits = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host or "[" in host or "]" in host:
@@ -37,6 +38,13 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_all(texts: str | Sequence[str]) -> list[Address]:
+    """Of one, or of several."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        return [Address.parse(texts)]
+    return [Address.parse(text) for text in texts]
 
 
 def neighbourhood(host: str) -> str:

@@ -10,38 +10,65 @@ with beforehand.BlockingGroup("harbour", name="ann", store="ann.db", key="harbou
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
 
 from beforehand.core.base import Fate, MessageId
 from beforehand.errors import LocalError
 from beforehand.runtime.address import Address
 from beforehand.runtime.group import Group
-from beforehand.runtime.member import Pending
+from beforehand.runtime.limits import Limits
+from beforehand.runtime.member import MakeRecorder, Pending
 from beforehand.runtime.mesh import PeerInfo
 from beforehand.runtime.meshed import MemberCounters
 from beforehand.runtime.reading import GroupMessage
+from beforehand.runtime.refusals import Ending
+from beforehand.runtime.store import Durability
 
 T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """Those of `Group`."""
+
+    name: Required[str]
+    store: Required[str | os.PathLike[str]]
+    key: Required[str | os.PathLike[str]]
+    lifetime: Required[str]
+    listen: str | Sequence[str]
+    peers: str | Sequence[str]
+    discover: bool
+    durable: Durability
+    inbox: bool
+    capacity: int
+    capacity_bytes: int
+    limits: Limits | None
+    clock_us: Callable[[], int] | None
+    log: str | os.PathLike[str] | None
+    make_recorder: MakeRecorder | None
 
 
 class BlockingGroup:
     """A `Group` in a thread of its own. Any number of threads may use it."""
 
-    def __init__(self, group: str, **options: Any) -> None:
+    def __init__(self, group: str, **options: Unpack[Options]) -> None:
         """The same options as `Group`."""
         self._group = Group(group, **options)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"beforehand-{group}", daemon=True
-        )
+        self._thread: threading.Thread | None = None
+        self._gate = threading.Lock()
+        """Held while something is handed to the loop: nothing is once it is over."""
         self._is_over = False
 
     def __enter__(self) -> Self:
-        if self._is_over or self._thread.is_alive():
+        if self._thread is not None:
             raise LocalError("the group was opened before", hint="make another one")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"beforehand-{self._group.group}", daemon=True
+        )
         self._thread.start()
         try:
             self._wait_for(self._group.open())
@@ -56,6 +83,8 @@ class BlockingGroup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if not self._is_running():
+            return  # a process that was forked leaves the block: the group is not its own
         try:
             self._wait_for(self._group.__aexit__(kind, error, trace))
         finally:
@@ -96,13 +125,28 @@ class BlockingGroup:
         return self._ask(lambda: self._group.addresses)
 
     @property
+    def held(self) -> int:
+        """How many messages it holds for others."""
+        return self._ask(lambda: self._group.held)
+
+    @property
+    def endings(self) -> list[Ending]:
+        """The last connections that were refused or broke, newest last: why somebody is away."""
+        return self._ask(lambda: self._group.endings)
+
+    @property
+    def clock_behind_us(self) -> int:
+        """By how much the clock is behind what it was before."""
+        return self._ask(lambda: self._group.clock_behind_us)
+
+    @property
     def counters(self) -> MemberCounters:
         return self._group.counters if self._is_over else self._ask(lambda: self._group.counters)
 
     async def _receive(self, timeout: float | None) -> GroupMessage | None:
         try:
             async with asyncio.timeout(timeout):
-                return await anext(self._group)
+                return (await anext(self._group)).acked_in(self._ask)
         except (TimeoutError, StopAsyncIteration):
             return None
 
@@ -113,10 +157,11 @@ class BlockingGroup:
         return self._wait_for(answer())
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._is_over or not self._thread.is_alive():
-            work.close()
-            raise LocalError("the group is not open", hint="use it inside of `with`")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._gate:
+            if not self._is_running():
+                work.close()
+                raise LocalError("the group is not open", hint="use it inside of `with`")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
@@ -131,10 +176,19 @@ class BlockingGroup:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
+    def _is_running(self) -> bool:
+        """Not in a process that was forked: threads stay behind."""
+        return self._thread is not None and self._thread.is_alive() and not self._is_over
+
     def _end(self) -> None:
-        self._wait_for(self._let_go())
-        self._is_over = True
+        with self._gate:
+            if not self._is_running():
+                return
+            self._is_over = True
+            letting_go = asyncio.run_coroutine_threadsafe(self._let_go(), self._loop)
+        letting_go.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
+        assert self._thread is not None, "can't happen: it is running"
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

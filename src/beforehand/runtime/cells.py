@@ -101,9 +101,13 @@ def read_stations(path: Path) -> Stations:
     if {*names} != {names[0]} | {end for wire in wires for end in wire}:
         problem = "the wires are not those of the stations"
         raise InputError(problem, where=str(path), hint="a tree: n - 1 wires, all connected")
+    addresses = {station.name: parse_address(path, station.address) for station in found.station}
+    if len({*addresses.values()}) < len(addresses):
+        problem = "two stations have the same address"
+        raise InputError(problem, where=str(path), hint="each listens at its own")
     return Stations(
         found.group,
-        {station.name: parse_address(path, station.address) for station in found.station},
+        addresses,
         {station.name: _segment(path, station) for station in found.station},
         wires,
     )

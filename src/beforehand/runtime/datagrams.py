@@ -66,6 +66,8 @@ class AirCounters(msgspec.Struct):
     """Came again, or from a life that is over: a network that doubles, or a replay."""
     stale: int = 0
     """A host that names no tick of late: a replay, or one that hears nothing."""
+    restarted: int = 0
+    """The station of the cell came back without its memory: what it kept for us is lost."""
 
 
 def new_number() -> int:

@@ -59,7 +59,8 @@ class Dialer:
                 name = link.name
                 if name == self._own_name:
                     return  # its place stays taken, so that it is not found again
-                if link.was_up or name in self._links:
+                # Of two, one takes it for up before the other has had a look at its name.
+                if (link.was_up and not link.was_turned_away) or name in self._links:
                     wait = shortest
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))
             wait = min(2 * wait, longest)

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 import ifaddr
+from zeroconf import Error as ZeroconfError
 from zeroconf import IPVersion, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
@@ -24,6 +25,7 @@ from beforehand.runtime.seal import derive
 SERVICE = "_beforehand._tcp.local."
 NONCE_BYTES = 12
 TAG_BYTES = 16
+LOOPBACK = "127.0.0.1"
 RESOLVE_MS = 3000
 ADDRESSES_MAX = 8
 """Of one node, that are dialed."""
@@ -51,15 +53,13 @@ def is_member(key: GroupKey, instance: str) -> bool:
 
 
 def local_hosts(interfaces: Sequence[str]) -> list[str]:
-    """Our own IP addresses: those named, of those that there are; all but loopback if none is."""
-    found = []
-    for adapter in ifaddr.get_adapters():
-        for ip in adapter.ips:
-            host = ip.ip if isinstance(ip.ip, str) else ip.ip[0]
-            is_wanted = host in interfaces if interfaces else not _is_loopback(host)
-            if is_wanted:
-                found.append(host)
-    return sorted(found)
+    """Our own IP addresses: those named, of those that there are; all but loopback if none is. A
+    machine that is in no network has loopback alone: those who are on it find each other."""
+    ips = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips]
+    there = sorted(ip if isinstance(ip, str) else ip[0] for ip in ips)
+    if interfaces:
+        return [host for host in there if host in interfaces]
+    return [host for host in there if not _is_loopback(host)] or [h for h in there if h == LOOPBACK]
 
 
 def dialable(hosts: Sequence[str]) -> list[str]:
@@ -108,11 +108,11 @@ class Discovery:
 
     async def _run(self, listening: Sequence[Address]) -> None:
         while True:
-            hosts = local_hosts(self._interfaces)
             try:
-                if hosts:
+                if hosts := local_hosts(self._interfaces):
                     await self._stay(listening, hosts)
-            except OSError as error:
+            # An interface that goes away meanwhile is a RuntimeError to zeroconf.
+            except (OSError, RuntimeError, ZeroconfError) as error:
                 self._on_failure(f"multicast DNS does not work here: {error}")
             await asyncio.sleep(self._look_again)
 
@@ -135,9 +135,11 @@ class Discovery:
             for task in self._resolving:
                 task.cancel()
             await asyncio.gather(*self._resolving, return_exceptions=True)
-            await network.async_unregister_all_services()
-            await network.async_close()
-            self._leave()
+            try:
+                await network.async_unregister_all_services()
+            finally:  # whatever has become of the network
+                await network.async_close()
+                self._leave()
 
     def _leave(self) -> None:
         """Who was found here may be nowhere now."""

@@ -22,14 +22,15 @@ from beforehand.core.order import Lifetimes
 from beforehand.core.proof import Proofs
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError
-from beforehand.runtime.address import Address
+from beforehand.runtime.address import parse_all
 from beforehand.runtime.lanes import FRAME_BYTES_MAX, PacedLane
 from beforehand.runtime.limits import Limits
-from beforehand.runtime.member import MakeRecorder, Pending
+from beforehand.runtime.member import MakeRecorder, Parts, Pending
+from beforehand.runtime.mesh import Mesh
 from beforehand.runtime.meshed import Meshed
 from beforehand.runtime.store import Durability
 from beforehand.runtime.trust import Trust
-from beforehand.units import parse_duration
+from beforehand.units import format_duration, parse_duration
 
 LONGEST_US = 30 * 86_400_000_000
 """Of all groups, so that members may choose lifetimes of their own."""
@@ -56,7 +57,7 @@ class Group(Meshed[Frame]):
         key: str | os.PathLike[str],
         lifetime: str,
         listen: str | Sequence[str] = ":0",
-        peers: Sequence[str] = (),
+        peers: str | Sequence[str] = (),
         discover: bool = True,
         durable: Durability = "disk",
         inbox: bool = False,
@@ -64,37 +65,38 @@ class Group(Meshed[Frame]):
         capacity_bytes: int = CAPACITY_BYTES,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         """name: of this member, for as long as its store lives. store: a file, made if there is
         none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
         `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
-        docs/group.md. make_recorder: of who is told every event."""
+        docs/group.md. log: a folder, where it writes down what happens, for `beforehand verify`.
+        make_recorder: of somebody else who is told every event."""
         if capacity < 1 or capacity_bytes < self.payload_bytes_max:
             hint = f"hold one at least, which may have {self.payload_bytes_max:,} bytes"
             raise InputError("no room for messages", hint=hint)
-        listens = [listen] if isinstance(listen, str) else listen
         super().__init__(
             group,
             name=name,
             store=store,
             key=key,
-            listen=[Address.parse(text) for text in listens],
-            peers=[Address.parse(text) for text in peers],
+            listen=parse_all(listen),
+            peers=parse_all(peers),
             discover=discover,
             durable=durable,
             inbox=inbox,
             limits=limits,
             clock_us=clock_us,
+            log=log,
             make_recorder=make_recorder,
         )
         self.make_lane = lambda: PacedLane(name)
-        self._lifetime_us = read_lifetime(lifetime)
+        self._lifetimes = Lifetimes(read_lifetime(lifetime), LONGEST_US, SKEW_US)
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
 
     def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
         proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all, trust.check_all)
-        lifetimes = Lifetimes(self._lifetime_us, LONGEST_US, SKEW_US)
         options = Options(
             announce_us=ANNOUNCE_US,
             capacity=self._capacity,
@@ -106,7 +108,7 @@ class Group(Meshed[Frame]):
         )
 
         def make_core() -> Epidemic:
-            order = Barrier(self.name, lifetimes)
+            order = Barrier(self.name, self._lifetimes)
             rng = random.Random()
             return Epidemic(self.name, order, rng, options, durable=True, proofs=proofs)
 
@@ -116,8 +118,33 @@ class Group(Meshed[Frame]):
         self, payload: bytes | bytearray | memoryview, *, lifetime: str | None = None
     ) -> MessageId:
         """The id, when the message is on the disk: from then on it is said, whatever happens. Who
-        is cancelled while waiting has most likely said it."""
-        return await self._broadcast(payload, None if lifetime is None else read_lifetime(lifetime))
+        is cancelled while waiting has most likely said it. InputError if the clock was so far
+        ahead that nobody would take it."""
+        lifetime_us = self._lifetimes.default_us if lifetime is None else read_lifetime(lifetime)
+        core = self._core()
+        earliest_us = max(core.passed_us() + lifetime_us, core.order.last_seq() + 1)
+        if earliest_us > self._lifetimes.latest_us(self._clock_us()):
+            raise self._out_of_time(earliest_us - lifetime_us)
+        return await self._broadcast(payload, lifetime_us)
+
+    @property
+    def clock_behind_us(self) -> int:
+        """By how much the clock is behind what it was before. What was given up by then stays so:
+        of others, only what lives longer than that is delivered until the clock has caught up."""
+        return max(0, self._core().passed_us() - self._clock_us())
+
+    def _on_started(self, parts: Parts[Frame, Mesh]) -> None:
+        core = parts.node.driver.core
+        assert isinstance(core, Epidemic), "can't happen: that is what was made"
+        if core.passed_us() > self._lifetimes.latest_us(self._clock_us()):
+            raise self._out_of_time(core.passed_us())
+
+    def _out_of_time(self, before_us: int) -> InputError:
+        """The clock was ahead by more than any message lives."""
+        behind = format_duration(before_us - self._clock_us())
+        problem = f"the clock is {behind} behind what it was: nobody would hear this member"
+        hint = "set the clock; if it was wrong before, take another store and another name"
+        return InputError(problem, where=str(self._store_path), hint=hint)
 
     @property
     def pending(self) -> tuple[Pending, ...]:

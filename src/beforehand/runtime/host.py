@@ -82,6 +82,7 @@ class Cell:
         self._air: Air | None = None
         self._beacons: dict[str, tuple[float, int]] = {}
         """Of each station: when it was heard last, and its tick."""
+        self._lives: dict[str, int] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -105,6 +106,7 @@ class Cell:
         if self._air is not None:
             self._air.close()
         self._beacons.clear()
+        self._lives.clear()
         self._air, self._segment = air, segment
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
@@ -115,6 +117,10 @@ class Cell:
     def room(self, peer: str) -> int:
         """What is too much for a radio is lost, and said again."""
         return 1 << 40
+
+    def underway(self, peer: str) -> int:
+        """A datagram comes whole, or not at all."""
+        return 0
 
     def pause(self, peer: str) -> None:
         """Nobody waits for a radio."""
@@ -136,11 +142,18 @@ class Cell:
         return air
 
     def _on_heard(self, said: Said) -> None:
+        is_here = said.sender == self.station
+        is_same = said.life == self._lives.get(said.sender)
         if said.kind == "beacon":
+            if is_here and not is_same:
+                # Its numbers begin anew, so that ours mean nothing to it, nor its to us.
+                self.counters.restarted += 1
+                self._leave()
+            self._lives[said.sender] = said.life
             self._beacons[said.sender] = (self._loop.time(), said.tick)
             if self.station is None:
                 self._enter(said.sender)
-        elif said.kind == "down" and said.sender == self.station:
+        elif said.kind == "down" and is_here and is_same:
             self._on_frame(said.sender, said.frame)
 
     def _look(self) -> None:
@@ -150,7 +163,7 @@ class Cell:
             if now - at > LOST_SECONDS:
                 if station == self.station:
                     self._leave()
-                del self._beacons[station]
+                del self._beacons[station], self._lives[station]
         if self.station is None and self._beacons:
             self._enter(max(self._beacons, key=self._beacons.__getitem__))
         self._looking = self._loop.call_later(BEACON_SECONDS, self._look)
@@ -192,6 +205,7 @@ class Host(Member[Frame, Cell]):
         durable: Durability = "disk",
         inbox: bool = False,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         """cell: the multicast address of the segment where it is. interface: its own address there.
@@ -205,6 +219,7 @@ class Host(Member[Frame, Cell]):
             durable=durable,
             inbox=inbox,
             clock_us=clock_us,
+            log=log,
             make_recorder=make_recorder,
         )
         self._segment = Segment.parse(cell, interface)

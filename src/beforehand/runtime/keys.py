@@ -29,11 +29,13 @@ CHECKSUM_BYTES = 6
 NOT_A_KEY = "`beforehand group new NAME` makes a key file, `beforehand group join` takes an invite"
 
 
-def flaw_of_name(name: str) -> str:
+def flaw_of_name(name: object) -> str:
     """Why it is no name for a group or a member; empty if it is one.
 
     Names are shown on terminals, so they hold nothing that a terminal would obey.
     """
+    if not isinstance(name, str):
+        return f"a name is text, and not {type(name).__name__}"
     if not 1 <= len(name) <= NAME_CHARS_MAX:
         return f"a name has 1 to {NAME_CHARS_MAX} characters, not {len(name)}"
     if not name.isprintable() or name != name.strip():

@@ -70,6 +70,8 @@ class Lane(Generic[FrameT]):
         """Messages that were asked for, and neither came nor were said to be gone."""
         self.progress_at = 0.0
         """When something of that came last, or was first asked."""
+        self.underway = 0
+        """Bytes of what comes and is not whole yet, when somebody looked last."""
 
         self.has_later = False
         """Is there something that is not urgent?"""

@@ -95,7 +95,7 @@ class Link(asyncio.BufferedProtocol):
         self.name = ""
         """Of the other end, as soon as it is proven."""
         self.address = Address("", 0)
-        self.was_up = False
+        self.was_up = self.was_turned_away = False
         self.since_us = 0
         self.began = self.heard = self.spoke = self._loop.time()
         self.place = ""
@@ -292,6 +292,7 @@ class Link(asyncio.BufferedProtocol):
         if reason in (CLOSING, "redundant", "replaced", "own_address"):  # nobody's fault
             self.end(reason, "the other end hung up")
         else:
+            self.was_turned_away = True
             self.end("turned_away", f"the other end hung up, and said why: {reason}")
 
     def _on_introduction(self, content: bytes) -> None:
@@ -340,6 +341,11 @@ class Link(asyncio.BufferedProtocol):
     @property
     def queued_bytes(self) -> int:
         return self._queue.bytes
+
+    @property
+    def underway_bytes(self) -> int:
+        """Of a record that is not whole yet."""
+        return len(self._buffer)
 
     def pause_writing(self) -> None:
         self._is_choked = True

@@ -84,6 +84,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         inbox: bool = False,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         for what, word in (("group", group), ("member", name)):
@@ -97,7 +98,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._inbox = inbox
         self._limits = limits or Limits(queue_bytes_max=QUEUE_BYTES_MAX)
         self._clock_us = clock_us or wall_clock_us
-        self._make_recorder = make_recorder
+        self._log_folder = None if log is None else Path(log)
+        self._make_recorder = make_recorder or (None if log is None else self._make_log)
         self._error: Exception | None = None
         self._state = "new"
         self._parts: Parts[FrameT, NetworkT] | None = None
@@ -185,6 +187,19 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         make_recorder = self._make_recorder
         return None if make_recorder is None else make_recorder(commits, starts)
 
+    def _make_log(self, store: Store, starts: int) -> Recorder:
+        from beforehand.runtime.eventlog import EventLog
+
+        assert self._log_folder is not None, "can't happen: else nobody asks for a log"
+        return EventLog(
+            self._log_folder,
+            self.name,
+            run=self.group,
+            store=store,
+            incarnation=starts,
+            now_us=self._clock_us,
+        )
+
     def _make_node(
         self,
         make_core: Callable[[], Speaker[FrameT]],
@@ -230,12 +245,15 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
     async def acknowledge(self, messages: Iterable[MessageId]) -> None:
         """These need not come again, and that is on the disk when it returns."""
-        self._acknowledge(messages)
+        self._acknowledge(
+            [checked_id(message, "give several: `[message.id]`") for message in messages]
+        )
         await self._opened().commits.settled()
 
     def explain(self, message: MessageId) -> Fate:
         """What became of a message here, and what it waits for."""
-        return self._opened().node.driver.core.explain(message)
+        core = self._opened().node.driver.core
+        return core.explain(checked_id(message, "it is what `broadcast` returns, and `message.id`"))
 
     def _explained(self, waiting: Iterable[MessageId]) -> tuple[Pending, ...]:
         fates = [(id, self.explain(id)) for id in waiting]
@@ -285,6 +303,15 @@ def checked_payload(payload: object, bytes_max: int) -> bytes:
         problem = f"a payload of {len(content):,} bytes; {bytes_max:,} are allowed"
         raise LocalError(problem, hint="divide it, or broadcast where it can be had")
     return content
+
+
+def checked_id(message: object, hint: str) -> MessageId:
+    """LocalError for what names no message: nobody would notice."""
+    if isinstance(message, tuple) and len(message) == 2:
+        origin, seq = message
+        if isinstance(origin, str) and isinstance(seq, int):
+            return origin, seq
+    raise LocalError(f"not the id of a message: `{message!r}`", hint=hint)
 
 
 def wall_clock_us() -> int:

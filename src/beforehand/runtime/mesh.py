@@ -165,6 +165,11 @@ class Mesh:
         link = self._links.get(peer)
         return self._limits.queue_bytes_max - link.queued_bytes if link else 0
 
+    def underway(self, peer: str) -> int:
+        """Bytes that came from it, of something that is not whole yet."""
+        link = self._links.get(peer)
+        return link.underway_bytes if link else 0
+
     def pause(self, peer: str) -> None:
         """Stop reading from it: no `on_frame` from it until `resume`, and TCP slows it down."""
         if link := self._links.get(peer):

@@ -19,7 +19,7 @@ from beforehand.runtime.member import Member, Parts
 from beforehand.runtime.mesh import Mesh, PeerInfo
 from beforehand.runtime.node import NodeCounters
 from beforehand.runtime.reading import Reading
-from beforehand.runtime.refusals import LinkCounters
+from beforehand.runtime.refusals import Ending, LinkCounters
 from beforehand.runtime.store import DiskStore
 from beforehand.runtime.trust import Trust, TrustCounters
 
@@ -90,6 +90,11 @@ class Meshed(Member[FrameT, Mesh]):
     def addresses(self) -> list[Address]:
         """Where this member listens."""
         return self._opened().network.addresses()
+
+    @property
+    def endings(self) -> list[Ending]:
+        """The last connections that were refused or broke, newest last: why somebody is away."""
+        return self._opened().network.endings()
 
     @property
     def counters(self) -> MemberCounters:

@@ -61,6 +61,7 @@ class Overlay(Meshed[CubeFrame]):
         inbox: bool = False,
         limits: Limits | None = None,
         clock_us: Callable[[], int] | None = None,
+        log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
         """members: the file that names them all. name: which of them this is. store: a file, made
@@ -82,6 +83,7 @@ class Overlay(Meshed[CubeFrame]):
             inbox=inbox,
             limits=limits,
             clock_us=clock_us,
+            log=log,
             make_recorder=make_recorder,
         )
         self._cube: VCube | None = None

@@ -44,6 +44,12 @@ class GroupMessage:
         dies before that, the message comes again. Without an inbox it means nothing."""
         self._acknowledge(self.id)
 
+    def acked_in(self, carry_out: Callable[[Callable[[], None]], None]) -> GroupMessage:
+        """The same for another thread: its `ack` is carried out where the group lives."""
+        acknowledge = self._acknowledge
+        self._acknowledge = lambda id: carry_out(lambda: acknowledge(id))
+        return self
+
     def __repr__(self) -> str:
         return f"GroupMessage(id={self.id!r}, payload={self.payload[:60]!r})"
 

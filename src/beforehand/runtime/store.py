@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,9 @@ from typing import Any, Literal
 import msgspec
 
 from beforehand.core.tables import Rows, Table
-from beforehand.errors import InputError
+from beforehand.errors import InputError, LocalError
+from beforehand.runtime.wal import log_of, lost_commits
+from beforehand.temporary import own_name
 
 Durability = Literal["disk", "os"]
 """*disk*: what was saved has been synced. *os*: within a second; until then it survives the process
@@ -57,7 +60,8 @@ _HINTS = {
     "SQLITE_READONLY": "let this user write to the file and to its folder",
     "SQLITE_CANTOPEN": "the folder must exist, and this user must be allowed to write there",
     "SQLITE_NOTADB": "give another file: this one is no store",
-    "SQLITE_CORRUPT": "restore it from a copy, or start anew with another name and another file",
+    "SQLITE_CORRUPT": "start anew with another name and another file: an older copy of this one "
+    "would deliver again what it has forgotten",
     "SQLITE_IOERR": "check the disk and start again: nothing that was acknowledged is lost",
 }
 
@@ -70,11 +74,12 @@ class DiskStore:
     def __init__(self, path: Path, *, group: str, name: str, durable: Durability = "disk") -> None:
         """Opened, or made if there is none. It is refused if it belongs to another member, to
         another group, or is open elsewhere."""
-        self.path = path
+        self.path = path = Path(os.path.realpath(path))  # where SQLite has its log, too
         self.is_new = not path.exists()
         self._durable = durable
-        self._is_synced = True
+        self._is_synced = self._is_ours = True
         with self._told():
+            self._refuse_log()
             if self.is_new:
                 self._make(group, name)
             self._refuse_stranger()
@@ -84,6 +89,7 @@ class DiskStore:
             except BaseException:
                 self._database.close()
                 raise
+        _OPENED.add(self)
 
     def load(self, tables: Sequence[Table]) -> Rows:
         """Everything, typed again, in the order in which the rows were first saved."""
@@ -134,8 +140,17 @@ class DiskStore:
             self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
 
     def close(self) -> None:
-        with self._told():
-            self._database.close()
+        if self._is_ours:
+            with self._told():
+                self._database.close()
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: whoever closes SQLite's connection there takes the log away
+        from under the parent, which writes on and loses it. So it stays open to the very end."""
+        import ctypes  # 1 MB that others need not have
+
+        self._is_ours = False
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))
 
     def _set_synced(self, sync: bool) -> None:
         """Whether the next transactions wait until they are on the disk."""
@@ -148,7 +163,7 @@ class DiskStore:
             self._database.execute("ROLLBACK")
 
     def _make(self, group: str, name: str) -> None:
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        partial = self.path.with_name(f".{self.path.name}.{own_name()}")
         try:
             os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             database = _connect(partial)
@@ -177,6 +192,22 @@ class DiskStore:
         if (version := int.from_bytes(head[60:64])) > SCHEMA:
             hint = "run that version again, or start with another store and another name"
             raise self._refusal(f"a store of a newer version: its schema is {version}", hint)
+
+    def _refuse_log(self) -> None:
+        """SQLite would take up that of a store which is gone, and pass over what it cannot read."""
+        log = log_of(self.path)
+        if self.is_new and log.exists():
+            hint = f"bring the store back, or take away `{log.name}` too and choose another name"
+            raise self._refusal("the store is gone, and its log is still there", hint)
+        if self._durable == "disk" and (lost := lost_commits(log, self._page_bytes())):
+            problem = f"broken: {lost:,} transactions in `{log.name}` cannot be read"
+            raise self._refusal(problem, _HINTS["SQLITE_CORRUPT"])
+
+    def _page_bytes(self) -> int:
+        if self.is_new:
+            return PAGE_BYTES
+        with self.path.open("rb") as opened:
+            return int.from_bytes(opened.read(HEADER_BYTES)[16:18])
 
     def _open(self, group: str, name: str) -> None:
         (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
@@ -215,6 +246,9 @@ class DiskStore:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
+        if not self._is_ours:
+            hint = "open a group of its own, with another store, after the fork"
+            raise LocalError("the store belongs to the process that opened it", hint=hint)
         try:
             yield
         except sqlite3.Error as error:
@@ -226,6 +260,16 @@ class DiskStore:
         except OSError as error:
             problem = f"the store cannot be used: {error.strerror or error}"
             raise self._refusal(problem, _HINTS["SQLITE_CANTOPEN"]) from error
+
+
+def _leave_to_parent() -> None:
+    for store in list(_OPENED):
+        store.leave_to_parent()
+
+
+_OPENED: weakref.WeakSet[DiskStore] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

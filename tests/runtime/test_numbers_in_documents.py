@@ -1,0 +1,103 @@
+"""What the documents say in numbers of groups, overlays and hosts is what the code does."""
+
+from __future__ import annotations
+
+import pytest
+
+from beforehand.core.mobile.pace import Pace
+from beforehand.runtime import (
+    cells,
+    commits,
+    group,
+    lanes,
+    member,
+    members,
+    mesh,
+    node,
+    outgoing,
+    reading,
+    seal,
+    store,
+    tree,
+    trust,
+    wire,
+)
+from beforehand.runtime.limits import Limits
+from tests.conftest import REPO
+
+MIB = 1 << 20
+WORDS = {0.25: "four times a second", 3: "three times in a row", 60: "a minute", 10: "ten seconds"}
+LIMITS = Limits()
+QUEUE_MIB = member.QUEUE_BYTES_MAX // MIB
+LATER_MS = [round(1000 * seconds) for seconds in outgoing.LATER_SECONDS]
+
+SENTENCES = [
+    ("group.md", f"a hash tree over up to {tree.LEAVES_MAX} messages"),
+    ("group.md", f"up to {member.Member.payload_bytes_max:,} bytes; the id"),
+    ("group.md", f"clocks further apart than {WORDS[group.SKEW_US // 10**6]} agree"),
+    ("group.md", f"(`-wal`, up to {store.LOG_PAGES * 4096 // 10**6} MB)"),
+    (
+        "group.md",
+        f"takes more than {round(1000 * commits.QUICK_SECONDS)} ms, {WORDS[commits.SLOW_MAX]}",
+    ),
+    ("group.md", f"| {group.CAPACITY:,}; {group.CAPACITY_BYTES // MIB} MiB of payloads |"),
+    ("group.md", f"| {lanes.WINDOW_IDS:,} | its further announcements wait"),
+    ("group.md", f"wait, up to {node.NEWS_BYTES_MAX // MIB} MiB"),
+    ("group.md", f"or not acknowledged | {reading.UNREAD_MAX:,} |"),
+    (
+        "group.md",
+        f"| {outgoing.OUT_FRAMES_MAX:,}, as references; {QUEUE_MIB // 2} MiB as bytes |",
+    ),
+    (
+        "group.md",
+        f"nothing comes of what was asked, not even a part | {node.STALLED_SECONDS:.0f} s |",
+    ),
+    ("group.md", f"the disk has not seen | {node.AHEAD_BYTES_MAX // MIB} MiB |"),
+    ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
+    ("group.md", f"to one for whom {lanes.PUSHES_MAX} frames wait"),
+    ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
+    ("group.md", f"the last {mesh.ENDINGS_MAX} connections"),
+    (
+        "security.md",
+        f"carries up to {tree.HEAD_BYTES + tree.HASH_BYTES * tree.DEPTH_MAX} bytes more",
+    ),
+    ("security.md", f"A message carries {trust.PROOF_BYTES} bytes of proof"),
+    ("security.md", f"up to {trust.NAMES_MAX:,} names"),
+    ("security.md", f"the last {mesh.GREETINGS_MAX:,} greetings"),
+    ("security.md", f"{seal.HELLO_BYTES} bytes; the tag is keyed"),
+    ("security.md", f"can look at {seal.HELLO_BYTES} bytes"),
+    ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),
+    (
+        "security.md",
+        f"| {LIMITS.queue_bytes_max // MIB} MiB for one neighbour; {QUEUE_MIB} MiB for",
+    ),
+    ("security.md", f"`connections_max` | {LIMITS.connections_max} links |"),
+    ("security.md", f"`connections_per_address_max` | {LIMITS.connections_per_address_max}, from"),
+    ("security.md", f"`handshakes_max` | {LIMITS.handshakes_max} that"),
+    ("security.md", f"`handshake_seconds` | {LIMITS.handshake_seconds:.0f} s |"),
+    ("security.md", f"`heartbeat_seconds` | {LIMITS.heartbeat_seconds:.0f} s |"),
+    ("security.md", f"`silence_seconds` | {LIMITS.silence_seconds:.0f} s |"),
+    ("security.md", f"`frames_per_second_max` | {LIMITS.frames_per_second_max:,}, mean over 2 s |"),
+    ("security.md", f"| {LIMITS.backoff_min_seconds} s, {LIMITS.backoff_max_seconds:.0f} s |"),
+    (
+        "security.md",
+        ", ".join(f"`{kind}`" for kind in mesh.SHUNNED[:3]) + f" or `{mesh.SHUNNED[3]}`",
+    ),
+    ("sockets.md", f"At most {members.MEMBERS_MAX} members"),
+    ("sockets.md", f"From {reading.UNREAD_MAX:,} unread messages on"),
+    ("sockets.md", f"after {node.UNREAD_SECONDS:.0f} seconds of that"),
+    ("sockets.md", f"A station says {WORDS[cells.BEACON_SECONDS]}"),
+    ("sockets.md", f"has not heard it for {cells.LOST_SECONDS} seconds"),
+    ("sockets.md", f"one of the last {WORDS[cells.TICKS_MAX * cells.BEACON_SECONDS]}"),
+    ("sockets.md", f"has at most {cells.PAYLOAD_BYTES_MAX:,} bytes"),
+    ("sockets.md", f"names have at most {cells.NAME_BYTES_MAX} bytes"),
+    ("sockets.md", f"up to {wire.WIRE_BYTES_MAX // MIB} MiB; beyond that"),
+    ("sockets.md", f"at most {Pace().inflight_max} messages ahead"),
+    ("sockets.md", f"silent for {WORDS[cells.PACE.silence_us // 10**6]} while it owes"),
+]
+
+
+@pytest.mark.parametrize(("document", "sentence"), SENTENCES)
+def test_a_number_in_a_document_is_that_of_the_code(document, sentence):
+    text = " ".join((REPO / "docs" / document).read_text().split())
+    assert sentence in text
