@@ -12,16 +12,16 @@ MUTANTS = [
     (
         "push to those who are told everything anyway, and not to the others",
         EPIDEMIC,
-        "            if link.greeted:\n                link.theirs.update(ids)",
-        "            if not link.greeted:\n                link.theirs.update(ids)",
+        "            if link.greeted:\n                out.sends",
+        "            if not link.greeted:\n                out.sends",
         "tests/core/test_epidemic_push.py"
         "::test_a_push_takes_one_frame_and_those_further_off_are_told",
     ),
     (
         "push and announce",
         EPIDEMIC,
-        "            if link.greeted:\n                link.theirs.update(ids)\n",
-        "            if True:\n",
+        "            if link.greeted:\n                out.sends",
+        "            if True:\n                out.sends",
         "tests/core/test_epidemic_push.py"
         "::test_who_was_not_greeted_yet_is_told_of_it_with_all_else",
     ),
@@ -276,5 +276,27 @@ MUTANTS = [
         "",
         "tests/core/test_registries.py"
         "::test_a_neighbour_that_never_acknowledges_is_owed_no_more_than_what_is_held",
+    ),
+    (
+        "send what has expired",
+        EPIDEMIC,
+        "messages = self._cache.pick(frame.ids, self._horizon(now_us))",
+        "messages = self._cache.pick(frame.ids, LONG_AGO)",
+        "tests/core/test_epidemic.py::test_expired_messages_are_not_sent",
+    ),
+    (
+        "of what was evicted remember the first",
+        CACHE,
+        "undelivered[-EVICTED_MAX // 2 :]",
+        "undelivered[: EVICTED_MAX // 2]",
+        "tests/core/test_cache.py::test_of_what_was_evicted_undelivered_the_latest_are_remembered",
+    ),
+    (
+        "vector clocks that take what waits already for new",
+        VECTOR,
+        "if waiting.delivered.get(origin, 0) >= seq or message.id in waiting.pending:",
+        "if waiting.delivered.get(origin, 0) >= seq:",
+        "tests/core/test_vector.py"
+        "::test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came",
     ),
 ]

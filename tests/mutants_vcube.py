@@ -339,4 +339,25 @@ MUTANTS = [
         "        for i in range(below + 1, below + 3):",
         "tests/kernels/overlay/test_run.py::test_the_heap_sorts_many_with_ties",
     ),
+    (
+        "keep a gap for each time that something was passed over",
+        KEEPING,
+        "if spans and spans[-1][1] == first - 1:",
+        "if False:",
+        f"{KEPT}::test_gaps_that_follow_each_other_are_one",
+    ),
+    (
+        "do not save that what was passed over is gone",
+        KEEPING,
+        "= last\n                self._save(GONE, origin, last, out)",
+        "= last",
+        f"{BACK}::test_after_a_restart_what_was_passed_over_is_told_to_who_asks",
+    ),
+    (
+        "answer without what waits",
+        KEEPING,
+        "if id[1] > theirs[id[0]]]",
+        "if theirs[id[0]] < id[1] <= clock[id[0]]]",
+        f"{KEPT}::test_what_waits_here_is_sent_to_who_asks",
+    ),
 ]

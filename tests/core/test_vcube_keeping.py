@@ -42,6 +42,13 @@ def test_an_answer_is_what_is_kept_and_what_is_gone():
     assert bench.sent() == {}
 
 
+def test_what_waits_here_is_sent_to_who_asks():
+    bench = Bench(0, 4)
+    bench.receive(message(1, 2))
+    assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer(()))]
+    assert bench.sent() == {3: [(0, (1, 2))]}
+
+
 def test_who_asks_and_has_more_is_asked_in_turn():
     bench = Bench(0, 2)
     assert bench.hear(Ask((0, 3))) == [(1, Answer(())), (1, Ask((0, 0)))]
@@ -220,6 +227,14 @@ def test_the_last_gaps_of_an_origin_are_remembered():
         "unknown",
         "missed",
     ]
+
+
+def test_gaps_that_follow_each_other_are_one():
+    bench = Bench(0, 2)
+    for last in range(1, 2 * SPANS_MAX):
+        bench.hear(Answer((0, last)))
+    assert bench.core.gauges(0)["gaps"] == 1
+    assert bench.core.explain((1, 1)) == Fate("missed")
 
 
 # ---- nothing waits for ever ---------------------------------------------------------------------

@@ -265,3 +265,10 @@ def test_every_frame_survives_the_wire(frame):
 def test_no_message_waits_for_itself():
     with pytest.raises(ValueError, match="a cause of the same origin"):
         message(1, 2, (1, 2))
+
+
+def test_after_a_restart_what_was_passed_over_is_told_to_who_asks():
+    bench = Bench(0, 4)
+    bench.hear(Answer((0, 3, 1, 0)))
+    bench.restart()
+    assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer((0, 3, 1, 0)))]

@@ -285,10 +285,8 @@ class Epidemic:
         """Who was not greeted yet will be told of these with all others."""
         bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
         frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
-        ids = [message.id for message in messages]
         for peer, link in self._links.items():
             if link.greeted:
-                link.theirs.update(ids)
                 out.sends += [(peer, frame) for frame in frames]
 
     def _announce_news(
