@@ -60,8 +60,8 @@ MUTANTS = [
     (
         "take a pending message that comes again for a new one",
         CORE,
-        "        elif id in self._pending:",
-        "        elif self._nodes < 0:",
+        "        if id in self._pending:",
+        "        if self._nodes < 0:",
         f"{STEPS}::test_a_pending_message_that_comes_again_is_received_and_delivered_once",
     ),
     (
@@ -359,5 +359,19 @@ MUTANTS = [
         "if id[1] > theirs[id[0]]]",
         "if theirs[id[0]] < id[1] <= clock[id[0]]]",
         f"{KEPT}::test_what_waits_here_is_sent_to_who_asks",
+    ),
+    (
+        "deliver another message under the id of one that waits",
+        CORE,
+        "        if id in self._pending:",
+        "        if id in self._pending and self._undelivered(id, iter(message.past)):",
+        f"{KEPT}::test_another_message_under_the_id_of_one_that_waits_was_delivered_besides_it",
+    ),
+    (
+        "overlook own messages among the causes of others",
+        NODE,
+        "for entry in (m.id, *m.past))",
+        "for entry in (m.id,))",
+        f"{BACK}::test_a_message_that_names_what_we_never_said_kept_us_from_coming_back",
     ),
 ]
