@@ -134,8 +134,8 @@ MUTANTS = [
     (
         "another neighbour's regrets cancel a request",
         EPIDEMIC,
-        "gone = link.asked.intersection(frame.gone)",
-        "gone = frame.gone",
+        "gone = gone.intersection(link.asked)",
+        "gone = gone",
         "tests/core/test_epidemic.py"
         "::test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked",
     ),
@@ -187,8 +187,8 @@ MUTANTS = [
     (
         "take in what is not proven",
         EPIDEMIC,
-        "            fresh = proven\n",
-        "",
+        "if m.id in held or self._proofs.is_proven(m))",
+        ")",
         "tests/core/test_epidemic_frames.py"
         "::test_a_message_without_a_proof_of_its_origin_is_refused",
     ),
@@ -298,5 +298,13 @@ MUTANTS = [
         "if waiting.delivered.get(origin, 0) >= seq:",
         "tests/core/test_vector.py"
         "::test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came",
+    ),
+    (
+        "search no more for what garbage came for",
+        EPIDEMIC,
+        "came = [message.id for message in messages]\n        link.theirs.update(came)",
+        "came = [message.id for message in frame.messages]\n        link.theirs.update(came)",
+        "tests/core/test_epidemic_frames.py"
+        "::test_garbage_under_the_id_of_a_message_kept_it_from_coming",
     ),
 ]

@@ -227,20 +227,22 @@ class Epidemic:
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
-        came = [message.id for message in frame.messages]
+        asking, held = self._asking, self._cache.entries
+        messages, gone = frame.messages, frame.gone
+        if self._proofs is not None:
+            messages = tuple(m for m in messages if m.id in held or self._proofs.is_proven(m))
+            if len(messages) < len(frame.messages):  # as if it had nothing under these ids
+                self.counters.refused += len(frame.messages) - len(messages)
+                gone = gone.union(m.id for m in frame.messages).difference(m.id for m in messages)
+        came = [message.id for message in messages]
         link.theirs.update(came)
         link.asked.difference_update(came)
-        asking, held = self._asking, self._cache.entries
         for id in came:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-        fresh = [message for message in frame.messages if message.id not in held]
+        fresh = [message for message in messages if message.id not in held]
         self.counters.duplicate += len(came) - len(fresh)
-        if self._proofs is not None:
-            proven = [message for message in fresh if self._proofs.is_proven(message)]
-            self.counters.refused += len(fresh) - len(proven)
-            fresh = proven
         welcome = self.order.screen(now_us, fresh)
         if welcome:
             self.counters.received += len(welcome)
@@ -248,9 +250,9 @@ class Epidemic:
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out, welcome)
-        if frame.gone:
-            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
-            link.theirs.difference_update(frame.gone)
+        if gone:
+            link.theirs.difference_update(gone)
+            gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
             link.asked.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
         if len(link.theirs) > THEIRS_MIN:
