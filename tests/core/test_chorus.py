@@ -67,9 +67,10 @@ def test_if_one_is_wrong_none_is_said(kind):
     assert told.counters.broadcast == 0
 
 
-def test_a_tree_that_cannot_be_signed_is_a_mistake_of_ours():
+@pytest.mark.parametrize("sign_all", [None, lambda all_of: [b""] * len(all_of)])
+def test_several_that_cannot_be_signed_are_a_mistake_of_ours(sign_all):
     """They were said by then: only who forgets all that was not saved can go on."""
-    broken = Proofs("harbour", lambda _: b"1", lambda *_: True, lambda all_of: [b""] * len(all_of))
+    broken = Proofs("harbour", lambda _: b"", lambda *_: True, sign_all)
     with pytest.raises(AssertionError):
         core("delta", proofs=broken).on_broadcasts(10, [(b"a", None), (b"b", None)], Outbox())
 

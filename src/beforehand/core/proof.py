@@ -55,9 +55,8 @@ class Proofs:
 
     def prove_all(self, messages: Sequence[MessageT]) -> list[MessageT]:
         """Each with its proof."""
-        if self._sign_all is None:
-            return [self.prove(message) for message in messages]
-        proofs = self._sign_all([signed_bytes(self.group, message) for message in messages])
+        signed = [signed_bytes(self.group, message) for message in messages]
+        proofs = self._sign_all(signed) if self._sign_all else [*map(self._sign, signed)]
         assert all(0 < len(proof) <= PROOF_BYTES_MAX for proof in proofs), "they are said already"
         return [self._with(*pair) for pair in zip(messages, proofs, strict=True)]
 
