@@ -6,7 +6,7 @@ from beforehand.check.case import Case
 from beforehand.check.families import FAMILIES
 from beforehand.check.families.contacts import Contacts, Setup
 from beforehand.check.fuzz import play, run_seed
-from beforehand.check.net import make_net
+from beforehand.check.net import Net, make_net
 from beforehand.check.shrink import rerun, shrink
 from beforehand.check.swarm import run_swarm
 from beforehand.core.barrier import Barrier
@@ -39,6 +39,25 @@ def test_a_few_hundred_seeds_find_nothing_and_see_every_kind_of_trouble(name):
 def test_the_same_seed_gives_the_same_outcome(name):
     outcomes = [[run_seed(seed, FAMILIES[name]) for seed in range(10)] for _ in range(2)]
     assert outcomes[0] == outcomes[1]
+
+
+def speak_in_chorus(net, node, lifetime_us=None):
+    """In place of the net's own move: up to three messages as one input."""
+    driver, several = net.drivers[node], min(3, net.says[node])
+    if not several or not driver.is_up:
+        return False
+    net.says[node] -= several
+    driver.on_broadcasts(net.local_us(node), [(net._words(node), lifetime_us)] * several)
+    net._after(node)
+    return True
+
+
+@pytest.mark.parametrize("name", ["causal", "delta", "vector", "delta_push"])
+def test_several_that_are_said_at_once_are_as_sound_as_one_by_one(name, monkeypatch):
+    monkeypatch.setattr(Net, "_do_speak", speak_in_chorus)
+    for seed in range(SEEDS):
+        net, _ = play(seed, FAMILIES[name])
+        assert not net.problem, seed
 
 
 class Hasty(Epidemic):

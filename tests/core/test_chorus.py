@@ -105,3 +105,14 @@ def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before()
         ("ann", 3),
     ]
     assert port.told == [(1, []), (2, [b"a"]), (3, [b"b"]), [b"a", b"b", b"c"]]
+
+
+@pytest.mark.parametrize("fuse", range(6))
+def test_a_crash_while_several_are_said_tells_of_all_or_of_none(fuse):
+    port = Listener()
+    driver = SpeakerDriver(lambda: core("barrier"), port, store=Store())
+    driver.fuse = fuse
+    driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)])
+    assert [told[0] for told in port.told if isinstance(told, tuple)] == ([1, 2, 3] if fuse else [])
+    delivered = [payload for told in port.told if isinstance(told, list) for payload in told]
+    assert delivered == [b"a", b"b", b"c"][: max(0, fuse - 1)]

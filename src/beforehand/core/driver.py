@@ -186,9 +186,11 @@ class Driver(Generic[FrameT]):
     def _tell_spoken(self, spoken: tuple[MessageId, ...]) -> None:
         self._port.spoke(self.node, spoken[0], self._out.deliveries)
         if len(spoken) > 1:  # what lies before the one before it was told with that one
-            places = {message.id: place for place, message in enumerate(self._out.deliveries)}
-            for before, message in pairwise(spoken):
-                self._port.spoke(self.node, message, self._out.deliveries[places[before] :])
+            deliveries = self._out.deliveries
+            places = {message.id: place for place, message in enumerate(deliveries)}
+            for before, message in pairwise(spoken):  # a crash may have cut off the one before
+                since = places.get(before, len(deliveries))
+                self._port.spoke(self.node, message, deliveries[since:])
 
     def _set_timers(self) -> None:
         for timer, due_us in self._out.timers:
