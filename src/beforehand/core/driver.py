@@ -57,7 +57,8 @@ class Port(Protocol[SentT]):
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         """A broadcast is made and saved, nothing of it has left yet. `deliveries` are those of the
         same step, to come: what lies before the message itself precedes it. A port for which
-        delivering is writing down may take those out and write them down first."""
+        delivering is writing down may take those out and write them down first; but of several that
+        are said at once, each after the first comes with a copy of them."""
         ...
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
