@@ -1,4 +1,4 @@
-"""Two nodes on one wire in memory: all that a program must give a core, in about thirty lines.
+"""Two nodes on one wire in memory: all that a program must give a core.
 
 A driver carries out what a core asks for through its `Port`. Here a port is a list of frames for
 the other node; with sockets it writes to a connection and asks the loop to be woken.
@@ -6,7 +6,7 @@ the other node; with sockets it writes to a connection and asks the loop to be w
 
 import random
 
-from beforehand import Barrier, Driver, Epidemic, SpeakerDriver
+from beforehand import Barrier, Epidemic, SpeakerDriver
 
 
 class Desk:
@@ -30,17 +30,17 @@ class Desk:
 
 def main() -> list[tuple[str, str]]:
     desk = Desk()
-    nodes: dict[str, Driver] = {}
+    nodes: dict[str, SpeakerDriver] = {}
     for name in ("ann", "bob"):
         core = Epidemic(name, Barrier(name), random.Random(1))
         nodes[name] = SpeakerDriver(lambda core=core: core, desk)
     nodes["ann"].on_link(0, "bob", True)
     nodes["bob"].on_link(0, "ann", True)
-    nodes["ann"].on_broadcast(1_000, b"who is there?")
-    while desk.wire:
-        source, target, frame = desk.wire.pop(0)
-        nodes[target].on_message(2_000, source, frame)
-    nodes["bob"].on_broadcast(3_000, b"bob")
+    for now_us, name, words in ((1_000, "ann", b"who is there?"), (3_000, "bob", b"bob")):
+        nodes[name].on_broadcast(now_us, words)
+        while desk.wire:
+            source, target, frame = desk.wire.pop(0)
+            nodes[target].on_message(now_us + 1_000, source, frame)
     return desk.screen
 
 

@@ -211,4 +211,11 @@ MUTANTS = [
         "            return\n",
         f"{CONFORMING}a_frame_from_a_member_that_is_said_to_be_down_is_taken[vcube]",
     ),
+    (
+        "acknowledge one of several",
+        DRIVER,
+        "self._store.save([(INBOX.name, message, None) for message in messages])",
+        "self._store.save([(INBOX.name, message, None) for message in messages[:1]])",
+        f"{DRIVING}several_are_acknowledged_at_once",
+    ),
 ]

@@ -63,16 +63,16 @@ MUTANTS = [
     (
         "push to those who are told everything anyway, and not to the others",
         EPIDEMIC,
-        "            if link.greeted:\n                link.theirs.update(ids)",
-        "            if not link.greeted:\n                link.theirs.update(ids)",
+        "            if link.greeted:\n                out.sends",
+        "            if not link.greeted:\n                out.sends",
         "tests/core/test_epidemic_push.py"
         "::test_a_push_takes_one_frame_and_those_further_off_are_told",
     ),
     (
         "push and announce",
         EPIDEMIC,
-        "            if link.greeted:\n                link.theirs.update(ids)\n",
-        "            if True:\n",
+        "            if link.greeted:\n                out.sends",
+        "            if True:\n                out.sends",
         "tests/core/test_epidemic_push.py"
         "::test_who_was_not_greeted_yet_is_told_of_it_with_all_else",
     ),
@@ -185,8 +185,8 @@ MUTANTS = [
     (
         "another neighbour's regrets cancel a request",
         EPIDEMIC,
-        "gone = link.asked.intersection(frame.gone)",
-        "gone = frame.gone",
+        "gone = gone.intersection(link.asked)",
+        "gone = gone",
         "tests/core/test_epidemic.py"
         "::test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked",
     ),
@@ -238,8 +238,8 @@ MUTANTS = [
     (
         "take in what is not proven",
         EPIDEMIC,
-        "frame.without_forged(fresh, proven), proven",
-        "frame.without_forged(fresh, proven), fresh",
+        "gone | forged, proven",
+        "gone | forged, fresh",
         "tests/core/test_epidemic_frames.py"
         "::test_a_message_without_a_proof_of_its_origin_is_refused",
     ),
@@ -327,5 +327,35 @@ MUTANTS = [
         "",
         "tests/core/test_registries.py"
         "::test_a_neighbour_that_never_acknowledges_is_owed_no_more_than_what_is_held",
+    ),
+    (
+        "send what has expired",
+        EPIDEMIC,
+        "messages = self._cache.pick(frame.ids, self._horizon(now_us))",
+        "messages = self._cache.pick(frame.ids, LONG_AGO)",
+        "tests/core/test_epidemic.py::test_expired_messages_are_not_sent",
+    ),
+    (
+        "of what was evicted remember the first",
+        CACHE,
+        "undelivered[-EVICTED_MAX // 2 :]",
+        "undelivered[: EVICTED_MAX // 2]",
+        "tests/core/test_cache.py::test_of_what_was_evicted_undelivered_the_latest_are_remembered",
+    ),
+    (
+        "vector clocks that take what waits already for new",
+        VECTOR,
+        "if waiting.delivered.get(origin, 0) >= seq or message.id in waiting.pending:",
+        "if waiting.delivered.get(origin, 0) >= seq:",
+        "tests/core/test_vector.py"
+        "::test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came",
+    ),
+    (
+        "search no more for what garbage came for",
+        EPIDEMIC,
+        "came = [message.id for message in messages]\n        link.theirs.update(came)",
+        "came = [message.id for message in frame.messages]\n        link.theirs.update(came)",
+        "tests/core/test_epidemic_frames.py"
+        "::test_garbage_under_the_id_of_a_message_kept_it_from_coming",
     ),
 ]

@@ -256,4 +256,18 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "is_held = sum(ups) >= 0",
         "tests/papers/test_observer.py::test_a_trend_holds_step_by_step",
     ),
+    (
+        "what is starved leaves as it lies in the heap",
+        OBSERVER,
+        "for entry in sorted(starved, key=lambda e: e[:2]):",
+        "for entry in starved:",
+        f"{EYE}::test_what_leaves_because_the_clock_went_back_leaves_in_order",
+    ),
+    (
+        "an arrival goes before what was due at that tick",
+        OBSERVER,
+        "        self._read_clock(now_us)\n        self._deliver_due(out)\n        if frame",
+        "        self._read_clock(now_us)\n        if frame",
+        f"{EYE}::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+    ),
 )

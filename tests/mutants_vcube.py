@@ -60,8 +60,8 @@ MUTANTS = [
     (
         "take a pending message that comes again for a new one",
         CORE,
-        "        elif id in self._pending:",
-        "        elif self._nodes < 0:",
+        "        if id in self._pending:",
+        "        if self._nodes < 0:",
         f"{STEPS}::test_a_pending_message_that_comes_again_is_received_and_delivered_once",
     ),
     (
@@ -338,5 +338,40 @@ MUTANTS = [
         "        for i in range(below + 1, below + 4):",
         "        for i in range(below + 1, below + 3):",
         "tests/kernels/overlay/test_run.py::test_the_heap_sorts_many_with_ties",
+    ),
+    (
+        "keep a gap for each time that something was passed over",
+        KEEPING,
+        "if spans and spans[-1][1] == first - 1:",
+        "if False:",
+        f"{KEPT}::test_gaps_that_follow_each_other_are_one",
+    ),
+    (
+        "do not save that what was passed over is gone",
+        KEEPING,
+        "= last\n                self._save(GONE, origin, last, out)",
+        "= last",
+        f"{BACK}::test_after_a_restart_what_was_passed_over_is_told_to_who_asks",
+    ),
+    (
+        "answer without what waits",
+        KEEPING,
+        "if id[1] > theirs[id[0]]]",
+        "if theirs[id[0]] < id[1] <= clock[id[0]]]",
+        f"{KEPT}::test_what_waits_here_is_sent_to_who_asks",
+    ),
+    (
+        "deliver another message under the id of one that waits",
+        CORE,
+        "        if id in self._pending:",
+        "        if id in self._pending and self._undelivered(id, iter(message.past)):",
+        f"{KEPT}::test_another_message_under_the_id_of_one_that_waits_was_delivered_besides_it",
+    ),
+    (
+        "overlook own messages among the causes of others",
+        NODE,
+        "for entry in (m.id, *m.past))",
+        "for entry in (m.id,))",
+        f"{BACK}::test_a_message_that_names_what_we_never_said_kept_us_from_coming_back",
     ),
 ]

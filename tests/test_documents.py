@@ -135,3 +135,44 @@ def test_the_commands_of_the_documents_are_found():
 @pytest.mark.parametrize("command", [c for c, _ in ALL if c.startswith("python ")])
 def test_a_script_of_the_documents_is_there(command):
     assert (REPO / command.split()[1]).is_file()
+
+
+PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").glob("*.md"))]
+FILE = re.compile(r"`([a-z][\w.-]*/[\w./-]+\.(?:css|html|js|md|py|toml))`")
+PLACES = ("", "src/beforehand", "tests")
+MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\(\S*\))?`")
+
+
+def strange_names(text: str, sources: dict[str, str]) -> list[str]:
+    """What a text names of ours and is not there: files, and members of classes."""
+    plain = re.sub(FENCED, "", text)
+    strange = [
+        name
+        for name in FILE.findall(plain)
+        if not re.search("^out/|[A-Z]{4}", name)  # results, and what the reader fills in
+        and not any((REPO / place / name).is_file() for place in PLACES)
+    ]
+    for owner, member in MEMBER.findall(plain):
+        homes = [
+            source for source in sources.values() if re.search(rf"^class {owner}\b", source, re.M)
+        ]
+        if homes and not any(re.search(rf"\b{member}\b", home) for home in homes):
+            strange.append(f"{owner}.{member}")
+    return strange
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return {str(path): path.read_text() for path in (REPO / "src").rglob("*.py")}
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_a_document_names_no_file_and_no_member_that_is_gone(document, sources):
+    assert strange_names(document.read_text(), sources) == []
+
+
+def test_names_that_are_gone_are_found(sources):
+    text = (
+        "`check/cube_net.py`, `check/net.py`, `Barrier._forget`, `Barrier.on_evict`, `Nobody.here`"
+    )
+    assert strange_names(text, sources) == ["check/cube_net.py", "Barrier._forget"]

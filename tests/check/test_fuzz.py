@@ -6,10 +6,11 @@ from beforehand.check.case import Case
 from beforehand.check.families import FAMILIES
 from beforehand.check.families.contacts import Contacts, Setup
 from beforehand.check.fuzz import play, run_seed
-from beforehand.check.net import make_net
+from beforehand.check.net import Net, make_net
 from beforehand.check.shrink import rerun, shrink
 from beforehand.check.swarm import run_swarm
 from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
 from beforehand.core.driver import Driver
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.options import Options
@@ -40,6 +41,25 @@ def test_the_same_seed_gives_the_same_outcome(name):
     assert outcomes[0] == outcomes[1]
 
 
+def speak_in_chorus(net, node, lifetime_us=None):
+    """In place of the net's own move: up to three messages as one input."""
+    driver, several = net.drivers[node], min(3, net.says[node])
+    if not several or not driver.is_up:
+        return False
+    net.says[node] -= several
+    driver.on_broadcasts(net.local_us(node), [(net._words(node), lifetime_us)] * several)
+    net._after(node)
+    return True
+
+
+@pytest.mark.parametrize("name", ["causal", "delta", "vector", "delta_push"])
+def test_several_that_are_said_at_once_are_as_sound_as_one_by_one(name, monkeypatch):
+    monkeypatch.setattr(Net, "_do_speak", speak_in_chorus)
+    for seed in range(SEEDS):
+        net, _ = play(seed, FAMILIES[name])
+        assert not net.problem, seed
+
+
 class Hasty(Epidemic):
     """Delivers whatever arrives: there is no order above it."""
 
@@ -58,19 +78,60 @@ class Literal(Epidemic):
         super().__init__(node, order, _Still(), case.options.options, durable=case.is_mortal)
 
 
-class Postponing(Epidemic):
-    """Saves what a step asks to be saved only with the next one: it sends before it saves."""
+class Causal(Epidemic):
+    """As sound as the family's own, for those who break it."""
 
     def __init__(self, case, node):
         super().__init__(
             node, Barrier(node), _Still(), case.options.options, durable=case.is_mortal
         )
+
+
+class Postponing(Causal):
+    """Saves what a step asks to be saved only with the next one: it sends before it saves."""
+
+    def __init__(self, case, node):
+        super().__init__(case, node)
         self._unsaved = []
 
     def on_broadcast(self, now_us, payload, out, lifetime_us=None):
         id = super().on_broadcast(now_us, payload, out, lifetime_us)
         self._unsaved, out.saves[:] = [*out.saves], self._unsaved
         return id
+
+
+class Garbling(Causal):
+    """Comes back with its messages, and without their words."""
+
+    def restore(self, now_us, rows, out):
+        held = {id: Message(id, m.past, b"") for id, m in rows.get("message", {}).items()}
+        super().restore(now_us, {**rows, "message": held}, out)
+
+
+class Overdue(Barrier):
+    """Finds out that something has expired a second after it has."""
+
+    def on_receive(self, now_us, messages, out):
+        super().on_receive(now_us - SECOND_US, messages, out)
+
+    def screen(self, now_us, messages):
+        return super().screen(now_us - SECOND_US, messages)
+
+
+class Sluggish(Epidemic):
+    """Takes in what has expired."""
+
+    def __init__(self, case, node):
+        order = Overdue(node, case.options.lifetimes)
+        super().__init__(node, order, _Still(), case.options.options, durable=case.is_mortal)
+
+
+class Tightlipped(Causal):
+    """Says nothing of what it drops."""
+
+    def on_message(self, now_us, source, frame, out):
+        super().on_message(now_us, source, frame, out)
+        out.losses.clear()
 
 
 class _Still:
@@ -87,6 +148,9 @@ class _Still:
         ("causal", Hasty, "causally follows"),
         ("delta", Literal, "causally follows"),
         ("causal", Postponing, ""),
+        ("causal", Garbling, "other words"),
+        ("delta", Sluggish, "after its deadline"),
+        ("causal", Tightlipped, "lost it in silence"),
     ],
 )
 def test_the_swarm_finds_what_is_broken(name, make_core, words):

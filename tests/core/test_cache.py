@@ -3,7 +3,7 @@
 import random
 
 from beforehand.core.base import Message
-from beforehand.core.cache import Cache
+from beforehand.core.cache import EVICTED_MAX, Cache, Evicted
 
 
 def fill(cache, seqs):
@@ -62,3 +62,10 @@ def test_pick_gives_what_is_here_and_alive_in_the_order_of_storing():
     fill(cache, [5, 1, 9, 7])
     wanted = {("ann", 9), ("ann", 5), ("ann", 1), ("bob", 1)}
     assert [m.seq for m in cache.pick(wanted, horizon_us=1)] == [5, 9]
+
+
+def test_of_what_was_evicted_undelivered_the_latest_are_remembered():
+    evicted = Evicted(has_delivered=lambda _: False)
+    ids = [("ann", seq) for seq in range(EVICTED_MAX + 1)]
+    evicted.add(ids)
+    assert evicted.taken_from(frozenset(ids)) == frozenset(ids[: -EVICTED_MAX // 2])

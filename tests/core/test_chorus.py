@@ -68,14 +68,14 @@ def test_if_one_is_wrong_none_is_said(kind):
     assert told.counters.broadcast == 0
 
 
-def test_of_what_cannot_be_proven_nothing_is_said():
-    broken = Proofs("harbour", lambda _: b"1", lambda *_: True, lambda all_of: [b""] * len(all_of))
+@pytest.mark.parametrize("sign_all", [None, lambda all_of: [b""] * len(all_of)])
+def test_of_what_cannot_be_proven_nothing_is_said(sign_all):
+    broken = Proofs("harbour", lambda _: b"", lambda *_: True, sign_all)
     out, told = Outbox(), core("delta", proofs=broken)
     with pytest.raises(LocalError):
         told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
     assert out == Outbox()
     assert told.counters.broadcast == 0
-    assert told.on_broadcast(10, b"c", out) == ("ann", 1010)
 
 
 def test_what_waited_for_one_of_several_comes_after_all_of_them():
@@ -119,3 +119,14 @@ def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before()
         ("ann", 3),
     ]
     assert port.told == [(1, []), (2, [b"a"]), (3, [b"b"]), [b"a", b"b", b"c"]]
+
+
+@pytest.mark.parametrize("fuse", range(6))
+def test_a_crash_while_several_are_said_tells_of_all_or_of_none(fuse):
+    port = Listener()
+    driver = SpeakerDriver(lambda: core("barrier"), port, store=Store())
+    driver.fuse = fuse
+    driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)])
+    assert [told[0] for told in port.told if isinstance(told, tuple)] == ([1, 2, 3] if fuse else [])
+    delivered = [payload for told in port.told if isinstance(told, list) for payload in told]
+    assert delivered == [b"a", b"b", b"c"][: max(0, fuse - 1)]

@@ -338,6 +338,16 @@ def test_an_inbox_is_handed_over_again_at_every_restart_until_it_is_acknowledged
         driver.acknowledge(done)
 
 
+def test_several_are_acknowledged_at_once():
+    driver, log = make(inbox=True)
+    driver.on_message(0, "b", STEP)
+    driver.acknowledge([("a", 1), ("a", 2)])
+    driver.crash()
+    log.rows.clear()
+    driver.restart(1)
+    assert log.delivered() == []
+
+
 def test_what_the_last_life_left_is_handed_over_before_anything_new():
     class Impatient(Script):
         def restore(self, now_us, rows, out):

@@ -238,21 +238,27 @@ def test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes(evicte
     assert out.sends == [(2, Request(0, frozenset({(9, 0), (9, 1)})))]
 
 
-def test_expired_messages_are_not_announced_and_not_sent():
+@pytest.mark.parametrize("met_us", [9, 10])
+def test_expired_messages_are_not_announced(met_us):
     lifetimes = Lifetimes(10, 10, skew_us=0)
     net = Net(*(make(n, order=Unordered(n, lifetimes)) for n in range(2)))
     net.give(0, "on_broadcast", b"a")
-    net.now_us = 9
-    assert len(net.cores[0].holds(9)) == 1
-    net.now_us = 10
+    net.now_us = met_us
     net.link(0, 1)
-    assert net.frames == []
-    net.link(0, 1, up=False)
-    net.now_us = 9
-    net.link(0, 1)
-    net.now_us = 10
-    net.settle()
-    assert net.cores[1].counters.received == 0
+    assert len(net.frames) == (met_us < 10)
+    assert len(net.cores[0].holds(met_us)) == (met_us < 10)
+
+
+@pytest.mark.parametrize("asked_us", [9, 10])
+def test_expired_messages_are_not_sent(asked_us):
+    lifetimes = Lifetimes(10, 10, skew_us=0)
+    net = Net(make(0, order=Unordered(0, lifetimes)))
+    net.give(0, "on_broadcast", b"a")
+    net.give(0, "on_link", 1, True)
+    net.now_us = asked_us
+    ((_, answer),) = net.give(0, "on_message", 1, Request(0, frozenset({(0, 10)}))).sends
+    assert len(answer.messages) == (asked_us < 10)
+    assert len(answer.gone) == (asked_us >= 10)
 
 
 def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():

@@ -121,6 +121,23 @@ def test_a_forged_answer_kept_a_message_from_being_asked_of_anybody_else():
     assert core.counters.refused == 2
 
 
+@pytest.mark.parametrize("liar", [1, 3])
+def test_garbage_under_the_id_of_a_message_kept_it_from_coming(liar):
+    """Whoever sent it, it ended the search: the one who was asked left, and nobody else was."""
+    core, out = make(0, proofs=sign_as(0)), Outbox()
+    wanted = frozenset({(1, 1)})
+    for peer in (1, 2, 3):
+        core.on_link(0, peer, True, out)
+    for peer in (1, 2):
+        core.on_message(0, peer, Announce(1, wanted), out)
+    assert out.sends == [(1, Request(0, wanted))]
+    out.clear()
+    core.on_message(0, liar, Data((Message((1, 1), (), b"garbage"),)), out)
+    core.on_link(0, 1, False, out)
+    assert out.sends == [(2, Request(0, wanted))]
+    assert core.counters.refused == 1
+
+
 def test_without_proofs_none_is_made_and_none_is_asked_for():
     net = Net(make(0), make(1))
     net.link(0, 1)

@@ -176,6 +176,21 @@ def test_what_the_observer_holds_after_its_own_clock_went_back_still_leaves():
     assert eye.core.disorder.starved == 1
 
 
+def test_what_leaves_because_the_clock_went_back_leaves_in_order():
+    eye = Eye()
+    for seq in (3, 1, 2, 5, 4):
+        eye.see(10**6, stamped(1, seq, r=10**6 - 6 + seq))
+    assert [seq for _, seq, _ in eye.run(20, 60)] == [1, 2, 3, 4, 5]
+    assert eye.core.disorder.starved == 5
+
+
+def test_what_is_due_at_a_tick_goes_before_what_arrives_at_it():
+    eye = Eye().see(20, stamped(1, 1, r=20))
+    eye.see(30, stamped(2, 1, r=14))
+    assert [process for process, _, _ in eye.diary] == [1, 2]
+    assert eye.core.disorder.late == 1
+
+
 def test_a_clock_that_was_wrong_once_does_not_spoil_the_count_for_ever():
     eye = Eye()
     eye.see(10**6, stamped(1, 1, r=10**6))

@@ -95,3 +95,9 @@ def test_rows_of_another_process_are_plain_bytes():
         b"",
         b"",
     ]
+
+
+def test_what_is_to_follow_a_save_follows_at_once():
+    done = []
+    Store().after(lambda: done.append(True))
+    assert done

@@ -6,7 +6,7 @@ from tests.core.vcube_bench import KEEP_US, Bench, message
 from beforehand.core.base import Fate
 from beforehand.core.keeping import ASK, NAMED_MAX, SPANS_MAX
 from beforehand.core.outbox import Outbox
-from beforehand.core.packets import Answer, Ask
+from beforehand.core.packets import Answer, Ask, Known, Packet
 from beforehand.errors import RemoteError
 
 # ---- asking and answering -----------------------------------------------------------------------
@@ -40,6 +40,13 @@ def test_an_answer_is_what_is_kept_and_what_is_gone():
     assert isinstance(bench.out.sends[-1][1], Answer), "the answer comes behind all that it means"
     assert bench.hear(Ask((0, 1, 2, 0, 0, 0, 0, 0)), 3, 100) == [(3, Answer(()))]
     assert bench.sent() == {}
+
+
+def test_what_waits_here_is_sent_to_who_asks():
+    bench = Bench(0, 4)
+    bench.receive(message(1, 2))
+    assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer(()))]
+    assert bench.sent() == {3: [(0, (1, 2))]}
 
 
 def test_who_asks_and_has_more_is_asked_in_turn():
@@ -81,6 +88,19 @@ def test_a_pending_message_is_kept_until_after_its_delivery():
     assert bench.sent() == {5: [(0, (0, 2), (0, 1))]}
     bench.broadcast(now_us=610)
     assert bench.core.gauges(610)["kept"] == 1
+
+
+def test_another_message_under_the_id_of_one_that_waits_was_delivered_besides_it():
+    """And at the end of the time for which both were kept, the node broke."""
+    bench = Bench(0, 4)
+    bench.receive(message(1, 1, (2, 1)))
+    assert bench.hear(Packet(0, (message(1, 1),)), 3) == [(1, Known(1))]
+    assert bench.delivered() == []
+    assert bench.core.counters.refused == 1
+    bench.receive(message(2, 1))
+    assert bench.delivered() == [(2, 1), (1, 1)]
+    bench.broadcast(now_us=2 * KEEP_US)
+    assert bench.core.gauges(2 * KEEP_US)["kept"] == 1
 
 
 def test_a_duplicate_does_not_lengthen_the_time_for_which_a_message_is_kept():
@@ -220,6 +240,14 @@ def test_the_last_gaps_of_an_origin_are_remembered():
         "unknown",
         "missed",
     ]
+
+
+def test_gaps_that_follow_each_other_are_one():
+    bench = Bench(0, 2)
+    for last in range(1, 2 * SPANS_MAX):
+        bench.hear(Answer((0, last)))
+    assert bench.core.gauges(0)["gaps"] == 1
+    assert bench.core.explain((1, 1)) == Fate("missed")
 
 
 # ---- nothing waits for ever ---------------------------------------------------------------------

@@ -34,16 +34,27 @@ def assert_mute(bench):
         Ask((2, 0, 0, 0)),
         Answer((2, 0, 0, 0)),
         Packet(1, (message(0, 2),)),
+        Packet(1, (message(1, 1, (0, 2)),)),
     ],
-    ids=["known", "ask", "answer", "packet"],
+    ids=["known", "ask", "answer", "packet", "cause"],
 )
 def test_who_hears_of_messages_of_its_own_is_mute(frame):
     bench = Bench(0, 4)
     bench.hear(frame)
-    bench.hear(Known(2))
     with pytest.raises(LocalError, match="does not remember"):
         bench.broadcast()
+    bench.hear(Known(2))
     assert bench.core.counters.refused == 1
+
+
+def test_a_message_that_names_what_we_never_said_kept_us_from_coming_back():
+    """We said it then, did not notice that the message was ready, and found it so at a restart."""
+    bench = Bench(0, 4)
+    bench.receive(message(2, 1, (0, 1)))
+    with pytest.raises(LocalError, match="does not remember"):
+        bench.broadcast()
+    bench.restart()
+    assert bench.core.explain((2, 1)) == Fate("waiting", ((0, 1),), 0)
 
 
 def test_a_mute_node_listens_and_forwards_on():
@@ -265,3 +276,10 @@ def test_every_frame_survives_the_wire(frame):
 def test_no_message_waits_for_itself():
     with pytest.raises(ValueError, match="a cause of the same origin"):
         message(1, 2, (1, 2))
+
+
+def test_after_a_restart_what_was_passed_over_is_told_to_who_asks():
+    bench = Bench(0, 4)
+    bench.hear(Answer((0, 3, 1, 0)))
+    bench.restart()
+    assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer((0, 3, 1, 0)))]

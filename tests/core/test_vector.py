@@ -38,6 +38,16 @@ def test_an_effect_waits_for_its_cause_and_says_so():
     assert hear(eve, first, second) == []
 
 
+def test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came():
+    ann, bob = Vector("ann"), Vector("bob")
+    first, second = speak(ann), speak(ann)
+    hear(bob, second)
+    bob.on_receive(9, [second], Outbox())
+    assert bob.explain(second.id) == Fate("waiting", (first.id,), 3)
+    assert bob.counters.duplicate == 1
+    assert hear(bob, first) == [first.id, second.id]
+
+
 def test_the_own_sequence_is_kept():
     ann, bob = Vector("ann"), Vector("bob")
     first, second = speak(ann), speak(ann)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from beforehand.check.oracle import Violation
-from beforehand.core.base import Core, Counters, MessageId
+from beforehand.core.base import Core, Counters, Message, MessageId
 from beforehand.core.needs import LinkKind
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ class Family(ABC):
         """Whether it promises that this does not happen."""
         return True
 
+    def flaw(self, net: Net, node: int, message: Message) -> str | None:
+        """What is wrong with a delivery besides its place in the order."""
+        if message.payload == net.payloads.get(message.id, message.payload):
+            return None
+        return f"node {node} delivered {message.id} with other words than were said"
+
     def sent(self, net: Net, target: int, frame: Any) -> None:  # noqa: B027
         """A frame has left for a node, whether it arrives or not."""
 
@@ -114,6 +120,16 @@ def never_delivered(net: Net, due: Collection[MessageId]) -> Iterator[str]:
         missing = set(due) - set(net.oracle.delivered[node]) - excused
         if missing:
             yield f"node {node} never delivered {sorted(missing, key=str)}"
+
+
+def lost_in_silence(net: Net) -> Iterator[str]:
+    """What a node received and neither delivered nor gave up must wait, or have expired."""
+    for node, id in sorted(net.held, key=str):
+        driver = net.drivers[node]
+        state = driver.core.explain(id).state
+        handed_over = {*net.oracle.delivered[node], *(message.id for message in driver.cut_off)}
+        if state not in ("waiting", "expired") and id not in handed_over:
+            yield f"node {node} received {id} and lost it in silence: {state}"
 
 
 def held_for_no_reason(net: Net) -> Iterator[str]:

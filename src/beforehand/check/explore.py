@@ -134,7 +134,7 @@ class _Ice:
             (sorted(net.contacts), sorted(net.suspected), net.news, net.offsets_us),
             0 if is_timeless else net.now_us,
             (net.says, sorted(net.left.items()), sorted(net.carried.items())),
-            (sorted(net.held), net.problem),
+            (sorted(net.held), sorted(net.payloads.items()), net.problem),
         )
         return _pickled(state)
 
@@ -169,8 +169,8 @@ class _Ice:
         net.contacts, net.suspected = set(contacts), set(suspected)
         net.says, remaining, carried = left
         net.left, net.carried = Counter(dict(remaining)), Counter(dict(carried))
-        held, net.problem = rest
-        net.held = set(held)
+        held, payloads, net.problem = rest
+        net.held, net.payloads = set(held), dict(payloads)
         net.sights.clear()
         return net
 

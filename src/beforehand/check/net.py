@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from beforehand.check.case import Case, Family
@@ -42,6 +43,7 @@ class Net(Cells):
     drivers: list[Driver[Any]] = field(default_factory=list)
     oracle: Oracle = field(default_factory=Oracle)
     says: list[int] = field(default_factory=list)
+    payloads: dict[MessageId, bytes] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
     """How often each kind of trouble may still happen."""
     offsets_us: list[int] = field(default_factory=list)
@@ -83,20 +85,19 @@ class Net(Cells):
                     self._launch(node, target, frame, self.now_us)
 
     def deliver(self, node: Any, messages: Sequence[Message]) -> None:
-        seen = len(self.oracle.violations)
         for message in messages:
             if self.case.inbox and message.id in self.oracle.delivered[node]:
                 self.sights.add("handed over again")
                 continue
+            seen = len(self.oracle.violations)
             self.oracle.see(node, "deliver", message.id)
+            broken = [str(v) for v in self.oracle.violations[seen:] if self.family.judges(v)]
+            self.problem = self.problem or "".join(broken) or self.family.flaw(self, node, message)
             self.fresh.discard((node, message.id))
             if (node, message.id) in self.held:
                 self.held.discard((node, message.id))
                 self.waited += 1
                 self.sights.add("waited")
-        broken = [v for v in self.oracle.violations[seen:] if self.family.judges(v)]
-        if broken and self.problem is None:
-            self.problem = str(broken[0])
         self.unread += messages
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
@@ -110,12 +111,12 @@ class Net(Cells):
                 break
             self.oracle.see(node, "learn", delivered.id)  # it is delivered after the sends
         self.oracle.see(node, "broadcast", message)
+        self.payloads[message] = self._words(node)
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:
         self.fresh.update((node, message.id) for message in messages)
-        if self.family.learns:
-            for message in messages:
-                self.oracle.see(node, "learn", message.id)
+        for message in messages if self.family.learns else ():
+            self.oracle.see(node, "learn", message.id)
 
     def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
@@ -128,8 +129,7 @@ class Net(Cells):
 
     def do(self, move: Move) -> bool:
         """Whether the move was possible."""
-        did: bool = getattr(self, f"_do_{move[0]}")(*move[1:])
-        return did
+        return bool(getattr(self, f"_do_{move[0]}")(*move[1:]))
 
     def local_us(self, node: int) -> int:
         return self.now_us + self.offsets_us[node]
@@ -143,7 +143,7 @@ class Net(Cells):
         self.says[node] -= 1
         assert isinstance(driver, SpeakerDriver)
         try:
-            driver.on_broadcast(self.local_us(node), b"", lifetime_us)
+            driver.on_broadcast(self.local_us(node), self._words(node), lifetime_us)
         except LocalError as error:
             self.sights.add(f"refused to speak: {error.problem}")
         self._after(node)
@@ -284,6 +284,9 @@ class Net(Cells):
         since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.news]
         return min(since_us) + self.case.delay_us_max if since_us else FOREVER_US
 
+    def _words(self, node: int) -> bytes:
+        return b"%d.%d" % (node, self.says[node])
+
     def _take(self, trouble: str) -> bool:
         if not self.left[trouble]:
             return False
@@ -389,9 +392,7 @@ def make_net(
 
 
 def _make_driver(net: Net, node: int) -> Driver[Any]:
-    def make() -> Any:
-        return net.make_core(net.case, node)
-
+    make = partial(net.make_core, net.case, node)
     core = make()
     drive: type[Driver[Any]] = Driver
     if hasattr(core, "on_broadcast"):

@@ -80,12 +80,12 @@ class Aggregation:
 
     def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
         id, causes = message.id, iter(message.past)
+        if id in self._pending:  # whatever it waits for: under one id nothing is delivered twice
+            self._again(now_us, message, height, out)
+            return
         cause = self._undelivered(id, causes)
         if cause is None:
             self._deliver(message, out)
-        elif id in self._pending:
-            self._again(now_us, message, height, out)
-            return
         out.receives.append(message)
         if id[0] in self._takes_all:
             height = self.dimension

@@ -115,8 +115,8 @@ class Counters(msgspec.Struct):
     missed: int = 0
     """Passed over, because it was broadcast while this node was away and nobody has it any more."""
     refused: int = 0
-    """A peer's error: a deadline too far ahead, a message that names itself as its cause, or one of
-    ours that we never sent."""
+    """A peer's error: a message without its origin's proof, with a deadline too far ahead, one that
+    names itself as its cause, or one of ours that we never sent."""
 
 
 FrameT = TypeVar("FrameT")

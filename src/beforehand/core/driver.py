@@ -57,7 +57,8 @@ class Port(Protocol[SentT]):
     def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         """A broadcast is made and saved, nothing of it has left yet. `deliveries` are those of the
         same step, to come: what lies before the message itself precedes it. A port for which
-        delivering is writing down may take those out and write them down first."""
+        delivering is writing down may take those out and write them down first; but of several that
+        are said at once, each after the first comes with a copy of them."""
         ...
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
@@ -186,9 +187,11 @@ class Driver(Generic[FrameT]):
     def _tell_spoken(self, spoken: tuple[MessageId, ...]) -> None:
         self._port.spoke(self.node, spoken[0], self._out.deliveries)
         if len(spoken) > 1:  # what lies before the one before it was told with that one
-            places = {message.id: place for place, message in enumerate(self._out.deliveries)}
-            for before, message in pairwise(spoken):
-                self._port.spoke(self.node, message, self._out.deliveries[places[before] :])
+            deliveries = self._out.deliveries
+            places = {message.id: place for place, message in enumerate(deliveries)}
+            for before, message in pairwise(spoken):  # a crash may have cut off the one before
+                since = places.get(before, len(deliveries))
+                self._port.spoke(self.node, message, deliveries[since:])
 
     def _set_timers(self) -> None:
         for timer, due_us in self._out.timers:

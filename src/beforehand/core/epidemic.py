@@ -19,17 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted
-from beforehand.core.frames import (
-    NONE,
-    Announce,
-    Data,
-    Frame,
-    Push,
-    Request,
-    batches,
-    split_ids,
-    without_forged,
-)
+from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request, batches, split_ids
 from beforehand.core.marks import Marking, Marks
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
@@ -242,10 +232,12 @@ class Epidemic:
         link.progress_us = now_us
         asking, held = self._asking, self._cache.entries
         fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
+        came, gone = [message.id for message in frame.messages], frame.gone
         if self._proofs is not None and len(proven := self._proofs.proven(fresh)) < len(fresh):
             self.counters.refused += len(fresh) - len(proven)
-            frame, fresh = without_forged(frame, fresh, proven), proven
-        came = [message.id for message in frame.messages]
+            forged = {m.id for m in fresh}.difference([m.id for m in proven])
+            # As if it had said that it has none of these: somebody else may.
+            came, gone, fresh = [id for id in came if id not in forged], gone | forged, proven
         link.theirs.update(came)
         link.asked.difference_update(came)
         for id in came:
@@ -260,9 +252,9 @@ class Epidemic:
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out, welcome)
-        if frame.gone:
-            gone = link.asked.intersection(frame.gone)  # the rest was asked of others meanwhile
-            link.theirs.difference_update(frame.gone)
+        if gone:
+            link.theirs.difference_update(gone)
+            gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
             link.asked.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
         if len(link.theirs) > THEIRS_MIN:
@@ -300,20 +292,16 @@ class Epidemic:
         """Who was not greeted yet will be told of these with all others."""
         bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
         frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
-        ids = [message.id for message in messages]
         for peer, link in self._links.items():
             if link.greeted:
-                link.theirs.update(ids)
                 out.sends += [(peer, frame) for frame in frames]
 
-    def _announce_news(
-        self, now_us: int, out: Outbox[Frame], messages: Sequence[Message] = ()
-    ) -> None:
+    def _announce_news(self, now_us: int, out: Outbox[Frame], news: Sequence[Message] = ()) -> None:
         period_us = self._options.announce_us
         if not self._links:
             self._fresh.clear()  # whoever comes will be told everything
             return
-        self._fresh += [message.id for message in messages]
+        self._fresh += [message.id for message in news]
         if not period_us:
             self._announce(now_us, out)
         elif not self._announce_armed:
@@ -381,8 +369,7 @@ class Epidemic:
         for peer, link in self._links.items():
             if not rest:
                 return
-            offered = rest & link.theirs
-            if offered:
+            if offered := rest & link.theirs:
                 rest -= offered
                 self._ask(now_us, peer, link, frozenset(offered), out)
 

@@ -252,7 +252,8 @@ class VCube(Keeping):
         assert isinstance(source, int)
         if isinstance(frame, Packet):
             me, sent = self._self, self._clock[self._self]
-            if any(message.id[0] == me and message.id[1] > sent for message in frame.messages):
+            named = (entry for m in frame.messages for entry in (m.id, *m.past))
+            if any(origin == me and seq > sent for origin, seq in named):
                 self._find_out(out)
         elif isinstance(frame, Ask):
             self._on_ask(source, frame, out)

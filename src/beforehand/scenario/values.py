@@ -135,11 +135,6 @@ def list_of(parse: Parse) -> Parse:
     return parse_list
 
 
-def as_written(value: object) -> object:
-    """Whatever it is: whoever uses it knows what it may be."""
-    return value
-
-
 def _with_unit(value: object, example: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"a number without a unit: `{value}`", hint=f'write it as `"{example}"`')

@@ -138,10 +138,6 @@ class ContactWorld:
             _add_counters(total, part)
         return total
 
-    def core_at(self, node: int) -> Speaker[Any]:
-        """The core of a node that is still part of the world, for questions after a run."""
-        return self.drivers[node].core
-
     def local_us(self, node: int) -> int:
         """What the node's own clock shows."""
         return self._clocks[node].read(self.now_us) if node in self._clocks else self.now_us

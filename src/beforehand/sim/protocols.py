@@ -38,7 +38,7 @@ PROTOCOLS: dict[str, Protocol] = {
 
 
 def make_order(protocol: str, node: NodeId, lifetimes: Lifetimes | None, **options: Any) -> Order:
-    """The order of one node. `check_lifetime` has made sure that the two go together."""
+    """The order of one node. `check_protocol` has made sure that the two go together."""
     chosen = PROTOCOLS[protocol]
     if chosen.takes_lifetime:
         return chosen.make(node, lifetimes, **options)

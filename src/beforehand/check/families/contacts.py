@@ -8,9 +8,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
+from beforehand.check.case import (
+    Case,
+    Family,
+    held_for_no_reason,
+    lost_in_silence,
+    never_delivered,
+)
 from beforehand.check.net import Net
 from beforehand.check.oracle import Violation
+from beforehand.core.base import Message
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.needs import LinkKind
 from beforehand.core.options import Options
@@ -98,6 +105,13 @@ class Contacts(Family):
     def judges(self, violation: Violation) -> bool:
         return PROTOCOLS[self._order].is_causal or violation.kind != "late"
 
+    def flaw(self, net: Net, node: int, message: Message) -> str | None:
+        is_late = net.case.options.lifetimes is not None and message.seq <= net.local_us(node)
+        # What a crash cut off was decided in time; the inbox hands it over after the restart.
+        if is_late and message not in net.drivers[node].cut_off:
+            return f"node {node} delivered {message.id} after its deadline"
+        return super().flaw(net, node, message)
+
     def problems(self, net: Net) -> Iterator[str]:
         setup = net.case.options
         refused = sum(driver.core.counters.refused for driver in net.drivers)
@@ -106,6 +120,7 @@ class Contacts(Family):
         if any(driver.core.gauges(net.now_us)["unfolded"] for driver in net.drivers):
             net.sights.add("behind a mark")
         yield from held_for_no_reason(net)
+        yield from lost_in_silence(net)
         due = set(net.oracle.pasts)
         if setup.lifetimes is not None:
             due = {id for id in due if id[1] > net.now_us + net.case.skew_us}

@@ -1,0 +1,183 @@
+"""Whatever a peer says, a core answers with a RemoteError or takes it, and lives on."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message
+from beforehand.core.driver import Driver, SpeakerDriver
+from beforehand.core.epidemic import Epidemic
+from beforehand.core.frames import Announce, Data, Push, Request
+from beforehand.core.observer import PERFECT, Observer, Stamped, cbd, dapw
+from beforehand.core.options import Options
+from beforehand.core.order import Lifetimes
+from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
+from beforehand.core.tables import Store
+from beforehand.core.timestamp import Guarantees, Stamp
+from beforehand.core.unordered import Unordered
+from beforehand.core.vcube import VCube
+from beforehand.core.vector import Vector
+from beforehand.core.wire import OBSERVER, OPPORTUNISTIC, VCUBE
+from beforehand.errors import LocalError, RemoteError
+
+SEEDS = 400
+STEPS = 60
+KEEP_US = 100
+LARGE = (1 << 62) - 1
+
+
+class Port:
+    """Checks that what a core sends can be sent, whatever it was told."""
+
+    def __init__(self, codec):
+        self.codec, self.alarms = codec, []
+
+    def send(self, node, sends):
+        for _, frame in sends:
+            self.codec.encode(frame)
+
+    def wake(self, node, timer, due_us, ticket):
+        self.alarms.append((timer, ticket))
+
+    def _ignore(self, *_): ...
+
+    deliver = spoke = received = lost = _ignore
+
+
+class Contacts:
+    codec, peers = OPPORTUNISTIC, (1, 2, "a")
+
+    def __init__(self, rng):
+        lifetimes = rng.choice((None, Lifetimes(100, 200, 50)))
+        make = rng.choice(
+            (lambda: Barrier(0, lifetimes), lambda: Unordered(0, lifetimes), lambda: Vector(0))
+        )
+        options = Options(
+            announce_us=rng.choice((0, 30)),
+            retry_us=rng.choice((None, 20)),
+            capacity=rng.choice((None, 2, 5)),
+            capacity_bytes=rng.choice((None, 3)),
+            eviction=rng.choice(("oldest", "random")),
+            frame_bytes_max=rng.choice((1, 100, 16_384)),
+        )
+        self.make = lambda: Epidemic(0, make(), random.Random(1), options, durable=True)
+        self.links = set()
+
+    def ids(self, rng, most):
+        numbers = (1, 2, 3, 900, 1_100, 1_150, 1_200, -1, LARGE)
+        drawn = range(rng.randrange(most))
+        return {(rng.choice((0, 1, 2, "a")), rng.choice(numbers)): None for _ in drawn}
+
+    def draw(self, rng):
+        ids = frozenset(self.ids(rng, 5))
+        said = tuple(Message(id, (*self.ids(rng, 3),), bytes(id[1] % 3)) for id in self.ids(rng, 4))
+        number = rng.randrange(4)
+        return rng.choice(
+            (Announce(number, ids), Request(number, ids), Data(said, ids), Push(said))
+        )
+
+    def trouble(self, rng, driver, now_us):
+        peer = rng.choice(self.peers)
+        driver.on_link(now_us, peer, peer not in self.links)
+        self.links ^= {peer}
+
+    def restarted(self):
+        self.links.clear()
+
+    def look_at(self, core):
+        asked = {(id, peer) for peer, link in core._links.items() for id in link.asked}
+        assert asked == set(core._asking.items())
+        assert set(core.order.pending()) <= core._cache.entries.keys()
+
+
+class Cube:
+    codec, peers = VCUBE, (1, 2, 3, 0, 9, "a")
+
+    def __init__(self, rng):
+        root, aggregates = rng.choice((None, None, 0, 1)), rng.random() < 0.7
+        self.make = lambda: VCube(
+            0, 4, keep_us=KEEP_US, durable=True, root=root, aggregates=aggregates, mtu_bytes=40
+        )
+
+    def draw(self, rng):
+        clock = tuple(rng.choice((0, 0, 1, 2, 3)) for _ in range(4))
+        kind = rng.randrange(8)
+        if kind < 5:
+            messages = tuple(self.message(rng) for _ in range(rng.randrange(4)))
+            return Packet(rng.randrange(4), messages)
+        return (Ask(clock), Answer(clock), Known(rng.choice((1, 2, LARGE))))[kind - 5]
+
+    def message(self, rng):
+        origin = rng.randrange(4)
+        causes = sorted(rng.sample(range(4), rng.randrange(4)))
+        past = tuple((cause, rng.choice((1, 2))) for cause in causes if cause != origin)
+        return CubeMessage((origin, rng.choice((1, 1, 2, 3))), past, bytes(rng.randrange(2)))
+
+    def trouble(self, rng, driver, now_us):
+        driver.on_link(now_us, rng.choice((1, 2, 3)), rng.random() < 0.5)
+
+    def restarted(self): ...
+
+    def look_at(self, core):
+        dated = [id for _, id in core._book.ages]
+        assert len(dated) == len(set(dated))
+        assert core._kept.keys() == {*dated, *core._pending}
+
+
+class Eye:
+    codec, peers = OBSERVER, (1, "a")
+
+    def __init__(self, rng):
+        guarantees = Guarantees(3, rng.choice((0, 1, 5)), rng.choice((1, 5)))
+        dial = rng.choice((PERFECT, cbd(50), dapw(30)))
+        self.make = lambda: Observer("eye", guarantees, dial, tick_us=3, durable=True)
+
+    def draw(self, rng):
+        message = Message((rng.choice((1, 2, "a")), rng.randrange(9)), (), b"")
+        r = rng.choice((LARGE, -LARGE, *range(330, 400)))
+        kn = tuple(rng.choice((0, 1, 3, -1, LARGE)) for _ in range(rng.randrange(8)))
+        stamp = Stamp(r, rng.choice((0, 0, 1, 5, -1, LARGE)), kn)
+        return Stamped(message, rng.choice((0, 2, LARGE)), stamp)
+
+    def trouble(self, rng, driver, now_us): ...
+
+    def restarted(self): ...
+
+    def look_at(self, core):
+        assert {entry.message.id for entry in core._queue} == core._pending.keys()
+
+
+@pytest.mark.parametrize("kind", [Contacts, Cube, Eye])
+def test_nothing_that_a_peer_says_breaks_a_core(kind):
+    for seed in range(SEEDS):
+        play(kind, random.Random(seed))
+
+
+def play(kind, rng):
+    group = kind(rng)
+    port, now_us = Port(group.codec), 1_000
+    drive = Driver if kind is Eye else SpeakerDriver
+    driver = drive(group.make, port, store=Store(), inbox=rng.random() < 0.3)
+    for _ in range(rng.randrange(STEPS)):
+        now_us += rng.choice((0, 1, 10, 100, -30))
+        step = rng.random()
+        if step < 0.12:
+            group.trouble(rng, driver, now_us)
+        elif step < 0.22 and kind is not Eye:
+            with suppress(LocalError):  # it was told that it lost its memory
+                driver.on_broadcast(now_us, b"x")
+        elif step < 0.32 and port.alarms:
+            driver.on_timer(now_us, *port.alarms.pop(rng.randrange(len(port.alarms))))
+        elif step < 0.37:
+            driver.crash()
+            driver.restart(now_us)
+            group.restarted()
+        else:
+            frame = group.codec.decode(group.codec.encode(group.draw(rng)))
+            with suppress(RemoteError):
+                driver.on_message(now_us, rng.choice(group.peers), frame)
+        group.look_at(driver.core)
