@@ -5,23 +5,31 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
+import msgspec
 import pytest
 
+from beforehand.check import draw_frames
+from beforehand.check.draw_frames import draw_frame
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.driver import Driver, SpeakerDriver
 from beforehand.core.epidemic import Epidemic
-from beforehand.core.frames import Announce, Data, Push, Request
+from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
+from beforehand.core.mobile.frames import Downlink, Join, Request2, Uplink
+from beforehand.core.mobile.host import Host
+from beforehand.core.mobile.pace import Pace
+from beforehand.core.mobile.station import Station
 from beforehand.core.observer import PERFECT, Observer, Stamped, cbd, dapw
 from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
+from beforehand.core.outbox import Outbox
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
 from beforehand.core.tables import Store
 from beforehand.core.timestamp import Guarantees, Stamp
 from beforehand.core.unordered import Unordered
 from beforehand.core.vcube import VCube
 from beforehand.core.vector import Vector
-from beforehand.core.wire import OBSERVER, OPPORTUNISTIC, VCUBE
+from beforehand.core.wire import MOBILE, OBSERVER, OPPORTUNISTIC, VCUBE
 from beforehand.errors import LocalError, RemoteError
 
 SEEDS = 400
@@ -56,9 +64,12 @@ class Contacts:
         make = rng.choice(
             (lambda: Barrier(0, lifetimes), lambda: Unordered(0, lifetimes), lambda: Vector(0))
         )
+        retry_us = rng.choice((None, 20))
         options = Options(
             announce_us=rng.choice((0, 30)),
-            retry_us=rng.choice((None, 20)),
+            retry_us=retry_us,
+            push=retry_us is None and rng.random() < 0.5,
+            marks_after=rng.choice((None, 0, 2)) if retry_us is None else None,
             capacity=rng.choice((None, 2, 5)),
             capacity_bytes=rng.choice((None, 3)),
             eviction=rng.choice(("oldest", "random")),
@@ -76,9 +87,8 @@ class Contacts:
         ids = frozenset(self.ids(rng, 5))
         said = tuple(Message(id, (*self.ids(rng, 3),), bytes(id[1] % 3)) for id in self.ids(rng, 4))
         number = rng.randrange(4)
-        return rng.choice(
-            (Announce(number, ids), Request(number, ids), Data(said, ids), Push(said))
-        )
+        told = Announce(number, ids), Reached(ids), Behind(ids)
+        return rng.choice((*told, Request(number, ids), Data(said, ids), Push(said)))
 
     def trouble(self, rng, driver, now_us):
         peer = rng.choice(self.peers)
@@ -151,7 +161,77 @@ class Eye:
         assert {entry.message.id for entry in core._queue} == core._pending.keys()
 
 
-@pytest.mark.parametrize("kind", [Contacts, Cube, Eye])
+class Mast:
+    """A station of WAS, in the middle of three."""
+
+    codec, peers = MOBILE, (0, 2, 7, 8)
+
+    def __init__(self, rng):
+        pace = Pace(silence_us=rng.choice((None, 50)), repeats_max=rng.choice((None, 0.5)))
+        floods = rng.random() < 0.5
+        self.make = lambda: Station(1, ((0, 1), (1, 2)), pace, floods=floods)
+
+    def draw(self, rng):
+        frame = draw_frame(rng, rng.choice(MOBILE.kinds))
+        if isinstance(frame, Uplink):
+            return msgspec.structs.replace(frame, cell=1, host=rng.choice((7, 8)))
+        return frame
+
+    def trouble(self, rng, driver, now_us): ...
+
+    def restarted(self): ...
+
+    def look_at(self, core): ...
+
+
+class Walker(Mast):
+    """A host of WAS."""
+
+    peers = (0, 1)
+
+    def __init__(self, rng):
+        names_stations = rng.random() < 0.5
+        self.make = lambda: Host(7, durable=True, names_stations=names_stations)
+        self.cell = None
+
+    def draw(self, rng):
+        frame = draw_frame(rng, rng.choice(MOBILE.kinds))
+        if isinstance(frame, Downlink) and self.cell is not None:
+            frame = msgspec.structs.replace(frame, cell=self.cell)
+            return msgspec.structs.replace(frame, host=7) if hasattr(frame, "host") else frame
+        return frame
+
+    def trouble(self, rng, driver, now_us):
+        if self.cell is not None:
+            driver.on_link(now_us, self.cell, False)
+        self.cell = rng.choice(self.peers)
+        driver.on_link(now_us, self.cell, True)
+
+    def restarted(self):
+        self.cell = None
+
+
+@pytest.fixture(autouse=True)
+def small_numbers(monkeypatch):
+    """So that what is drawn has to do with what was drawn before."""
+    monkeypatch.setattr(draw_frames, "NUMBERS", (0, 1, 2, 3, 7, 8))
+
+
+def test_a_join_with_a_connection_before_the_first_stopped_a_station():
+    for floods in (False, True):
+        core, out = Station(1, ((0, 1), (1, 2)), floods=floods), Outbox()
+        core.on_message(0, 7, Join(1, 7, 0, None), out)
+        for _, frame in out.sends:
+            MOBILE.encode(frame)
+
+
+def test_a_frame_for_a_station_that_is_in_no_tree_stopped_a_station():
+    core = Station(1, ((0, 1), (1, 2)))
+    with pytest.raises(RemoteError, match="no such station: 9"):
+        core.on_message(0, 0, Request2(0, 9, 7, 1, ()), Outbox())
+
+
+@pytest.mark.parametrize("kind", [Contacts, Cube, Eye, Mast, Walker])
 def test_nothing_that_a_peer_says_breaks_a_core(kind):
     for seed in range(SEEDS):
         play(kind, random.Random(seed))
@@ -160,19 +240,19 @@ def test_nothing_that_a_peer_says_breaks_a_core(kind):
 def play(kind, rng):
     group = kind(rng)
     port, now_us = Port(group.codec), 1_000
-    drive = Driver if kind is Eye else SpeakerDriver
+    drive = Driver if kind in (Eye, Mast) else SpeakerDriver
     driver = drive(group.make, port, store=Store(), inbox=rng.random() < 0.3)
     for _ in range(rng.randrange(STEPS)):
         now_us += rng.choice((0, 1, 10, 100, -30))
         step = rng.random()
         if step < 0.12:
             group.trouble(rng, driver, now_us)
-        elif step < 0.22 and kind is not Eye:
+        elif step < 0.22 and drive is SpeakerDriver:
             with suppress(LocalError):  # it was told that it lost its memory
                 driver.on_broadcast(now_us, b"x")
         elif step < 0.32 and port.alarms:
             driver.on_timer(now_us, *port.alarms.pop(rng.randrange(len(port.alarms))))
-        elif step < 0.37:
+        elif step < 0.37 and kind is not Mast:
             driver.crash()
             driver.restart(now_us)
             group.restarted()

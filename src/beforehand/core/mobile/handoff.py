@@ -31,6 +31,7 @@ from beforehand.core.mobile.frames import (
     Routed,
 )
 from beforehand.core.outbox import Outbox
+from beforehand.errors import RemoteError
 
 Ends = tuple[tuple[NodeId | None, int], ...]
 """Stations, or all others, that are to forget a host, and up to which connection."""
@@ -280,10 +281,11 @@ class Handoff:
 
     def _visits(self, frame: Join | Connect | Leave) -> Ends:
         """Who may have registered the host, but for ourselves."""
+        before = max(0, frame.ses - 1)  # a sound host counts from 1
         if self._floods:
-            return ((EVERYBODY, frame.ses - 1),)
+            return ((EVERYBODY, before),)
         if frame.visits is None:
-            return tuple((station, frame.ses - 1) for station in self._via)
+            return tuple((station, before) for station in self._via)
         return tuple(visit for visit in frame.visits if visit[0] in self._via)
 
     def _use_as_ack(self, guest: Guest, place: Place) -> None:
@@ -310,6 +312,10 @@ class Handoff:
         of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
         knows_nothing = isinstance(frame, Response1) and not frame.is_known
         if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
+            if frame.target not in self._via:
+                hint = "all stations must know the same tree"
+                where = f"station {self.node}, from {source}"
+                raise RemoteError(f"no such station: {frame.target}", where=where, hint=hint)
             out.sends.append((self._via[frame.target], frame))
         else:
             out.sends += [(peer, frame) for peer in self._neighbours if peer != source]
