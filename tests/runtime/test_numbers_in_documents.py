@@ -35,7 +35,7 @@ SENTENCES = [
     ("group.md", f"a hash tree over up to {tree.LEAVES_MAX} messages"),
     ("group.md", f"up to {member.Member.payload_bytes_max:,} bytes; the id"),
     ("group.md", f"clocks further apart than {WORDS[group.SKEW_US // 10**6]} agree"),
-    ("group.md", f"(`-wal`, up to {store.LOG_PAGES * 4096 // 10**6} MB)"),
+    ("group.md", f"(`-wal`, up to {store.LOG_PAGES * store.PAGE_BYTES // 10**6} MB)"),
     (
         "group.md",
         f"takes more than {round(1000 * commits.QUICK_SECONDS)} ms, {WORDS[commits.SLOW_MAX]}",
