@@ -24,6 +24,7 @@ SECONDS_MAX = 253_402_300_799
 """The end of the year 9999 in Unix time; what is beyond it is in milliseconds by mistake."""
 METRES_MAX = 1e8
 """Of a coordinate. Twice around the Earth is 8e7; what is beyond it is in no unit of places."""
+COMMENTS = ("#", "%", "//")
 GZIP = b"\x1f\x8b"
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}.*")
 DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
@@ -83,12 +84,16 @@ def decode(raw: bytes, name: str) -> str:
         ) from error
 
 
-def numbered_lines(text: str, comment: str = "#") -> Iterator[tuple[int, str]]:
+def is_comment(stripped: str) -> bool:
+    return stripped.startswith(COMMENTS)
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """(line number from 1, stripped line) of every line that is neither empty nor a comment."""
     # Not `splitlines`: it also breaks at form feeds and the like, and the numbers would be off.
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
         stripped = line.strip()
-        if stripped and not stripped.startswith(comment):
+        if stripped and not is_comment(stripped):
             yield number, stripped
 
 
