@@ -65,6 +65,13 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/mixed-parts", 2, "do not have the same columns"),
         ("{zoo}/logs/sound.gz", 0, "verdict: valid"),
         ("{zoo}/logs/late.gz", 1, "verdict: invalid"),
+        *(
+            (f"{{zoo}}/logs/{name}", 1, "verdict: invalid")
+            for name in (
+                *("packed-part", "part-below", "part-in-capitals", "part-without-end"),
+                *("beside-a-run", "packed-run"),
+            )
+        ),
         ("{zoo}/logs/half.gz", 2, "cannot read it"),
         ("{zoo}/logs/text.gz", 2, "not a Parquet file"),
         ("{zoo}/logs/wrong.gz", 2, "cannot read it"),
