@@ -322,6 +322,9 @@ def _make_streams(root: Path) -> None:
         "other/x.csv": "a,b\n",
         "parquet/x.parquet": "hello",
         "nested/x.json": "[" * 100_000,
+        "below/x.json": '{"process": 0, "time": 5}\n',
+        "below/more/y.json": '{"process": 0, "time": 5}\n',
+        "hollow/x.parquet": "",
     }.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
