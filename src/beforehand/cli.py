@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import signal
 import sys
+import threading
 import traceback
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any, NoReturn
 
 from beforehand import __version__
 from beforehand.commands import (
@@ -35,6 +38,7 @@ from beforehand.errors import (
     EXIT_CRASH,
     EXIT_INTERRUPTED,
     EXIT_NO_READER,
+    EXIT_TERMINATED,
     BeforehandError,
     InputError,
     closest,
@@ -52,6 +56,7 @@ TRACEBACK = "BEFOREHAND_TRACEBACK"
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for."""
     args = argparse.Namespace(debug=False, verbose=False)
+    before = _hear_polite_kills()
     try:
         open_closed_streams()
         try:
@@ -67,6 +72,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         return _tell(error, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
+    finally:
+        if before is not None and signal.getsignal(signal.SIGTERM) is _terminate:
+            signal.signal(signal.SIGTERM, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """A polite kill: as Ctrl-C, but for the exit code. Left alone, it would end this process and
+    leave what it started behind."""
+
+
+def _hear_polite_kills() -> Any:
+    """What was there before; None where nobody hears any."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -89,7 +113,7 @@ def _tell(error: BaseException, *, with_traceback: bool) -> int:
     try:
         if isinstance(error, KeyboardInterrupt):
             say("interrupted")
-            return EXIT_INTERRUPTED
+            return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
         is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
         told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
         if told is not None:
