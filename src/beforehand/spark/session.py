@@ -153,22 +153,23 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
     if JAVA_OPTIONS in wanted:
         wanted[JAVA_OPTIONS] = f"{conf[JAVA_OPTIONS]} {wanted[JAVA_OPTIONS]}"
     builder = SparkSession.builder.master(master).appName(app).config(map=conf | wanted)
-    with _environment(environment), _our_interrupts():
-        try:
-            spark = builder.getOrCreate()
-            spark.sql("SELECT 1").schema  # most settings are looked at only now  # noqa: B018
-            return spark
-        except KeyboardInterrupt as error:
-            _end_launcher(error)
-            raise
-        except (PySparkException, Py4JError) as error:
-            if SparkContext._active_spark_context is not None:
-                SparkContext._active_spark_context.stop()
-            hint = "`beforehand doctor` shows what this machine has"
-            raise InputError(
-                f"Spark does not start on `{master}`: {_reason(error)}",
-                hint="look at what `--conf` says" if user_set else hint,
-            ) from error
+    try:
+        with _environment(environment), _our_interrupts():
+            try:
+                spark = builder.getOrCreate()
+            except KeyboardInterrupt as error:
+                _end_launcher(error)
+                raise
+        spark.sql("SELECT 1").schema  # most settings are looked at only now  # noqa: B018
+        return spark
+    except (PySparkException, Py4JError) as error:
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+        hint = "`beforehand doctor` shows what this machine has"
+        raise InputError(
+            f"Spark does not start on `{master}`: {_reason(error)}",
+            hint="look at what `--conf` says" if user_set else hint,
+        ) from error
 
 
 def _reason(error: BaseException) -> str:
