@@ -270,7 +270,7 @@ COMPARED = Compared(
     table="runs",
     keys=("protocol", "lifetime_us"),
     figures=(
-        *("delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
+        *("reach", "delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
         *("expired", "bytes"),
     ),
 )
