@@ -167,6 +167,7 @@ REFUSED_CONTACTS = [
     ("no such presence", "a b 1 2\n", ("--presence", "maybe"), "no such presence: `maybe`"),
     ("a day of contacts", "a b 1 2\n", ("--day", "2024-01-01"), "at --day"),
     ("nothing", "", (), "nothing in the file"),
+    ("half a zip", b"PK\x03\x04\xff\xfe half of it", (), "a broken zip"),
     ("only comments", "# nothing\n", (), "nothing in the file"),
     ("prose", "what is this\nnobody knows\n", (), "the format is unknown"),
     ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "not a time in seconds: `08:00`"),

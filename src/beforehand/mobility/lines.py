@@ -25,7 +25,7 @@ SECONDS_MAX = 253_402_300_799
 METRES_MAX = 1e8
 """Of a coordinate. Twice around the Earth is 8e7; what is beyond it is in no unit of places."""
 COMMENTS = ("#", "%", "//")
-GZIP = b"\x1f\x8b"
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}.*")
 DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
 
@@ -69,6 +69,9 @@ def read_text(path: Path) -> str:
         except (OSError, EOFError, zlib.error) as error:
             hint = "fetch the file again"
             raise InputError(f"a broken gzip: {error}", where=str(path), hint=hint) from error
+    if raw.startswith(ZIP):
+        problem = "a broken zip: it has no table of contents"
+        raise InputError(problem, where=str(path), hint="fetch the file again")
     return decode(raw, str(path))
 
 
