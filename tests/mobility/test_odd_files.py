@@ -170,7 +170,7 @@ REFUSED_CONTACTS = [
     ("half a zip", b"PK\x03\x04\xff\xfe half of it", (), "a broken zip"),
     ("only comments", "# nothing\n", (), "nothing in the file"),
     ("prose", "what is this\nnobody knows\n", (), "the format is unknown"),
-    ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "not a time in seconds: `08:00`"),
+    ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "`08:00`; write a date and"),
     ("no such date", "t,i,j\n2024-13-01T00:00,a,b\n", (), "no such date"),
     ("strict", "a b 1 5\na b 3 9\n", ("--strict",), "odd.txt:2"),
 ]
@@ -224,6 +224,12 @@ def test_ways_that_nobody_goes_are_told(tmp_path, capsys):
     assert run(tmp_path, content, RANGE)[0] == 0
     told = capsys.readouterr().err
     assert "though 1 ways are faster than 150 m/s: `a` goes 419.6 km at 6,993 m/s" in told
+
+
+def test_degrees_in_columns_of_metres_are_told(tmp_path, capsys):
+    content = "node,t,x,y\na,0,-8.61,41.1\na,60,-8.62,41.2\nb,0,-8.5,41.15\nb,90,-8.5,41.1\n"
+    assert run(tmp_path, content, RANGE)[0] == 0
+    assert "all places lie within 0.12 m (degrees?" in capsys.readouterr().err
 
 
 def test_the_length_of_no_contacts_is_a_dash(tmp_path, capsys):

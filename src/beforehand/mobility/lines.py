@@ -110,7 +110,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
     try:
         value = Decimal(text.replace("_", "?"))  # Python would take `1_0` for 10
     except InvalidOperation:
-        raise ValueError(f"not a time in seconds: `{text}`{_comma(text)}") from None
+        raise ValueError(f"not a time in seconds: `{text}`{_comma(text) or _date(text)}") from None
     if not value.is_finite():
         raise ValueError(f"not a time in seconds: `{text}`")
     if value < 0:
@@ -157,6 +157,11 @@ def _comma(text: str) -> str:
     if DECIMAL_COMMA.fullmatch(text):
         return f"; a decimal comma? write `{text.replace(',', '.')}`"
     return ""
+
+
+def _date(text: str) -> str:
+    is_like = re.fullmatch(r"[0-9]+[-/:.][0-9]+[-/:. 0-9APMapm]*", text)
+    return "; write a date and a time as `2024-05-01T08:00:00`" if is_like else ""
 
 
 def is_number(text: str) -> bool:
