@@ -175,6 +175,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --loss nan --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --loss 1 --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --retry 0s", 2, "longer than zero"),
+        ("{zoo}/contacts --retry 1us --loss 1%", 2, "sooner than any answer"),
         ("{zoo}/contacts --capacity 0", 2, "from 1 on"),
         ("{zoo}/contacts --capacity [[", 2, "from 1 on"),
         ("{zoo}/contacts --capacity " + "[" * 5000, 2, "from 1 on"),
