@@ -78,7 +78,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "the first down ends a connection that was up twice",
-        f"{MOBILITY}/one.py",
+        f"{MOBILITY}/ups_and_downs.py",
         "            up_us, _ = ups.pop()\n",
         "            up_us, _ = ups[0]\n            ups.clear()\n",
         f"{TESTS}/test_one.py::"

@@ -117,7 +117,10 @@ def test_debug_shows_the_traceback(contacts):
 
 def test_fuzz_replays_a_seed_and_counts_a_swarm(capsys):
     assert main(["fuzz", "--replay", "3", "--protocol", "delta"]) == 0
-    assert "seed 3, delta: passed" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "seed 3, delta: passed" in told
+    assert "all went well:\n" in told  # a story in words, of what went well too
+    assert "\n  the net heals" in told
     assert main(["fuzz", "--seeds", "4", "--workers", "1", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["failures"] == []

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import signal
 import sys
+import threading
 import traceback
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any, NoReturn
 
 from beforehand import __version__
 from beforehand.commands import (
@@ -30,11 +33,12 @@ from beforehand.commands import (
     status,
     verify,
 )
-from beforehand.commands.console import Parser, be_quiet
+from beforehand.commands.console import Parser, be_quiet, forget, open_closed_streams, say
 from beforehand.errors import (
     EXIT_CRASH,
     EXIT_INTERRUPTED,
     EXIT_NO_READER,
+    EXIT_TERMINATED,
     BeforehandError,
     InputError,
     closest,
@@ -52,7 +56,9 @@ TRACEBACK = "BEFOREHAND_TRACEBACK"
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for."""
     args = argparse.Namespace(debug=False, verbose=False)
+    before = _hear_polite_kills()
     try:
+        open_closed_streams()
         try:
             args = _parse(arguments)
         except SystemExit:
@@ -66,6 +72,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         return _tell(error, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
+    finally:
+        if before is not None and signal.getsignal(signal.SIGTERM) is _terminate:
+            signal.signal(signal.SIGTERM, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """A polite kill: as Ctrl-C, but for the exit code. Left alone, it would end this process and
+    leave what it started behind."""
+
+
+def _hear_polite_kills() -> Any:
+    """What was there before; None where nobody hears any."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -83,20 +108,20 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _tell(error: BaseException, *, with_traceback: bool) -> int:
     """Say what went wrong, as far as there is anybody to hear it: the exit code."""
     if isinstance(error, BrokenPipeError):
-        _forget_stdout()
+        forget(sys.stdout)
         return EXIT_NO_READER
     try:
         if isinstance(error, KeyboardInterrupt):
-            print("interrupted", file=sys.stderr)
-            return EXIT_INTERRUPTED
+            say("interrupted")
+            return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
         is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
         told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
         if told is not None:
-            print(told.render(), file=sys.stderr)
+            say(told.render())
             return told.exit_code
-        print(_crash(error), file=sys.stderr)
+        say(_crash(error))
         if with_traceback:
-            traceback.print_exception(error)
+            say("".join(traceback.format_exception(error)))
         return EXIT_CRASH
     finally:
         with suppress(OSError, ValueError):
@@ -106,7 +131,7 @@ def _tell(error: BaseException, *, with_traceback: bool) -> int:
 def _outside(error: BaseException) -> InputError | None:
     """What the machine, its disks or the bytes of a file did; None for a mistake of ours."""
     if isinstance(error, OSError):
-        _forget_stdout()  # it may be the full disk itself
+        forget(sys.stdout)  # it may be the full disk itself
         where = str(error.filename) if error.filename else ""
         hint = "check the place, its permissions and the room that is left"
         return InputError(error.strerror or str(error), where=where, hint=hint)
@@ -131,12 +156,6 @@ def _crash(error: BaseException) -> str:
         f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
         f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
     )
-
-
-def _forget_stdout() -> None:
-    """So that Python does not try to write what is left, and complain, on its way out."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> Parser:

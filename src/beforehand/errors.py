@@ -22,7 +22,9 @@ EXIT_UNKNOWN = 3
 EXIT_CRASH = 4
 EXIT_INTERRUPTED = 130
 EXIT_NO_READER = 141
-"""The last two as shells have them for what a signal ends: Ctrl-C, and a reader who is gone."""
+EXIT_TERMINATED = 143
+"""The last three as shells have them for what a signal ends: Ctrl-C, a reader who is gone, a polite
+kill."""
 
 
 class BeforehandError(Exception):

@@ -163,12 +163,7 @@ def check_file_target(path: Path) -> None:
         raise InputError(f"no such folder: {path.parent}", hint="create it first")
     _refuse_irregular(path)
     _refuse_read_only(Path(os.path.realpath(path)).parent)
-    partial = _partial(Path(os.path.realpath(path)))
-    try:  # a name may be too long, a file system may take no files
-        partial.touch()
-        partial.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    _try_to_write(_partial(Path(os.path.realpath(path))), path)
 
 
 def refuse_same(path: Path, source: Path) -> None:
@@ -185,6 +180,7 @@ def check_folder_target(path: Path) -> None:
         hint = "give the path of a folder, there or not"
         raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
     _refuse_read_only(there)
+    _try_to_write(_partial(there / path.name), path)
 
 
 def first_folder(path: Path) -> Path:
@@ -204,6 +200,15 @@ def _refuse_irregular(path: Path) -> None:
         hint = "give the name of a file"
         problem = "not a regular file: nothing is put in its place"
         raise InputError(problem, where=str(path), hint=hint)
+
+
+def _try_to_write(partial: Path, path: Path) -> None:
+    """A name may be too long, a file system may take no files."""
+    try:
+        partial.touch()
+        partial.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _refuse_read_only(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -108,6 +109,28 @@ def test_a_full_disk_behind_stdout_is_told(command):
     assert done.stderr.startswith("error: No space left on device")
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "streams", "code"),
+    [
+        ("contacts FILE", "2>/dev/full", 0),
+        ("contacts FILE", "2>&-", 0),
+        ("verify none", "2>/dev/full", 2),
+        ("verify none", ">/dev/full 2>/dev/full", 2),
+        ("contacts FILE", ">&-", 2),
+        ("contacts -", "<&-", 2),
+        ("verify -", "<&- 2>&-", 2),
+    ],
+)
+def test_streams_that_are_full_or_closed_never_give_the_code_of_a_violation(
+    contacts, command, streams, code
+):
+    words = [str(contacts) if word == "FILE" else word for word in command.split()]
+    line = f"{shlex.join([*CLI, *words])} {streams}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
 
 
 def test_a_reader_who_is_gone_ends_a_command_without_a_word(contacts):

@@ -65,6 +65,13 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/mixed-parts", 2, "do not have the same columns"),
         ("{zoo}/logs/sound.gz", 0, "verdict: valid"),
         ("{zoo}/logs/late.gz", 1, "verdict: invalid"),
+        *(
+            (f"{{zoo}}/logs/{name}", 1, "verdict: invalid")
+            for name in (
+                *("packed-part", "part-below", "part-in-capitals", "part-without-end"),
+                *("beside-a-run", "packed-run"),
+            )
+        ),
         ("{zoo}/logs/half.gz", 2, "cannot read it"),
         ("{zoo}/logs/text.gz", 2, "not a Parquet file"),
         ("{zoo}/logs/wrong.gz", 2, "cannot read it"),
@@ -168,6 +175,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --loss nan --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --loss 1 --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --retry 0s", 2, "longer than zero"),
+        ("{zoo}/contacts --retry 1us --loss 1%", 2, "sooner than any answer"),
         ("{zoo}/contacts --capacity 0", 2, "from 1 on"),
         ("{zoo}/contacts --capacity [[", 2, "from 1 on"),
         ("{zoo}/contacts --capacity " + "[" * 5000, 2, "from 1 on"),
@@ -246,6 +254,10 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "run": (
         ("", 2, "required: scenario"),
         ("{zoo}/toml/none.toml", 2, "no such scenario"),
+        ("{zoo}/toml/sound.toml --dry-run --master local[0]", 2, "not a Spark master"),
+        ("{zoo}/toml/sound.toml --dry-run --master yarnn", 2, "not a Spark master"),
+        ("{zoo}/toml/sound.toml --dry-run --remote http://x", 2, "not a Connect server"),
+        ("{zoo}/toml/sound.toml --dry-run --master yarn --remote sc://x", 2, "two places"),
         ("{zoo}/toml/sond.toml", 2, "sound.toml`?"),
         ("{zoo}/toml/folder.toml", 2, "no such scenario"),
         ("/dev/zero", 2, "no such scenario"),
@@ -413,8 +425,16 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("", 2, "required"),
         ("{zoo}/stream/thin", 2, "required"),
         (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no place for the result"),
-        (f"{{zoo}}/none {OBSERVE} --out {{new}}/o", 2, "no such folder"),
-        (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "no such folder"),
+        (f"{{zoo}}/none {OBSERVE} --out {{new}}/o", 2, "no such file or folder"),
+        (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
+        (f"{{zoo}}/stream/below {OBSERVE} --out {{new}}/o", 2, "`more/y.json` would not be read"),
+        (f"{{zoo}}/stream/hollow {OBSERVE} --out {{new}}/o", 2, "an empty file is no Parquet"),
+        (
+            f"{{zoo}}/stream/thin/x.json {OBSERVE} --out {{new}}/o --checkpoint {{new}}/c",
+            2,
+            "one file does not grow",
+        ),
+        (f"{{zoo}}/stream/thin {OBSERVE} --out /proc/x", 2, "cannot write it"),
         (f"{{zoo}}/stream/none {OBSERVE} --out {{new}}/o", 2, "no file in it yet"),
         (f"{{zoo}}/stream/mixed {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
         (f"{{zoo}}/stream/other {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
@@ -441,6 +461,8 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 ("--checkpoint {new}/c --files-per-batch 0", "--files-per-batch"),
                 ("--epsilon 5", "not a duration"),
                 ("--delta 0s", "longer than zero"),
+                ("--delta 367d", "nobody waits that long"),
+                ("--epsilon 99999999d", "nobody waits that long"),
             )
         ),
         (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "no budget"),

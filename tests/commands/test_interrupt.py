@@ -176,3 +176,15 @@ def test_ctrl_c_ends_the_workers_of_fuzz_too(tmp_path):
         assert (process.returncode, said) == (130, "interrupted\n")
         assert seconds < STOP_SECONDS_MAX
         check_over(process)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes where Linux has them")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_kill_of_fuzz_left_its_workers_behind(tmp_path, number):
+    with started(tmp_path, "fuzz", "--seeds", "1000000", "--workers", "2") as process:
+        wait_for(process, lambda: len(members(process.pid)) == 4)
+        process.send_signal(number)  # to itself alone, as `kill` does
+        _, said = process.communicate(timeout=STOP_SECONDS_MAX)
+        if number == signal.SIGTERM:
+            assert (process.returncode, said) == (143, "interrupted\n")
+        check_over(process)

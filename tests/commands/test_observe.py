@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 
 import pyarrow as pa
@@ -146,7 +147,7 @@ def test_a_folder_that_cannot_be_read_is_refused_before_spark_starts(
     assert observe(tmp_path, "--out", "x") == 2
     assert message in capsys.readouterr().err
     assert observe(tmp_path / "none", "--out", "x") == 2
-    assert "no such folder" in capsys.readouterr().err
+    assert "no such file or folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -206,6 +207,35 @@ def test_with_all_rows_reset_or_rejected_the_exit_code_was_0(tmp_path, capsys):
     assert found["rejects"] == str(tmp_path / "out-rejects")
     assert "all were reset or rejected" in shown.err
     assert "1.jsonl:3: `time` is no time" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_one_file_will_do_and_text_may_be_packed(tmp_path, capsys):
+    lines = '{"process": 0, "time": 5}\n{"process": 1, "time": 6}\nhello\n'
+    (tmp_path / "in.json.gz").write_bytes(gzip.compress(lines.encode()))
+    assert observe(tmp_path / "in.json.gz", "--out", str(tmp_path / "out"), "--json") == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert (found["delivered"], found["rejected"]) == (2, 1)
+    assert "in.json.gz:3: not one JSON object" in shown.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_a_file_that_is_cut_off_or_of_another_type_was_a_crash_of_ours(tmp_path, capsys):
+    sound, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    pq.write_table(pa.table({"process": [0, 1], "time": [5, 6]}), sound)
+    pq.write_table(pa.table({"process": ["a", "b"], "time": [5, 6]}), other)
+    for name, second in (("cut", sound.read_bytes()[:-9]), ("other", other.read_bytes())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.parquet").write_bytes(sound.read_bytes())
+        (tmp_path / name / "2.parquet").write_bytes(second)
+        assert observe(tmp_path / name, "--out", str(tmp_path / f"{name}-out")) == 2
+        told = capsys.readouterr().err
+        assert "error: cannot be read: " in told
+        assert f"at {tmp_path}/{name}/2.parquet" in told
+        assert not (tmp_path / f"{name}-out").exists()
 
 
 @pytest.mark.spark

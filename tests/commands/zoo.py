@@ -85,6 +85,7 @@ def _make_logs(root: Path) -> None:
     tables = {
         "sound": sound,
         "late": table_of(CHAIN),
+        "late-run": table_of(CHAIN, run="late"),
         "twice": table_of([*SOUND, (2, "deliver", 1, 70)]),
         "nowhere": table_of([*SOUND, (2, "deliver", 9, 9)]),
         "no-rows": sound.slice(0, 0),
@@ -121,7 +122,7 @@ def _make_logs(root: Path) -> None:
         tables[f"float-{name}"] = _with(sound, name, [0.5] * 10)
     for name, table in tables.items():
         pq.write_table(table, root / name, write_page_checksum=True)
-    whole = (root / "sound").read_bytes()
+    whole, late_run = ((root / name).read_bytes() for name in ("sound", "late-run"))
     for name, content in {
         "truncated": whole[: len(whole) // 2],
         "no-end": whole[:-1],
@@ -153,6 +154,20 @@ def _make_logs(root: Path) -> None:
         "wrong.gz": packed[:2] + b"\xff" * 40,
     }.items():
         (root / name).write_bytes(content)
+    # A sound log, and one that is late where it could be overlooked.
+    for name, late in {
+        "packed-part": "part-1.parquet.gz",
+        "part-below": "more/part-1.parquet",
+        "part-in-capitals": "part-1.PARQUET",
+        "part-without-end": "part-1",
+        "beside-a-run": "part-1.parquet",
+        "packed-run": "b/events.parquet.gz",
+    }.items():
+        first = "a/events.parquet" if name.endswith("-run") else "part-0.parquet"
+        other = gzip.compress(late_run) if late.endswith(".gz") else late_run
+        for place, content in ((first, whole), (late, other)):
+            (root / name / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / name / place).write_bytes(content)
     (root / "mixed-parts").mkdir()
     pq.write_table(sound.slice(0, 5), root / "mixed-parts" / "part-0.parquet")
     numbered = _with(sound.slice(5), "run", range(5))
@@ -307,6 +322,9 @@ def _make_streams(root: Path) -> None:
         "other/x.csv": "a,b\n",
         "parquet/x.parquet": "hello",
         "nested/x.json": "[" * 100_000,
+        "below/x.json": '{"process": 0, "time": 5}\n',
+        "below/more/y.json": '{"process": 0, "time": 5}\n',
+        "hollow/x.parquet": "",
     }.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

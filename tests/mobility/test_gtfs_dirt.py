@@ -87,6 +87,42 @@ def test_a_shape_that_is_missing_means_straight_lines(town):
     assert found.changes["without_shape"] == 1
 
 
+TRIPS = FEED["trips.txt"].replace("out,,", "out,road,")
+ROAD = "shape_id,shape_pt_lat,shape_pt_lon,shape_pt_sequence,shape_dist_traveled\n"
+ALONG = ROAD + "road,0,0,1,0\nroad,0.001,0.01,2,1\nroad,0,0.03,3,3\n"
+
+
+def measured(metres):
+    """The calls of the feed, each with its distance: 1, 2, 3 times so many."""
+    head, *calls = TIMES.splitlines()
+    along = {stop: n * metres for n, stop in enumerate("ABCD")}
+    rows = [f"{call},{along[call.split(',')[3]]}" for call in calls]
+    return "\n".join([f"{head},shape_dist_traveled", *rows, ""])
+
+
+def test_distances_in_another_unit_than_those_of_the_road_move_no_stop(town):
+    sound = read_gtfs(town(trips=TRIPS, shapes=ALONG, stop_times=measured(1)), day=DAY)
+    assert dirt(sound) == {}
+    for metres in (1000, 0.001):
+        found = read_gtfs(town(trips=TRIPS, shapes=ALONG, stop_times=measured(metres)), day=DAY)
+        assert dirt(found) == {"wrong_measure": 1}
+        assert same(found, read_gtfs(town(trips=TRIPS, shapes=ALONG), day=DAY))
+
+
+@pytest.mark.parametrize(
+    "road",
+    [
+        "road,0.5,0,1,\nroad,0.5,0.03,2,\n",  # north of the town
+        "road,0,0,1,\nroad,0,0.01,2,\n",  # its first third
+        "road,0,0.03,1,\nroad,0,0,2,\n",  # the other way
+    ],
+)
+def test_a_road_that_does_not_pass_its_stops_is_not_taken(town, road):
+    found = read_gtfs(town(trips=TRIPS, shapes=ROAD + road), day=DAY)
+    assert same(found, read_gtfs(town(), day=DAY))
+    assert dirt(found) == {"shape_elsewhere": 1}
+
+
 def test_calendar_dates_alone_are_a_calendar(town):
     folder = town(calendar_dates="service_id,date,exception_type\nweek,20240101,1\n")
     (folder / "calendar.txt").unlink()
@@ -232,6 +268,24 @@ def test_an_order_that_is_no_number_names_its_line(town, sequence):
     with pytest.raises(InputError, match="`stop_sequence` is no whole number") as caught:
         read_gtfs(folder, day=DAY)
     assert caught.value.where == f"{folder}/stop_times.txt:2"
+
+
+def test_whole_numbers_with_a_point_and_starts_without_seconds_are_read(town):
+    head, *calls = TIMES.splitlines()
+    pointed = "\n".join([head, *(f"{call}.0" for call in calls), ""])
+    assert same(read_gtfs(town(stop_times=pointed), day=DAY), read_gtfs(town(), day=DAY))
+    often = "trip_id,start_time,end_time,headway_secs\nout,8:00,9:00,600\n"
+    found = read_gtfs(town(frequencies=often), day=DAY)
+    whole = read_gtfs(town(frequencies=often.replace(":00,", ":00:00,")), day=DAY)
+    assert same(found, whole)
+    assert dirt(found) == {"no_seconds": 2}
+
+
+def test_a_column_that_is_there_twice_is_refused(town):
+    folder = town(stops=FEED["stops.txt"].replace("stop_name", "stop_lat"))
+    with pytest.raises(InputError, match="two columns `stop_lat`") as caught:
+        read_gtfs(folder, day=DAY)
+    assert caught.value.where == f"{folder}/stops.txt:1"
 
 
 def test_a_headway_of_a_second_all_day_is_refused_before_it_is_driven(town):

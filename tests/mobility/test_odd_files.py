@@ -108,6 +108,12 @@ CONTACTS_AND_SIGHTINGS = [
     ("a slot", "t,i,j\n400,a,b\n700,a,b\n", ("--slot", "5m"), ["a,b,100,700"]),
     ("from zero on", "timestamp,user_a,user_b,rssi\n0,1,2,-70\n", (), ["1,2,0,20"]),
     ("saw nobody", "timestamp,user_a,user_b,rssi\n0,1,2,-7\n0,3,-1,0\n", (), ["1,2,0,20"]),
+    ("up and down", "time,a,b,event\n1,a,b,up\n2.5,b,a,down\n", (), PAIR),
+    ("connected", "node1;node2;t;state\na;b;1;1\na;b;2.5;0\n", (), PAIR),
+    ("never down", "t,a,b,x\n1,a,b,Up\n2.5,c,d,UP\n", (), PAIR),
+    ("a one of no state", "t,i,j,same\n20,a,b,1\n40,a,b,0\n", (), ["a,b,0,40"]),
+    ("comments of other tools", "% t i j\n20 a b\n// 30 a b\n40 a b\n", (), ["a,b,0,40"]),
+    ("a peer by its address", "mac,peer mac,time\na,b,20\n", (), ["a,b,0,20"]),
     ("instants", "a b 1 1\na b 5 6\n", (), ["a,b,5,6"]),
     ("instants that last", "a b 1 1\na b 5 5\n", ("--slot", "2s"), ["a,b,1,3", "a,b,5,7"]),
     (
@@ -123,7 +129,12 @@ REFUSED_CONTACTS = [
     ("a range for sightings", "20 1 2\n40 1 2\n", RANGE, "no range applies"),
     ("no end", "a,b,start\na,b,1\n", (), "no column `end`"),
     ("no second node", "a,start,end\na,1,2\n", (), "no column `a` and no column `b`"),
-    ("unknown names", "foo,bar,baz,qux\na,b,1,2\n", (), "no column that is known in the header"),
+    (
+        "unknown names",
+        "foo,bar,baz,qux\na,b,1,2\n",
+        (),
+        "neither places nor two nodes in the header",
+    ),
     ("least and most", "a,b,t_min,t_max\na,b,1,2\n", (), "no column `start` and no column `end`"),
     ("two pairs", "a,b,i,j,t\n1,2,3,4,5\n", (), "more than one pair of nodes"),
     ("both kinds", "a,b,node,t,x,y\n1,2,3,4,5,6\n", (), "both positions and contacts"),
@@ -152,12 +163,14 @@ REFUSED_CONTACTS = [
         ("--presence", "seen"),
         "the file itself says who was there",
     ),
+    ("neither up nor down", "t,a,b,e\n1,a,b,up\n2,a,b,dwon\n", (), "neither up nor down: `dwon`"),
     ("no such presence", "a b 1 2\n", ("--presence", "maybe"), "no such presence: `maybe`"),
     ("a day of contacts", "a b 1 2\n", ("--day", "2024-01-01"), "at --day"),
     ("nothing", "", (), "nothing in the file"),
+    ("half a zip", b"PK\x03\x04\xff\xfe half of it", (), "a broken zip"),
     ("only comments", "# nothing\n", (), "nothing in the file"),
     ("prose", "what is this\nnobody knows\n", (), "the format is unknown"),
-    ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "not a time in seconds: `08:00`"),
+    ("times of day", "a,b,start,end\nann,bob,08:00,09:00\n", (), "`08:00`; write a date and"),
     ("no such date", "t,i,j\n2024-13-01T00:00,a,b\n", (), "no such date"),
     ("strict", "a b 1 5\na b 3 9\n", ("--strict",), "odd.txt:2"),
 ]
@@ -204,6 +217,29 @@ def test_a_file_without_a_sensible_reading_is_refused(tmp_path, capsys, content,
     assert fragment in told.err
     assert told.out == ""
     assert not out.exists()
+
+
+def test_ways_that_nobody_goes_are_told(tmp_path, capsys):
+    content = "node,t,lat,lon\na,0,41,-8\na,60,41,-3\na,90,41,-3\nb,0,41,-8\nb,90,41,-8\n"
+    assert run(tmp_path, content, RANGE)[0] == 0
+    told = capsys.readouterr().err
+    assert "though 1 ways are faster than 150 m/s: `a` goes 419.6 km at 6,993 m/s" in told
+
+
+def test_degrees_in_columns_of_metres_are_told(tmp_path, capsys):
+    content = "node,t,x,y\na,0,-8.61,41.1\na,60,-8.62,41.2\nb,0,-8.5,41.15\nb,90,-8.5,41.1\n"
+    assert run(tmp_path, content, RANGE)[0] == 0
+    assert "all places lie within 0.12 m (degrees?" in capsys.readouterr().err
+
+
+def test_the_length_of_no_contacts_is_a_dash(tmp_path, capsys):
+    path = tmp_path / "far.csv"
+    path.write_text("node,t,x,y\na,0,0,0\na,9,0,0\nb,0,900,0\nb,9,900,0\n")
+    assert main(["contacts", str(path), *RANGE]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "contact avg" in line]
+    assert [line.split()[-2] for line in lines] == ["–"]
+    assert main(["contacts", str(path), *RANGE, "--json"]) == 0
+    assert '"contact_s_avg": null' in capsys.readouterr().out
 
 
 def test_a_file_may_be_packed(tmp_path, capsys):

@@ -11,7 +11,14 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.mobility.trace import make_trace
-from beforehand.pipeline.frames import RUN_EVENTS, _judge, _simulate, simulate_runs, verify_runs
+from beforehand.pipeline.frames import (
+    IS_STAY,
+    RUN_EVENTS,
+    _judge,
+    _simulate,
+    simulate_runs,
+    verify_runs,
+)
 from beforehand.pipeline.schemas import CONTACTS, names_of, table_of_rows
 from beforehand.sim.log import COLUMNS
 from beforehand.sim.run import Spec, run_one
@@ -24,12 +31,13 @@ MET = [(0, 1, 0, 3 * MINUTE), (1, 2, 2 * MINUTE, 5 * MINUTE), (0, 2, 4 * MINUTE,
 def rows_of(met, there=(), run="a"):
     rows = [(run, *row) for row in met]
     rows += [(run, node, None, up_us, down_us) for node, up_us, down_us in there]
-    return table_of_rows(f"run string, {CONTACTS}", rows)
+    table = table_of_rows(f"run string, {CONTACTS}", rows)
+    return table.append_column(IS_STAY, pa.array([False] * len(met) + [True] * len(there)))
 
 
 def test_a_run_has_the_events_of_the_simulator():
     spec = Spec("causal", seed=4)
-    events = _simulate("a", spec, rows_of(MET))
+    events = _simulate("a", spec, rows_of(MET), False)
     expected = run_one(make_trace(("0", "1", "2"), np.array(MET)), spec).columns
     assert events.column_names == names_of(RUN_EVENTS)
     assert events["step"].to_pylist() == list(range(len(expected["kind"])))
@@ -41,17 +49,17 @@ def test_a_run_has_the_events_of_the_simulator():
 def test_nodes_are_those_that_are_named_and_are_there_while_they_are_said_to_be():
     names = {0: 7, 1: 90, 2: 41}
     met = [(names[a], names[b], up_us, down_us) for a, b, up_us, down_us in MET]
-    events = _simulate("a", Spec("causal"), rows_of(met))
+    events = _simulate("a", Spec("causal"), rows_of(met), False)
     assert set(events["node"].to_pylist()) == {7, 41, 90}
     assert set(events["origin"].to_pylist()) == {-1, 7, 41, 90}
     there = [(7, 0, 6 * MINUTE), (90, 0, 5 * MINUTE), (41, 2 * MINUTE, 6 * MINUTE), (5, 0, MINUTE)]
-    stays = _simulate("a", Spec("causal"), rows_of(met, there)).to_pylist()
+    stays = _simulate("a", Spec("causal"), rows_of(met, there), True).to_pylist()
     joined = {(row["node"], row["t_us"]) for row in stays if row["kind"] == "join"}
     assert joined == {(7, 0), (90, 0), (41, 2 * MINUTE), (5, 0)}
 
 
 def test_a_promise_and_the_end_of_a_run_go_with_its_events():
-    loose = _simulate("a", Spec("none"), rows_of(MET))
+    loose = _simulate("a", Spec("none"), rows_of(MET), False)
     (judged,) = _judge(loose).to_pylist()
     assert (judged["verdict"], judged["promise"]) == ("valid", "none")
     (cut,) = _judge(loose.slice(0, len(loose) - 3)).to_pylist()
@@ -62,6 +70,26 @@ def test_a_promise_and_the_end_of_a_run_go_with_its_events():
     mixed = loose.set_column(8, "promise", pa.array(["none"] * (len(loose) - 1) + ["causal"]))
     with pytest.raises(InputError, match="several values of `promise`"):
         _judge(mixed)
+
+
+@pytest.mark.parametrize(
+    ("met", "there", "problem"),
+    [
+        ([*MET, (0, None, 0, 9)], None, "empty fields among the contacts"),
+        ([(0, 1, 9, 3)], None, "a contact ends before it starts"),
+        ([(0, 1, -9, 3)], None, "from before zero on"),
+        ([(-1, 1, 0, 3)], None, "no number of a node: -1"),
+        ([(2**32 + 5, 1, 0, 3)], None, "no number of a node: 4294967301"),
+        ([(0, 1, 0, 10**15)], None, "of which 1,000,000 can be played"),
+        ([(0, 1, 0, 9)], [(0, 0, 9)], "node 1 meets somebody and is never there"),
+        ([(0, 1, 0, 9)], [], "node 0 meets somebody and is never there"),
+        ([], [(0, 0, 9), (0, 5, 12)], "there twice at one time"),
+        ([], [(0, 9, 0)], "a stay ends before it starts"),
+    ],
+)
+def test_contacts_that_were_played_wrongly_in_silence_are_refused(met, there, problem):
+    with pytest.raises(InputError, match=problem):
+        _simulate("a", Spec("causal"), rows_of(met, there or ()), there is not None)
 
 
 @pytest.mark.spark

@@ -197,3 +197,13 @@ def test_what_is_not_a_connect_server_is_refused(remote):
 def test_a_master_and_a_connect_server_are_one_too_many():
     with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
         pass
+
+
+def test_a_setting_that_spark_refuses_is_no_crash_of_ours(tmp_path):
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    words = ["run", "small.toml", "--conf", "spark.sql.shuffle.partitions=-4", "--master", "local"]
+    command = [sys.executable, "-m", "beforehand.cli", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "must be positive" in done.stderr
+    assert "look at what `--conf` says" in done.stderr

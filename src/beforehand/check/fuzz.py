@@ -64,13 +64,14 @@ class Outcome:
         return f"beforehand fuzz --protocol {self.protocol} --replay {self.seed}"
 
 
-def run_seed(seed: int, family: Family, make_core: MakeCore | None = None) -> Outcome:
-    """Draw, play, heal, judge; shrink and tell a failure."""
+def run_seed(
+    seed: int, family: Family, make_core: MakeCore | None = None, *, tells: bool = False
+) -> Outcome:
+    """Draw, play, heal, judge; shrink and tell a failure. tells: also what went well."""
     net, moves = play(seed, family, make_core)
-    story, few = "", moves
-    if net.problem:
-        few = shrink(family, net.case, moves, make_core)
-        story = tell(family, net.case, few, make_core)
+    few = shrink(family, net.case, moves, make_core) if net.problem else moves
+    story = tell(family, net.case, few, make_core) if net.problem or tells else ""
+    seen = ", ".join(sorted(net.sights)) or "nothing out of the ordinary"
     return Outcome(
         seed,
         family.name,
@@ -81,7 +82,7 @@ def run_seed(seed: int, family: Family, make_core: MakeCore | None = None) -> Ou
         moves=len(moves),
         shrunk=len(few),
         story=story,
-        described=f"{net.case}\n{len(moves)} moves; seen: {', '.join(sorted(net.sights))}",
+        described=f"{net.case}\n{len(moves)} moves; seen: {seen}",
     )
 
 

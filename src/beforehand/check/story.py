@@ -43,7 +43,7 @@ def tell(
         before = _delivered(net)
         heal(net)
         lines.append(f"  the net heals{_news(before, _delivered(net))}")
-    return "\n".join([f"{net.problem}:", *lines])
+    return "\n".join([f"{net.problem or 'all went well'}:", *lines])
 
 
 def _lines(net: Net, move: Move) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from beforehand.check.fuzz import Outcome
 from beforehand.check.players import PLAYERS
 
 BATCH_SEEDS = 25
+PARENT_SECONDS = 1.0
 
 Batch = tuple[str, Sequence[int]]
 Done = tuple[list[Outcome], float]
@@ -88,6 +90,18 @@ def run_swarm(
     return swarm
 
 
+def _leave_with(parent: int) -> None:
+    """In a worker: end when whoever wants its results is gone. Nobody else would tell it, as its
+    own pipe to hear from has an end in every other worker."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _hand_out(pool: ProcessPoolExecutor, batches: Iterable[Batch]) -> set[Future[Done]]:
     with _without_interrupts():
         return {pool.submit(_run_batch, *batch) for batch in batches}
@@ -101,7 +115,8 @@ def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
     for all that was handed out may take hours.
     """
     others = set(active_children())
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    start = get_context("spawn")
+    with ProcessPoolExecutor(workers, start, _leave_with, (os.getpid(),)) as pool:
         try:
             yield pool
         except BaseException:

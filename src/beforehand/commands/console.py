@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from beforehand.errors import InputError, choose
 
@@ -134,7 +135,36 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
 
 def note(text: str) -> None:
     if not _volume["quiet"]:
-        print(text, file=sys.stderr)
+        say(text)
+
+
+def say(text: str) -> None:
+    """To stderr. Where nobody can hear it, the work goes on, and its exit code tells."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        forget(sys.stderr)
+
+
+def forget(stream: TextIO) -> None:
+    """So that Python does not try to write what is left, and complain, on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def open_closed_streams() -> None:
+    """Without them, the next file that is opened would be taken for stderr.
+
+    Nobody says what is read from a closed stdin, and nobody hears a closed stderr. What a closed
+    stdout does not take is lost: that is refused.
+    """
+    had_stdout = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    if not had_stdout:
+        hint = "leave `>&-` out, or use `>/dev/null`"
+        raise InputError("stdout is closed: there is no place for the result", hint=hint)
 
 
 def note_rest(count: int, noun: str) -> None:

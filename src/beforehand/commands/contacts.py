@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
             write_contacts(found, partial, packed=args.out.suffix == ".gz")
         stays = len(found.presence)
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
-    statistics = describe(found)
+    statistics: dict[str, float | None] = dict(describe(found))
+    if not len(found.contacts):  # the length of nothing is not zero
+        statistics |= dict.fromkeys((n for n in statistics if n.startswith("contact_s")), None)
     if args.json:
         print_json({**statistics, "changes": dict(found.changes), "read": trace_json(found)})
     else:
@@ -70,5 +72,7 @@ def _label(name: str) -> str:
     return name.replace("_s_", " ").removesuffix("_s").replace("_", " ")
 
 
-def _shown(name: str, value: float) -> str:
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
     return format_duration(round(1e6 * value)) if "_s" in name else f"{value:,.0f}"

@@ -61,9 +61,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
+    from beforehand.check.families import FAMILIES
+    from beforehand.check.fuzz import run_seed
     from beforehand.check.players import PLAYERS
 
-    outcomes = [PLAYERS[protocol](seed) for protocol in protocols]
+    outcomes = [
+        run_seed(seed, FAMILIES[protocol], tells=True)
+        if protocol in FAMILIES
+        else PLAYERS[protocol](seed)
+        for protocol in protocols
+    ]
     if as_json:
         print_json([_as_dict(outcome) for outcome in outcomes])
     else:
@@ -71,6 +78,8 @@ def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
             print(f"seed {seed}, {outcome.protocol}: {'FAILED' if outcome.problem else 'passed'}")
             print(outcome.described)
             _print_failure(outcome)
+            if not outcome.problem and outcome.story:
+                print(outcome.story)
     return EXIT_VIOLATION if any(outcome.problem for outcome in outcomes) else EXIT_VALID
 
 

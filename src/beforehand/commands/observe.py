@@ -39,12 +39,15 @@ EXAMPLE = (
 )
 NOT_KEPT = "nothing is kept of this run"
 REJECTS_SHOWN = 5
+BOUND_US_MAX = 366 * 24 * 3_600_000_000
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "observe", "put a stream of events in causal order", EXAMPLE)
-    parser.add_argument("input", type=Path, help="a folder of JSON lines or Parquet files")
+    parser.add_argument(
+        "input", type=Path, help="a folder of JSON lines or Parquet files, or one of them"
+    )
     parser.add_argument("--epsilon", required=True, metavar="TIME", help="between any two clocks")
     parser.add_argument("--delta", required=True, metavar="TIME", help="the longest way to here")
     parser.add_argument("--order", choices=("cbd", "dapw"), default="cbd", help="default: cbd")
@@ -115,9 +118,17 @@ def read_plan(args: argparse.Namespace) -> Plan:
     wait = parse_percent(args.wait, "--wait")
     if not wait.is_integer() or wait > 100:
         raise InputError(f"not a share of the wait: `{args.wait}`", hint="write `0%` to `100%`")
+    bounds = {
+        "--epsilon": parse_duration(args.epsilon, where="--epsilon"),
+        "--delta": parse_duration(args.delta, positive=True, where="--delta"),
+    }
+    for flag, bound_us in bounds.items():
+        if bound_us > BOUND_US_MAX:  # sums with the time of day must stay within 64 bits
+            hint = f"at most {format_duration(BOUND_US_MAX)}"
+            raise InputError("nobody waits that long", where=flag, hint=hint)
     return Plan(
-        epsilon_us=parse_duration(args.epsilon, where="--epsilon"),
-        delta_us=parse_duration(args.delta, positive=True, where="--delta"),
+        epsilon_us=bounds["--epsilon"],
+        delta_us=bounds["--delta"],
         wait_percent=int(wait),
         checks_queue=args.order == "cbd",
         elements=args.elements,
@@ -162,6 +173,9 @@ def _run_on_spark(
     # All this before Spark is started.
     conf = read_conf(args.conf)
     find_format(args.input)
+    if args.checkpoint is not None and args.input.is_file():
+        hint = "give its folder, or leave `--checkpoint` out: all of it is ordered"
+        raise InputError("one file does not grow into more", where=str(args.input), hint=hint)
     check_folder_target(args.out)
     if args.checkpoint is not None:
         check_folder_target(args.checkpoint)

@@ -54,9 +54,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from beforehand.pipeline.jobs import run_scenario
-    from beforehand.spark.conf import read_conf
+    from beforehand.spark.conf import check_addresses, read_conf
 
     conf = read_conf(args.conf)
+    check_addresses(args.master, args.remote)
     out = args.out if args.out is not None else Path("out") / args.scenario.stem
     if args.dry_run:
         return _look_ahead(args, out)

@@ -87,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     if args.events is not None:
         _write_events(args.events, trace, spec, result)
     summary = summarise(result.columns, life_us=spec.life_us)
+    if not summary["receptions"]:  # the delay of nothing is not zero
+        summary |= dict.fromkeys(("delay_us", "latency_us", "age_us"), None)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["violations"] = violations
     summary["transfer_model"] = spec.transfer_model

@@ -42,6 +42,7 @@ SPANS = (("t0", "t1"), ("t1", "t2"), ("time0", "time1"), ("time1", "time2"))
 OTHER = (
     *("peer", "peerid", "neighbor", "neighbour", "neighborid", "neighbourid", "other", "otherid"),
     *("partner", "partnerid", "seen", "seenid", "seennode", "seendevice", "sighted", "met"),
+    *("peermac", "peername", "neighbormac", "neighbourmac", "othermac", "seenmac"),
     *("sightedid", "contact", "contactid", "contactnode", "encountered", "detected", "observed"),
 )
 """The second of a pair whose first is a node of any name."""
@@ -52,7 +53,7 @@ _DIRECTIONS = (("source", "target"), ("src", "dst"), ("from", "to"), ("first", "
 PAIRS: tuple[tuple[str, str], ...] = (
     *(("a", "b"), ("i", "j"), ("u", "v"), ("source", "target"), ("source", "destination")),
     *(("src", "dst"), ("src", "dest"), ("from", "to"), ("ego", "alter"), ("sender", "receiver")),
-    *(("observer", "observed"), ("scanner", "scanned"), ("head", "tail")),
+    *(("observer", "observed"), ("scanner", "scanned"), ("head", "tail"), ("first", "second")),
     *(
         (f"{base}{inner}{one}", f"{base}{inner}{two}")
         for base, inner, (one, two) in product(_BASES, ("", "id"), (*_SUFFIXES, *_DIRECTIONS))

@@ -100,7 +100,7 @@ def resolve(header: Sequence[str], where: str) -> Layout:
         lacking = min(missing, key=len)
         problem = f"no column `{'` and no column `'.join(lacking)}` in the header"
     else:
-        problem = "no column that is known in the header"
+        problem = "neither places nor two nodes in the header"
     raise InputError(f"{problem}: {','.join(header)}", where=where, hint=HINT)
 
 

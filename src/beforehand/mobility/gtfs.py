@@ -19,14 +19,38 @@ from beforehand.mobility.gtfs_blocks import EMPTY_SPEED, Run, assign, distance_m
 from beforehand.mobility.gtfs_calendar import parse_day
 from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_map import Map, read_map
-from beforehand.mobility.gtfs_paths import Floats, Way, call_times, drive, place_stops
-from beforehand.mobility.gtfs_tables import CALLS_FILE, DAY_S, Trip, clock_s, trips_of_day
+from beforehand.mobility.gtfs_paths import (
+    Floats,
+    Way,
+    away_m,
+    call_times,
+    drive,
+    lengths_along,
+    place_stops,
+)
+from beforehand.mobility.gtfs_tables import (
+    CALLS_FILE,
+    DAY_S,
+    Trip,
+    clock_s,
+    trips_of_day,
+    with_seconds,
+)
 from beforehand.mobility.positions import Positions, join_points, make_positions
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.understood import Understood
 
 RUNS_MAX = 200_000
 """Of one day. The largest cities have half as many."""
+FREQUENCIES_FILE = "frequencies.txt"
+STRAY_M = 500.0
+"""From a stop to its place on the road. In the feeds that we tried nothing is above 150 m."""
+FLAWS = {
+    "wrong_measure": "its distances put stops where they are not; placed by the nearest instead",
+    "shape_elsewhere": "the road does not pass its stops; straight from stop to stop",
+}
+Placed = tuple[Floats, Floats, str]
+"""A road, how far along it each stop is, and what of the feed was not believed."""
 
 
 def read_gtfs(
@@ -96,7 +120,7 @@ def _runs(feed: Feed, trips: list[Trip], city: Map) -> list[Run]:
     repairs = feed.repairs
     starts = _starts(feed, {trip.trip for trip in trips})
     routes = _route_names(feed)
-    placed: dict[tuple[str, ...], Floats] = {}
+    placed: dict[tuple[object, ...], Placed] = {}
     runs: list[Run] = []
     for trip in trips:
         usable = _usable(trip, city, repairs)
@@ -132,7 +156,7 @@ def _usable(trip: Trip, city: Map, repairs: Repairs) -> Trip:
 
 
 def _trip_way(
-    trip: Trip, city: Map, placed: dict[tuple[str, ...], Floats], repairs: Repairs
+    trip: Trip, city: Map, placed: dict[tuple[object, ...], Placed], repairs: Repairs
 ) -> Way | None:
     road = city.roads.get(trip.shape)
     stops = np.array([city.stops[call.stop] for call in trip.calls])
@@ -142,30 +166,37 @@ def _trip_way(
             repairs.mend("missing_shape", "trips.txt", trip.line, what)
         else:
             repairs.fill("without_shape")
-        steps = np.diff(stops, axis=0)
-        road = stops
-        offsets = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
+        road, offsets = stops, lengths_along(stops)
     else:
         # Many trips of a day go the same way.
-        key = (trip.shape, *(call.stop for call in trip.calls))
+        key = (trip.shape, *((call.stop, call.shape_dist) for call in trip.calls))
         if key not in placed:
-            placed[key] = _offsets(trip, road, city.measures[trip.shape], stops)
-        offsets = placed[key]
+            placed[key] = _placed(trip, road, city.measures[trip.shape], stops)
+        road, offsets, flaw = placed[key]
+        if flaw:
+            what = f"trip `{trip.trip}`, shape `{trip.shape}`: {FLAWS[flaw]}"
+            repairs.mend(flaw, "trips.txt", trip.line, what)
     times = call_times(trip.calls, offsets, repairs)
     return None if times is None else drive(road, offsets, *times)
 
 
-def _offsets(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Floats:
-    """By the feed's own measure where it is complete, else by the nearest places in order."""
-    given = np.array(
-        [math.nan if call.shape_dist is None else call.shape_dist for call in trip.calls]
-    )
-    if np.isnan(given).any() or np.isnan(measure).any() or (np.diff(measure) < 0).any():
-        return place_stops(road, stops)
-    steps = np.diff(road, axis=0)
-    along = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
-    offsets: Floats = np.maximum.accumulate(np.interp(given, measure, along))
-    return offsets
+def _placed(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Placed:
+    """By the feed's own measure where it is complete, else by the nearest places in order.
+
+    A measure that puts stops where they are not is in another unit than that of the road, and a
+    road that does not pass its stops is another's.
+    """
+    flaw = ""
+    given = np.array([math.nan if c.shape_dist is None else c.shape_dist for c in trip.calls])
+    if not (np.isnan(given).any() or np.isnan(measure).any() or (np.diff(measure) < 0).any()):
+        offsets: Floats = np.maximum.accumulate(np.interp(given, measure, lengths_along(road)))
+        if away_m(road, offsets, stops) <= STRAY_M:
+            return road, offsets, flaw
+        flaw = "wrong_measure"
+    offsets = place_stops(road, stops)
+    if away_m(road, offsets, stops) <= STRAY_M:
+        return road, offsets, flaw
+    return stops, lengths_along(stops), "shape_elsewhere"
 
 
 def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
@@ -180,25 +211,28 @@ def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
         headway_s = whole(row, "headway_secs")
         if headway_s <= 0:
             raise ValueError(f"not a headway: `{row['headway_secs']}`")
-        start_s, end_s = clock_s(row["start_time"]), clock_s(row["end_time"])
+        start_s, end_s = (
+            clock_s(with_seconds(row[name], FREQUENCIES_FILE, line, feed.repairs))
+            for name in ("start_time", "end_time")
+        )
         if start_s < 0 or end_s < 0:
             raise ValueError("repeated without a start or an end")
         if end_s < start_s:
             what = f"trip `{row['trip_id']}` is repeated until after midnight, on the next day"
-            feed.repairs.mend("past_midnight", "frequencies.txt", line, what)
+            feed.repairs.mend("past_midnight", FREQUENCIES_FILE, line, what)
             end_s += DAY_S
         if end_s == start_s:
             what = (
                 f"trip `{row['trip_id']}` is repeated from a time to the same: no run comes of it"
             )
-            feed.repairs.mend("never_repeated", "frequencies.txt", line, what)
+            feed.repairs.mend("never_repeated", FREQUENCIES_FILE, line, what)
         span = range(start_s, end_s, headway_s)
         count += len(span)
         if count > RUNS_MAX:
             raise ValueError(f"a headway of {headway_s} s makes more than {RUNS_MAX:,} runs a day")
         starts.setdefault(row["trip_id"], []).extend(map(float, span))
 
-    feed.rows("frequencies.txt", ("trip_id", "start_time", "end_time", "headway_secs"), frequency)
+    feed.rows(FREQUENCIES_FILE, ("trip_id", "start_time", "end_time", "headway_secs"), frequency)
     return starts
 
 

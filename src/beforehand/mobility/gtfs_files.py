@@ -51,6 +51,8 @@ class Feed:
             for column in needed:
                 if column not in header:
                     problems.add(1, f"no column `{column}`", hint="the GTFS reference requires it")
+                if header.count(column) > 1:
+                    problems.add(1, f"two columns `{column}`", hint="rename one")
             problems.check()
             empty = dict.fromkeys(header, "")
             for fields in reader:
@@ -78,7 +80,7 @@ class Feed:
 def whole(row: Row, column: str) -> int:
     """The number in a column that must hold a whole one."""
     try:
-        return int(row[column])
+        return int(row[column].removesuffix(".0"))  # how some tools write a whole number
     except ValueError:
         raise ValueError(f"`{column}` is no whole number: `{row[column]}`") from None
 

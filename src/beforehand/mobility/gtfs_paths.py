@@ -24,6 +24,19 @@ class Way:
     y: Floats
 
 
+def lengths_along(road: Floats) -> Floats:
+    """How far along the road each of its points is, in metres."""
+    steps = np.diff(road, axis=0)
+    return np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
+
+
+def away_m(road: Floats, offsets: Floats, stops: Floats) -> float:
+    """How far the worst of the stops is from its place on the road."""
+    along = lengths_along(road)
+    x, y = np.interp(offsets, along, road[:, 0]), np.interp(offsets, along, road[:, 1])
+    return float(np.hypot(x - stops[:, 0], y - stops[:, 1]).max())
+
+
 def place_stops(road: Floats, stops: Floats) -> Floats:
     """How far along the road each stop is, in metres; never decreasing.
 
@@ -32,8 +45,7 @@ def place_stops(road: Floats, stops: Floats) -> Floats:
     it is where each stop goes to the nearest place by itself.
     """
     starts, steps = road[:-1], np.diff(road, axis=0)
-    lengths = np.hypot(steps[:, 0], steps[:, 1])
-    along = np.concatenate([[0.0], np.cumsum(lengths)])
+    lengths, along = np.hypot(steps[:, 0], steps[:, 1]), lengths_along(road)
     away = stops[:, None, :] - starts[None, :, :]
     squares = np.where(lengths > 0, lengths**2, 1.0)
     share = np.clip((away * steps).sum(axis=2) / squares, 0.0, 1.0)
@@ -85,8 +97,7 @@ def call_times(
 
 def drive(road: Floats, offsets: Floats, arrival_s: Floats, departure_s: Floats) -> Way:
     """The way along the road: constant speed from stop to stop, at rest while at one."""
-    steps = np.diff(road, axis=0)
-    along = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
+    along = lengths_along(road)
     at: list[Floats] = []
     times: list[Floats] = []
     for stop in range(len(offsets) - 1):

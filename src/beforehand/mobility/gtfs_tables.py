@@ -89,7 +89,7 @@ def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str])
             return
         dist = row.get("shape_dist_traveled", "")
         arrival_s, departure_s = (
-            clock_s(_with_seconds(row.get(name, ""), line, repairs))
+            clock_s(with_seconds(row.get(name, ""), CALLS_FILE, line, repairs))
             for name in ("arrival_time", "departure_time")
         )
         calls.setdefault(trip, []).append(
@@ -111,10 +111,10 @@ def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str])
             yield Trip(trip, row["route_id"], *given, line, mended_calls(trip, called, repairs))
 
 
-def _with_seconds(text: str, line: int, repairs: Repairs) -> str:
+def with_seconds(text: str, file: str, line: int, repairs: Repairs) -> str:
     if text.count(":") != 1:
         return text
-    repairs.mend("no_seconds", CALLS_FILE, line, f"a time without seconds: `{text}`; taken as :00")
+    repairs.mend("no_seconds", file, line, f"a time without seconds: `{text}`; taken as :00")
     return f"{text}:00"
 
 

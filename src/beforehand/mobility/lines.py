@@ -24,7 +24,8 @@ SECONDS_MAX = 253_402_300_799
 """The end of the year 9999 in Unix time; what is beyond it is in milliseconds by mistake."""
 METRES_MAX = 1e8
 """Of a coordinate. Twice around the Earth is 8e7; what is beyond it is in no unit of places."""
-GZIP = b"\x1f\x8b"
+COMMENTS = ("#", "%", "//")
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}.*")
 DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
 
@@ -68,6 +69,9 @@ def read_text(path: Path) -> str:
         except (OSError, EOFError, zlib.error) as error:
             hint = "fetch the file again"
             raise InputError(f"a broken gzip: {error}", where=str(path), hint=hint) from error
+    if raw.startswith(ZIP):
+        problem = "a broken zip: it has no table of contents"
+        raise InputError(problem, where=str(path), hint="fetch the file again")
     return decode(raw, str(path))
 
 
@@ -83,12 +87,16 @@ def decode(raw: bytes, name: str) -> str:
         ) from error
 
 
-def numbered_lines(text: str, comment: str = "#") -> Iterator[tuple[int, str]]:
+def is_comment(stripped: str) -> bool:
+    return stripped.startswith(COMMENTS)
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """(line number from 1, stripped line) of every line that is neither empty nor a comment."""
     # Not `splitlines`: it also breaks at form feeds and the like, and the numbers would be off.
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
         stripped = line.strip()
-        if stripped and not stripped.startswith(comment):
+        if stripped and not is_comment(stripped):
             yield number, stripped
 
 
@@ -102,7 +110,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
     try:
         value = Decimal(text.replace("_", "?"))  # Python would take `1_0` for 10
     except InvalidOperation:
-        raise ValueError(f"not a time in seconds: `{text}`{_comma(text)}") from None
+        raise ValueError(f"not a time in seconds: `{text}`{_comma(text) or _date(text)}") from None
     if not value.is_finite():
         raise ValueError(f"not a time in seconds: `{text}`")
     if value < 0:
@@ -149,6 +157,11 @@ def _comma(text: str) -> str:
     if DECIMAL_COMMA.fullmatch(text):
         return f"; a decimal comma? write `{text.replace(',', '.')}`"
     return ""
+
+
+def _date(text: str) -> str:
+    is_like = re.fullmatch(r"[0-9]+[-/:.][0-9]+[-/:. 0-9APMapm]*", text)
+    return "; write a date and a time as `2024-05-01T08:00:00`" if is_like else ""
 
 
 def is_number(text: str) -> bool:

@@ -8,8 +8,6 @@ As The ONE does, times and places are taken relative to the minima of the header
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
-from operator import itemgetter
 from pathlib import Path
 
 from beforehand.errors import InputError
@@ -19,9 +17,7 @@ from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.trace import Trace
 from beforehand.mobility.unclean import find_unclean_contacts, find_unclean_points
 from beforehand.mobility.understood import Understood
-
-Contact = tuple[str, str, int, int]
-Event = tuple[int, str, str, bool, int]  # time_us, a, b, whether it is up, line
+from beforehand.mobility.ups_and_downs import FORMAT, Event, contacts_of_events
 
 
 def read_one_events(
@@ -33,9 +29,8 @@ def read_one_events(
 ) -> Trace:
     """The contacts of the file.
 
-    A second `up` before the `down` is a second, overlapping contact (`duplicate_up`): the pair is
-    connected until as many `down` have come. `unmatched_down` are dropped; what is up at the end
-    ends with the last event (`never_down`). The options are as in `contacts_list.read_contacts`.
+    What is done where events do not add up: `ups_and_downs.contacts_of_events`. The options are as
+    in `contacts_list.read_contacts`.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
@@ -56,11 +51,11 @@ def read_one_events(
         raise InputError(
             "no `CONN` event in the file", where=str(path), hint="is it the right file?"
         )
-    contacts, numbers = _contacts(events, repairs)
+    contacts, numbers = contacts_of_events(events, repairs)
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))
     find_unclean_contacts(repairs, met, numbers)
     repairs.check()
-    understood = Understood("one-events", assumed=(lines.assumed_presence(presence),))
+    understood = Understood(FORMAT, assumed=(lines.assumed_presence(presence),))
     return replace(lines.trace_of_contacts(met, repairs.changes, presence), understood=understood)
 
 
@@ -107,39 +102,6 @@ def _event(fields: list[str], number: int) -> Event:
         raise ValueError(f"not a connectivity event: `{' '.join(fields)}`")
     a, b = sorted(fields[2:4])
     return lines.seconds_us(fields[0]), a, b, fields[4].lower() == "up", number
-
-
-def _contacts(events: list[Event], repairs: Repairs) -> tuple[list[Contact], list[int]]:
-    """Each contact, and the line of the event that ends it; of one that never does, the first."""
-    for before, event in pairwise(events):
-        if event[0] < before[0]:
-            what = f"earlier than the event of line {before[4]}; put in order"
-            repairs.mend("out_of_order", "", event[4], what)
-    open_: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    contacts: list[Contact] = []
-    numbers: list[int] = []
-    for time_us, a, b, is_up, number in sorted(events, key=itemgetter(0)):
-        ups = open_.setdefault((a, b), [])
-        if is_up:
-            if ups:
-                what = f"`{a}` and `{b}` are up already, by line {ups[-1][1]}"
-                repairs.mend("duplicate_up", "", number, what)
-            ups.append((time_us, number))
-        elif not ups:
-            repairs.mend("unmatched_down", "", number, f"`{a}` and `{b}` are not up; skipped")
-        else:
-            up_us, _ = ups.pop()
-            if not ups:
-                contacts.append((a, b, up_us, time_us))
-                numbers.append(number)
-    end_us = max(event[0] for event in events)
-    for (a, b), ups in open_.items():
-        if ups:
-            what = f"`{a}` and `{b}` never come down; ended with the last event"
-            repairs.mend("never_down", "", ups[0][1], what)
-            contacts.append((a, b, ups[0][0], end_us))
-            numbers.append(ups[0][1])
-    return contacts, numbers
 
 
 def _header(path: Path, first: tuple[int, str]) -> tuple[int, float, float]:

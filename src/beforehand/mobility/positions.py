@@ -15,6 +15,10 @@ from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
 
+SPEED_TOLD = 150.0
+"""Metres per second. No bus, train or car is as fast."""
+SMALL_M = 5.0
+"""Nobody traces people or vehicles within a few metres; in degrees a city is less than one wide."""
 WAYS_MAX, WAY_MAX = 100_000_000, 10_000_000
 """All ways together, and the longest that goes straight, in units of the range: the first is what
 finding contacts costs (some minutes), the second what it takes of memory."""
@@ -46,6 +50,35 @@ class Positions:
     @property
     def segments(self) -> Segments:
         return Segments(self.node, self.t0_us, self.x0, self.y0, self.t1_us, self.x1, self.y1)
+
+    def doubts(self) -> list[str]:
+        """Ways that nobody goes, in words: most likely a place or a time is wrong."""
+        ways_m = np.hypot(self.x1 - self.x0, self.y1 - self.y0)
+        speeds = ways_m / np.maximum((self.t1_us - self.t0_us) / 1e6, 1e-6)
+        fast = int((speeds > SPEED_TOLD).sum())
+        if not fast:
+            return self._doubt_of_unit()
+        worst = int(np.argmax(speeds))
+        return [
+            f"all places are right, though {fast:,} ways are faster than {SPEED_TOLD:g} m/s: "
+            f"`{self.names[self.node[worst]]}` goes {ways_m[worst] / 1000:,.1f} km "
+            f"at {speeds[worst]:,.0f} m/s"
+        ]
+
+    def _doubt_of_unit(self) -> list[str]:
+        """Degrees in columns x and y would make everybody meet everybody for ever."""
+        if self.understood is None or "x" not in self.understood.columns:
+            return []
+        spans = [float(np.ptp(np.concatenate(ends))) for ends in self._axes()]
+        if not 0 < max(spans, default=0.0) < SMALL_M:
+            return []
+        return [
+            f"x and y are in metres, though all places lie within {max(spans):.2g} m "
+            "(degrees? name the columns `lon` and `lat`)"
+        ]
+
+    def _axes(self) -> list[tuple[Floats, Floats]]:
+        return [(self.x0, self.x1), (self.y0, self.y1)] if len(self.x0) else []
 
     def contacts_within(self, range_m: float) -> Trace:
         """Who is there when, and who is within `range_m` metres of whom when."""

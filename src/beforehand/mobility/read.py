@@ -78,7 +78,11 @@ def read(path: str | Path, format: str | None = None, **options: object) -> Posi
             hint = f"its options are {_listed(known)}" if known else "it has no options"
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
-    return found if found.understood else replace(found, understood=Understood(name))
+    understood = found.understood or Understood(name)
+    if isinstance(found, Positions):
+        doubts = (*understood.assumed, *found.doubts())
+        understood = replace(understood, assumed=doubts)
+    return replace(found, understood=understood)
 
 
 def format_of(path: Path, format: str | None = None) -> str:

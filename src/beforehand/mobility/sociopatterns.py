@@ -2,7 +2,8 @@
 
 A sighting counts for one slot of time, and a contact is a run of slots without a gap. Who saw whom
 makes no difference. A header is believed (`columns.py`); without one the first three columns count,
-and further ones (the classes of i and j) are ignored.
+and further ones (the classes of i and j) are ignored. A table whose rows are up or down is one of
+events (`ups_and_downs.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from beforehand.mobility.columns import SIGHTINGS, Layout
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import Table, read_table
 from beforehand.mobility.trace import Trace
+from beforehand.mobility.ups_and_downs import read_states, state_column
 from beforehand.units import format_duration
 
 SLOT_S = 20.0
@@ -45,6 +47,12 @@ def read_sociopatterns(
     repairs = Repairs(path, strict=strict)
     table = read_table(path)
     layout = table.layout_of(SIGHTINGS)
+    state_at = state_column(table, layout)
+    if state_at is not None:
+        given_us = None if slot_s is None else slot_us
+        return read_states(
+            table, layout, state_at, presence=presence, slot_us=given_us, strict=strict
+        )
     rows = _sightings(table, layout, repairs)
     repairs.check()
     if not rows:

@@ -97,8 +97,8 @@ def parse_table(path: Path, text: str) -> Table:
     remark: tuple[int, str] | None = None
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
         stripped = line.strip()
-        if stripped.startswith("#"):
-            remark = remark if numbered else (number, stripped.lstrip("#").strip())
+        if lines.is_comment(stripped):
+            remark = remark if numbered else (number, stripped.lstrip("#%/").strip())
         elif stripped:
             numbered.append((number, stripped if "\t" not in line else line.strip(" \r\n")))
     if not numbered:

@@ -56,7 +56,10 @@ def check_columns(schema: StructType, clock: ClockSource, results: Iterable[str]
 def _problems(schema: StructType, clock: ClockSource) -> Iterator[InputError]:
     names = schema.names
     if "process" not in names:
-        yield InputError("no column `process`", hint=f"there are {_listed(names)}")
+        found = (
+            f"there are {_listed(names)}" if names else "no line of the first files is an object"
+        )
+        yield InputError("no column `process`", hint=found)
     elif not isinstance(schema["process"].dataType, IntegralType | StringType):
         yield InputError("`process` is neither a number nor a name")
     if "stamp" not in names and "time" not in names:

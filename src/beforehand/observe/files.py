@@ -26,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
 from beforehand.observe.columns import FLUSHES
+from beforehand.observe.failures import readable_files, tell_failure
 from beforehand.observe.input import list_files
 from beforehand.observe.packets import KEY
 from beforehand.observe.places import check_begun, check_places, files_between, new_columns
@@ -85,9 +86,9 @@ def order_table(
     read = Observation(READ)
     try:
         events = read_events(spark.read, folder, settings, read)
-        _ordered(events, settings, STILL, parts[folder_of_rejects(out)]).write.parquet(
-            str(parts[out])
-        )
+        ordered = _ordered(events, settings, STILL, parts[folder_of_rejects(out)])
+        with readable_files(out):
+            ordered.write.parquet(str(parts[out]))
         for place, part in parts.items():
             if part.exists():
                 part.replace(place)
@@ -212,8 +213,10 @@ class _Run:
                         self._add(progress)
             query.awaitTermination()  # raises what went wrong
         except StreamingQueryException as error:
+            told = tell_failure(str(error), str(self._stream.out))
             raise BeforehandError(
-                f"the stream failed: {_reason(error)}",
+                f"the stream failed: {told.problem if told else _reason(error)}",
+                where=told.where if told else "",
                 hint="nothing is lost: mend what is wrong, a file in its place and under its name,"
                 " and start again with the same checkpoint",
             ) from error
@@ -249,6 +252,9 @@ class _Run:
                     f"{file} was gone when its batch was done, and may not have been read: if its"
                     " rows are not in the output, put it back under another name"
                 )
+            elif self._settings.format == "parquet" and not Path(file).stat().st_size:
+                self.totals["gone"] += 1  # Spark passes over it, and never comes back
+                self._tell(f"{file} is empty, so no Parquet file: write it under another name")
 
 
 def _offsets(progress: StreamingQueryProgress) -> tuple[int, int]:

@@ -23,13 +23,14 @@ FORMATS: dict[str, Format] = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
+PACKED = ".gz"
 PAST_HINT = "the vector clock of each sending: one integer for each process, itself counted"
 
 
 def find_format(folder: Path) -> Format:
-    """What kind of files are in it, by their names."""
+    """What kind of files are in it, by their names. One file will do where nothing is to come."""
     files = list_files(folder)
-    formats = {FORMATS.get(file.suffix) for file in files}
+    formats = {_format_of(file) for file in files}
     format = formats.pop() if len(formats) == 1 else None
     if format is None:
         suffixes = ", ".join(sorted({f"`{file.suffix}`" for file in files}))
@@ -37,17 +38,45 @@ def find_format(folder: Path) -> Format:
         raise InputError(
             f"cannot tell what to read: files named {suffixes}" if files else "no file in it yet",
             where=str(folder),
-            hint=f"put files of one kind into it: {known}",
+            hint=f"put files of one kind into it: {known}; text may be packed: `.json.gz`",
         )
+    _refuse_folders(files, folder)
+    if format == "parquet" and (empty := [file for file in files if not file.stat().st_size]):
+        hint = "write it again, or take it out of the folder"
+        raise InputError("an empty file is no Parquet file", where=str(empty[0]), hint=hint)
     return format
 
 
+def _format_of(file: Path) -> Format | None:
+    found = FORMATS.get(Path(file.name.removesuffix(PACKED)).suffix)
+    return None if found == "parquet" and file.suffix == PACKED else found
+
+
+def _refuse_folders(files: list[Path], folder: Path) -> None:
+    """Spark goes into folders that are named like partitions, and passes over all others."""
+    for file in files:
+        above = file.relative_to(folder).parts[:-1] if file != folder else ()
+        if any("=" not in part for part in above):
+            raise InputError(
+                f"`{file.relative_to(folder)}` would not be read: it lies in a folder below",
+                where=str(folder),
+                hint="give that folder, or name folders `column=value`",
+            )
+
+
 def list_files(folder: Path) -> list[Path]:
-    """In order of their names."""
+    """In order of their names; of a file, that."""
+    if folder.is_file():
+        return [folder]
     if not folder.is_dir():
-        raise InputError(f"no such folder: {folder}", hint="give the folder that the files are in")
+        problem = f"no such file or folder: {folder}"
+        raise InputError(problem, hint="give a file, or the folder that the files are in")
     # Spark passes over such names too: they are of files that are still being written.
-    return sorted(f for f in folder.rglob("*") if f.is_file() and f.name[0] not in "._")
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and not any(p[0] in "._" for p in file.relative_to(folder).parts)
+    )
 
 
 def default_tick_us(*, has_stamp: bool) -> int:

@@ -6,6 +6,7 @@ after what is in it and appears whole, so a batch that is done again changes not
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -88,7 +89,8 @@ class _LineNumbers:
 def _lines_of(path: Path) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     try:
-        with path.open(errors="replace") as lines:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
                 found.setdefault(line.rstrip("\n"), []).append(number)
     except OSError:

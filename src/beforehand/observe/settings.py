@@ -16,6 +16,7 @@ from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.files import write_text
 from beforehand.observe.columns import TextOfTime, check_columns, micros, times
+from beforehand.observe.failures import readable_files
 from beforehand.observe.input import default_tick_us, find_format, list_files
 from beforehand.observe.state import ClockSource
 
@@ -82,9 +83,11 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     format = find_format(folder)
     # To learn the columns of JSON lines, Spark reads them: a few files say enough.
     files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
-    reader = spark.read.option("basePath", str(folder)).option(*BROKEN_LINES)
+    base = folder.parent if folder.is_file() else folder
+    reader = spark.read.option("basePath", str(base)).option(*BROKEN_LINES)
     try:
-        table = reader.format(format).load(files).drop(BROKEN_LINES[1])
+        with readable_files(folder):
+            table = reader.format(format).load(files).drop(BROKEN_LINES[1])
     except PySparkException as error:
         raise InputError(
             f"cannot be read as {format}: {str(error).splitlines()[0]}", where=str(folder)
@@ -149,7 +152,8 @@ def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple
             continue
         kinds: tuple[TextOfTime, ...] = ("number", "timestamp")
         read = (F.count(micros(table.schema, name, kind)).alias(kind) for kind in kinds)
-        counts = table.agg(*read).first()
+        with readable_files(Path(where)):
+            counts = table.agg(*read).first()
         assert counts is not None, "counts over no rows are a row too"
         if counts["number"] and counts["timestamp"]:
             raise InputError(

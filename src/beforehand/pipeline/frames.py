@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,6 +22,7 @@ from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of
 from beforehand.sim.log import METADATA, event_table
 from beforehand.sim.protocols import PROTOCOLS
 from beforehand.sim.run import Spec, run_one
+from beforehand.sim.workload import check_size
 from beforehand.spark.executors import same_code
 from beforehand.verify.event_log import logs_of
 from beforehand.verify.verdict import judge
@@ -30,6 +32,9 @@ RUN_VERDICTS = (
     "run string, verdict string, reason string, promise string, broadcasts bigint,"
     " deliveries bigint, late bigint, twice bigint, unknown bigint"
 )
+IS_STAY = "is_stay"
+NODE_MAX = 2**31 - 1
+"""Of what fits into the column `node` of an event log."""
 SPREAD = 4
 """Partitions for each run: few runs then share one, and none waits for another."""
 
@@ -48,12 +53,17 @@ def simulate_runs(
     if not specs:
         raise InputError("no run to simulate", hint="pass a spec for each, by its name")
     rows = _whole_numbers(contacts, dict(zip(names_of(CONTACTS), names_of(CONTACTS), strict=True)))
+    # Not told by an empty `b`, which a contact may have by mistake.
+    rows = rows.withColumn(IS_STAY, F.lit(False))
     if presence is not None:
         there = {"node": "a", "up_us": "up_us", "down_us": "down_us"}
-        rows = rows.unionByName(_whole_numbers(presence, there), allowMissingColumns=True)
+        stays = _whole_numbers(presence, there).withColumn(IS_STAY, F.lit(True))
+        rows = rows.unionByName(stays, allowMissingColumns=True)
     runs = F.explode(F.array(*(F.lit(run) for run in specs)))
     spread = rows.withColumn("run", runs).repartition(SPREAD * len(specs), "run")
-    return spread.groupBy("run").applyInArrow(_simulation(dict(specs)), RUN_EVENTS)
+    return spread.groupBy("run").applyInArrow(
+        _simulation(dict(specs), presence is not None), RUN_EVENTS
+    )
 
 
 def verify_runs(events: DataFrame) -> DataFrame:
@@ -70,28 +80,29 @@ def verify_runs(events: DataFrame) -> DataFrame:
     return rows.groupBy("run").applyInArrow(_judgement(), RUN_VERDICTS)
 
 
-def _simulation(specs: dict[str, Spec]) -> Callable[[pa.Table], pa.Table]:
+def _simulation(specs: dict[str, Spec], has_stays: bool) -> Callable[[pa.Table], pa.Table]:
     run_here = same_code(_simulate)
 
     def simulate(rows: pa.Table) -> pa.Table:
         run = rows["run"][0].as_py()
-        made: pa.Table = run_here(run, specs[run], rows)
+        made: pa.Table = run_here(run, specs[run], rows, has_stays)
         return made
 
     return simulate
 
 
-def _simulate(run: str, spec: Spec, rows: pa.Table) -> pa.Table:
-    stays = rows.filter(rows["b"].is_null())
-    meetings = rows.filter(rows["b"].is_valid())
-    there = _matrix(stays, ("a", "up_us", "down_us"))
-    met = _matrix(meetings, names_of(CONTACTS))
+def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table:
+    there = _matrix(rows.filter(rows[IS_STAY]), ("a", "up_us", "down_us"))
+    met = _matrix(rows.filter(pc.invert(rows[IS_STAY])), names_of(CONTACTS))
+    _check_rows(met, there, has_stays)
     # The world numbers its nodes from 0; the rows have the numbers of whoever made them.
     nodes = np.unique(np.concatenate([met[:, 0], met[:, 1], there[:, 0]]))
     met[:, :2] = np.searchsorted(nodes, met[:, :2])
     there[:, 0] = np.searchsorted(nodes, there[:, 0])
     names = [str(node) for node in nodes.tolist()]
-    columns = run_one(make_trace(names, met, there if len(there) else None), spec).columns
+    trace = make_trace(names, met, there if has_stays else None)
+    check_size(trace, spec.traffic, where=f"run `{run}`")
+    columns = run_one(trace, spec).columns
     size, origin = len(columns["kind"]), columns["origin"]
     columns["node"] = nodes[columns["node"]].astype(np.int32)
     columns["origin"] = np.where(origin < 0, origin, nodes[origin]).astype(np.int32)
@@ -100,6 +111,26 @@ def _simulate(run: str, spec: Spec, rows: pa.Table) -> pa.Table:
     table = table.append_column("promise", pa.array([promise] * size, pa.string()))
     table = table.append_column("events", pa.array(np.full(size, size)))
     return table.cast(arrow_schema(RUN_EVENTS))
+
+
+def _check_rows(met: Ints, there: Ints, has_stays: bool) -> None:
+    """What a world would play all the same, and wrongly."""
+    ids = np.concatenate([met[:, 0], met[:, 1], there[:, 0]])
+    if len(ids) and not 0 <= ids.min() <= ids.max() <= NODE_MAX:
+        bad = ids[(ids < 0) | (ids > NODE_MAX)][0]
+        raise InputError(f"no number of a node: {bad}", hint=f"write 0 to {NODE_MAX:,}")
+    for what, spans in (("a contact", met[:, 2:]), ("a stay", there[:, 1:])):
+        if (spans < 0).any():
+            raise InputError(f"{what} from before zero on", hint="shift all times")
+        if (spans[:, 0] > spans[:, 1]).any():
+            raise InputError(f"{what} ends before it starts")
+    if has_stays:
+        ordered = there[np.lexsort((there[:, 1], there[:, 0]))]
+        same = ordered[1:, 0] == ordered[:-1, 0]
+        if (same & (ordered[1:, 1] < ordered[:-1, 2])).any():
+            raise InputError("a node is there twice at one time", hint="join such stays")
+        if len(absent := np.setdiff1d(met[:, :2], there[:, 0])):
+            raise InputError(f"node {absent[0]} meets somebody and is never there")
 
 
 def _judgement() -> Callable[[pa.Table], pa.Table]:

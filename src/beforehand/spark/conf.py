@@ -16,6 +16,26 @@ OURS = {
 """What has a way of its own."""
 
 
+MASTER = re.compile(
+    r"local(\[(\*|[1-9][0-9]*)(,[1-9][0-9]*)?\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn"
+)
+REMOTE = re.compile(r"sc://.+")
+
+
+def check_addresses(master: str | None, remote: str | None) -> None:
+    """Refuse, before anything starts, what is no place for Spark to run on."""
+    if master and remote:
+        raise InputError(
+            f"two places to run on: `{master}` and `{remote}`",
+            hint="give a master or a Connect server, not both",
+        )
+    if master is not None and not MASTER.fullmatch(master):
+        hint = "write `local[2]`, `spark://host:port` or `yarn`"
+        raise InputError(f"not a Spark master: `{master}`", hint=hint)
+    if remote is not None and not REMOTE.fullmatch(remote):
+        raise InputError(f"not a Connect server: `{remote}`", hint="write `sc://host:port`")
+
+
 def read_conf(texts: Sequence[str]) -> dict[str, str]:
     """Of `KEY=VALUE`, each key once. Spark itself would pass over a key that is misspelt."""
     found: dict[str, str] = {}

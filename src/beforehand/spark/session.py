@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -22,12 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from beforehand.errors import InputError
+from beforehand.spark.conf import check_addresses
 from beforehand.spark.java import java_home
 from beforehand.temporary import scratch_folder
 
 EMBEDDED = "local[*]"
-MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
-REMOTE = re.compile(r"sc://.+")
 DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 ANSWER_SECONDS_MAX = 10
 HUSH_SECONDS_MAX, GOODBYE_SECONDS_MAX = 0.5, 2
@@ -64,11 +62,7 @@ def open_session(
     used. The Java process behind a master outlives the session and serves the next one of this
     Python process, with the memory and the options that it was started with.
     """
-    if master and remote:
-        raise InputError(
-            f"two places to run on: `{master}` and `{remote}`",
-            hint="give a master or a Connect server, not both",
-        )
+    check_addresses(master, remote)
     wanted: Conf = dict(conf or {})
     with tempfile.TemporaryDirectory(dir=scratch_folder()) as scratch:
         if remote:
@@ -138,11 +132,6 @@ def _forget_java() -> None:
 
 
 def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Path) -> SparkSession:
-    if not MASTER.fullmatch(master):
-        raise InputError(
-            f"not a Spark master: `{master}`",
-            hint="write `local[2]`, `spark://host:port` or `yarn`",
-        )
     _check_answers(master)
     _refuse_to_share()
     environment = {
@@ -160,25 +149,37 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
         conf["spark.sql.shuffle.partitions"] = 1 if small else 2 * (os.cpu_count() or 1)
         conf["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
         conf["spark.local.dir"] = str(scratch_folder())
+    user_set = bool(wanted)
     if JAVA_OPTIONS in wanted:
         wanted[JAVA_OPTIONS] = f"{conf[JAVA_OPTIONS]} {wanted[JAVA_OPTIONS]}"
     builder = SparkSession.builder.master(master).appName(app).config(map=conf | wanted)
-    with _environment(environment), _our_interrupts():
-        try:
-            return builder.getOrCreate()
-        except KeyboardInterrupt as error:
-            _end_launcher(error)
-            raise
-        except (PySparkException, Py4JError) as error:
-            raise InputError(
-                f"Spark does not start on `{master}`: {str(error).splitlines()[0]}",
-                hint="`beforehand doctor` shows what this machine has",
-            ) from error
+    try:
+        with _environment(environment), _our_interrupts():
+            try:
+                spark = builder.getOrCreate()
+            except KeyboardInterrupt as error:
+                _end_launcher(error)
+                raise
+        spark.sql("SELECT 1").schema  # most settings are looked at only now  # noqa: B018
+        return spark
+    except (PySparkException, Py4JError) as error:
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+        hint = "`beforehand doctor` shows what this machine has"
+        raise InputError(
+            f"Spark does not start on `{master}`: {_reason(error)}",
+            hint="look at what `--conf` says" if user_set else hint,
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    """What is at the bottom of it, in one line."""
+    while cause := getattr(error, "_cause", None):
+        error = cause
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
-    if not REMOTE.fullmatch(remote):
-        raise InputError(f"not a Connect server: `{remote}`", hint="write `sc://host:port`")
     _check_answers(remote)
     _refuse_to_share()
     try:

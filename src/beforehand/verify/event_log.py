@@ -75,32 +75,6 @@ class Log:
         return names[node] if 0 <= node < len(names) else str(node)
 
 
-def find_logs(path: Path) -> list[tuple[Path, ...]]:
-    """The event logs at a path, each as its files.
-
-    A file is one, and so is what comes in where the path is `-`. In a folder they are those of all
-    runs below it, by the name of the file, which may be a folder of parts; what real nodes wrote is
-    one log, all of it together. Without any such name, the folder itself is one log in parts.
-    """
-    if path == STDIN:
-        return [(path,)]
-    if not path.exists():
-        raise InputError("no such file or folder", where=str(path), hint=HINT)
-    if not path.is_dir():
-        return [(path,)]
-    found = [(log,) if log.is_file() else _parts(log) for log in sorted(path.rglob(EVENTS_FILE))]
-    if nodes := [file for file in sorted(path.rglob(NODE_FILES)) if file.name[0] not in "._"]:
-        found.append(tuple(nodes))
-    return found or [_parts(path)]
-
-
-def _parts(folder: Path) -> tuple[Path, ...]:
-    files = [file for file in sorted(folder.glob("*.parquet")) if file.name[0] not in "._"]
-    if not files:
-        raise InputError(f"no `{EVENTS_FILE}` in the folder", where=str(folder), hint=HINT)
-    return tuple(files)
-
-
 def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     """Every run of one log; if it has no rows, a run without events."""
     paths = (files,) if isinstance(files, Path) else tuple(files)

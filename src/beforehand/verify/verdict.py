@@ -25,7 +25,8 @@ from beforehand.kernels.causality import (
 )
 from beforehand.units import format_duration
 from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
-from beforehand.verify.event_log import Log, find_logs, read_logs
+from beforehand.verify.event_log import Log, read_logs
+from beforehand.verify.find import find_logs
 from beforehand.verify.node_logs import are_of_nodes, read_node_logs
 
 OnDone = Callable[[str, int, int], object]

@@ -251,8 +251,10 @@ def _line(run: Row) -> tuple[str, ...]:
         show_share(run["reach"]),
         f"{run['deliveries']:,}",
         show_share(run["delivery_ratio"]),
-        format_duration(round(run["delay_us_avg"])),
-        format_duration(round(run["latency_us_avg"])),
+        *(
+            format_duration(round(run[name])) if run["receptions"] else "–"
+            for name in ("delay_us_avg", "latency_us_avg")
+        ),
         PROMISE_NAMES[run["promise"]],
         run["verdict"],
     )
@@ -268,7 +270,7 @@ COMPARED = Compared(
     table="runs",
     keys=("protocol", "lifetime_us"),
     figures=(
-        *("delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
+        *("reach", "delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
         *("expired", "bytes"),
     ),
 )

@@ -1,0 +1,44 @@
+"""What a file or a disk did to Spark, in a line: it answers with pages of Java."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from beforehand.errors import InputError
+from beforehand.observe.rejects import local_path
+
+READING = re.compile(r"Encountered error while reading file (\S+?)\.?\s+(.*)")
+CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
+DISK = re.compile(r"^(?:Caused by: )?java\.(?:io|nio)\.[\w.$]+: (.+)", re.MULTILINE)
+STATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+@contextmanager
+def readable_files(folder: Path) -> Iterator[None]:
+    """What cannot be read or written is told with its place, as the user's to mend."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        told = tell_failure(str(error), str(folder))
+        if told is None:
+            raise
+        raise told from error
+
+
+def tell_failure(text: str, where: str) -> InputError | None:
+    """None if it is neither a file nor a disk."""
+    causes = [STATE.sub("", cause) for cause in CAUSE.findall(text)]
+    if reading := READING.search(text):
+        reason = STATE.sub("", reading[2]).strip() or (causes[-1] if causes else "it is broken")
+        hint = "mend it in its place, or take it out of the folder"
+        return InputError(f"cannot be read: {reason}", where=local_path(reading[1]), hint=hint)
+    if disk := DISK.findall(text):
+        hint = "is there room on the disk, and may you read and write there?"
+        return InputError(f"the disk says: {disk[-1]}", where=where, hint=hint)
+    return None
