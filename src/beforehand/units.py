@@ -70,6 +70,11 @@ def show_share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.2f} %"
 
 
+def show_duration(us: float | None) -> str:
+    """As `format_duration`; a dash where there is nothing to measure."""
+    return "–" if us is None else format_duration(round(us))
+
+
 # (below this, rounded to this, shown in this unit, with the rest in this unit); longer ones in days
 SHAPES = (
     (UNITS_US["ms"], 1, "us", None),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from beforehand.core.base import Message
 from beforehand.mobility.crowd import generate
+from beforehand.report.notation import show_difference, show_time
 from beforehand.sim.log import BROADCAST, CRASH, JOIN, LEAVE, NO_MESSAGE, RECEIVE, RECOVER, Log
 from beforehand.sim.run import Spec, run_one
-from beforehand.sim.summary import count_reach, summarise
-from beforehand.units import show_share
+from beforehand.sim.summary import count_reach, describe, summarise
+from beforehand.units import show_duration, show_share
 
 
 def count_slowly(trace, columns, life_us):
@@ -92,3 +94,10 @@ def test_who_is_alone_reaches_nobody_and_misses_nobody():
     log.add(0, 0, JOIN, NO_MESSAGE)
     log.add(1, 0, BROADCAST, (Message((0, 1), (), b""),))
     assert summarise(log.columns())["reach"] is None
+
+
+def test_a_delay_of_nothing_was_zero():
+    assert set(describe(np.array([], np.int64)).values()) == {None}
+    assert describe(np.array([3, 5]))["avg"] == 4
+    assert show_duration(None) == show_time(float("nan")) == "–"
+    assert show_difference(float("nan"), 3.0) == "–"

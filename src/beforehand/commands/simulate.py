@@ -31,7 +31,7 @@ from beforehand.commands.tracing import (
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
-from beforehand.units import format_duration, parse_duration, show_share
+from beforehand.units import format_duration, parse_duration, show_duration, show_share
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -87,8 +87,6 @@ def run(args: argparse.Namespace) -> int:
     if args.events is not None:
         _write_events(args.events, trace, spec, result)
     summary = summarise(result.columns, life_us=spec.life_us)
-    if not summary["receptions"]:  # the delay of nothing is not zero
-        summary |= dict.fromkeys(("delay_us", "latency_us", "age_us"), None)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["violations"] = violations
     summary["transfer_model"] = spec.transfer_model
@@ -178,10 +176,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
     rows = [
         (
             label,
-            *(
-                format_duration(round(summary[key][part])) if summary["receptions"] else "–"
-                for part in ("min", "max", "avg", "stdev")
-            ),
+            *(show_duration(summary[key][part]) for part in ("min", "max", "avg", "stdev")),
         )
         for label, key in (
             ("broadcast to reception", "delay_us"),

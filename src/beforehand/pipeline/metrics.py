@@ -60,9 +60,9 @@ class MetricFacts(msgspec.Struct, frozen=True):
 
     counts: dict[str, int]
     """By the names of `COUNTED`."""
-    spreads: dict[str, dict[str, float]]
-    """min, max, avg and stdev of delay, latency and age, in microseconds."""
-    past_entries_avg: float
+    spreads: dict[str, dict[str, float | None]]
+    """min, max, avg and stdev of delay, latency and age, in microseconds; None of nothing."""
+    past_entries_avg: float | None
 
 
 def measure_run(job: Job) -> Made:

@@ -16,6 +16,8 @@ SIZES_B = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 def show_time(us: float) -> str:
     """Hours, minutes and seconds in the marks of the paper; parts that are zero at the end go."""
+    if math.isnan(us):
+        return "–"
     if us < 0:
         return f"-{show_time(-us)}"
     if us == 0:
@@ -79,6 +81,8 @@ def show_clock(us: float) -> str:
 
 def show_difference(ours: float, published: float) -> str:
     """In per cent of the published figure; as a factor where that would be three digits."""
+    if math.isnan(ours):
+        return "–"
     if published == 0:
         return _signed(ours, "+,.3g", "")
     if ours > 2 * published:

@@ -139,10 +139,10 @@ def count_violations(
     return dict(zip(VIOLATIONS, counts, strict=True))
 
 
-def describe(values: NDArray[Any]) -> dict[str, float]:
-    """min, max, avg and stdev; zeros where there is nothing."""
+def describe(values: NDArray[Any]) -> dict[str, float | None]:
+    """min, max, avg and stdev; None where there is nothing, which is not nothing at all."""
     if not len(values):
-        return {"min": 0.0, "max": 0.0, "avg": 0.0, "stdev": 0.0}
+        return dict.fromkeys(("min", "max", "avg", "stdev"))
     return {
         "min": float(values.min()),
         "max": float(values.max()),

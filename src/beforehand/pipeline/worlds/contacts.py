@@ -28,7 +28,7 @@ from beforehand.pipeline.stages import (
 from beforehand.scenario import values
 from beforehand.scenario.head import Scenario
 from beforehand.scenario.options import Option, Table
-from beforehand.units import format_duration, show_share
+from beforehand.units import format_duration, show_duration, show_share
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
@@ -251,10 +251,8 @@ def _line(run: Row) -> tuple[str, ...]:
         show_share(run["reach"]),
         f"{run['deliveries']:,}",
         show_share(run["delivery_ratio"]),
-        *(
-            format_duration(round(run[name])) if run["receptions"] else "–"
-            for name in ("delay_us_avg", "latency_us_avg")
-        ),
+        show_duration(run["delay_us_avg"]),
+        show_duration(run["latency_us_avg"]),
         PROMISE_NAMES[run["promise"]],
         run["verdict"],
     )

@@ -40,7 +40,7 @@ class Group:
         if whole := PER_DELIVERY.get(quantity):
             return [_share(run[whole], run["deliveries"]) for run in self.runs]
         # Null where a run received or delivered nothing: there is no delay to speak of.
-        return [_figure(run[quantity], quantity) for run in self.runs]
+        return [float("nan") if run[quantity] is None else run[quantity] for run in self.runs]
 
     def mean(self, quantity: str) -> float:
         return fmean(self.values(quantity))
@@ -52,12 +52,6 @@ class Group:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
-
-
-def _figure(value: float | None, quantity: str) -> float:
-    if value is None and (quantity.endswith("_ratio") or quantity == "reach"):
-        return float("nan")  # a share of nothing is not zero
-    return float(value or 0)
 
 
 def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:

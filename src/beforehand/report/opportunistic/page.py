@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -104,10 +105,12 @@ def _range(material: Material, column: str) -> str:
 
 def _describe(group: Group) -> str:
     lifetime = "Without a lifetime" if group.lifetime_us is None else f"With {group.label} to live"
-    wait_us = group.mean("latency_us_avg")
+    delay_us, wait_us = group.mean("delay_us_avg"), group.mean("latency_us_avg")
+    if math.isnan(delay_us):
+        return f"{lifetime} there was a run in which nobody received anything."
     waited = f"then waited {show_time(wait_us)}" if wait_us else "never waited"
     return (
-        f"{lifetime} a message travelled {show_time(group.mean('delay_us_avg'))} on average and "
+        f"{lifetime} a message travelled {show_time(delay_us)} on average and "
         f"{waited} for its causes; "
         f"{show_ratio(group.mean('delivery_ratio'))} of what nodes broadcast or received was "
         "delivered."
