@@ -27,8 +27,8 @@ class Kept(msgspec.Struct):
     message: Message
     delivered_by: tuple[NodeId, ...] = ()
     """Hosts that are registered here and have delivered it elsewhere."""
-    is_recent: bool = True
-    """It was transmitted since the last round of repetitions, or not at all."""
+    rests: int = 0
+    """It is not repeated in so many rounds of repetitions to come."""
 
 
 class Guest(msgspec.Struct):

@@ -20,8 +20,8 @@ class Kept(msgspec.Struct):
     needs: Vector
     place: int
     """In the order in which messages came to this station."""
-    is_recent: bool = True
-    """It was transmitted since the last round of repetitions."""
+    rests: int
+    """It is not repeated in so many rounds of repetitions to come."""
 
 
 class Guest(msgspec.Struct):

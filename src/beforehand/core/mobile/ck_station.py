@@ -172,7 +172,8 @@ class CkStation:
         out.sends += [(peer, relay) for peer in self._neighbours if peer != source]
         id = (relay.site, relay.number)
         self._arrived += 1
-        kept = self.kept[id] = Kept(relay.message, relay.needs, self._arrived)
+        kept = Kept(relay.message, relay.needs, self._arrived, rests=self._pace.rounds)
+        self.kept[id] = kept
         ready = []
         for guest in self.handoff.guests.values():
             if id not in guest.seen:
@@ -201,7 +202,7 @@ class CkStation:
         if not self._is_repeating and any(guest.in_flight for guest in guests):
             self._is_repeating = True
             lacking = max(guest.lacks for guest in guests)
-            out.timers.append((RETRY, now_us + self._pace.retry_us(lacking)))
+            out.timers.append((RETRY, now_us + self._pace.round_us(lacking)))
         if self._unanswered and not self._owes_ack:
             self._owes_ack = True
             out.timers.append((ACK, now_us + self._pace.ack_us))
@@ -214,13 +215,15 @@ class CkStation:
         for id in ready:
             if id in self.kept:
                 self._cast(id, self._lacking(id), out)
-                self.kept[id].is_recent = True
+                self.kept[id].rests = self._pace.rounds
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
         for id, kept in self.kept.items():
-            if not kept.is_recent:
+            if kept.rests:
+                kept.rests -= 1
+            else:
                 self._cast(id, self._lacking(id), out)
-            kept.is_recent = False
+                kept.rests = self._pace.rounds - 1
 
     def _lacking(self, id: Id) -> list[NodeId]:
         guests = self.handoff.guests.values()
