@@ -202,11 +202,11 @@ def test_a_join_of_before_changes_nothing_for_a_later_one():
 
 def test_what_was_seen_out_of_order_counts_when_the_gap_is_filled():
     seen = Seen((3, 0))
-    seen.add((0, 5))
+    assert seen.add((0, 5)) == []
     assert ((0, 5) in seen, (0, 4) in seen, seen.counts, seen.last()) == (
         *(True, False),
         *((3, 0), (5, 0)),
     )
-    assert not seen.covers((5, 0))
-    seen.add((0, 4))
-    assert (seen.counts, seen.extra) == ((5, 0), ())
+    assert (seen.first_missing((5, 0)), seen.first_missing((3, 0))) == ((0, 5), None)
+    assert seen.add((0, 4)) == [(0, 4), (0, 5)]
+    assert (seen.counts, seen.extra, seen.first_missing((5, 0))) == ((5, 0), (), None)

@@ -14,6 +14,7 @@ from beforehand.core.mobile.ck_frames import (
     Cast,
     Connect,
     ConnectAck,
+    Downlink,
     Frame,
     Join,
     Say,
@@ -88,14 +89,13 @@ class CkHost:
         """Only from the station of its cell."""
         if source != self.cell:
             return
-        if isinstance(frame, Cast):  # of all that a host hears, most
+        if isinstance(frame, Cast):  # most of what a host hears: so it is asked for first
             if frame.cell == source and self.state == "connected":
                 self._on_cast(frame, out)
-        elif isinstance(frame, ConnectAck):
-            if frame.cell == source:
+        elif isinstance(frame, Downlink) and frame.cell == source:
+            if isinstance(frame, ConnectAck):
                 self._on_connect_ack(now_us, frame, out)
-        elif isinstance(frame, StationAck):
-            if frame.cell == source and self.state == "connected":
+            elif self.state == "connected":
                 self._on_station_ack(frame)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:

@@ -97,7 +97,10 @@ def _options() -> dict[str, Option]:
         "sample": Option(values.positive_duration, default.sample_us),
         # The highest rate that is sustained, from the first of `rates` up or down to this one.
         "search_to": Option(_rate),
+        "queue": Option(values.whole(1), default.radio.queue_max),
+        "inflight": Option(values.whole(1), default.pace.inflight_max),
         "silence": Option(values.positive_duration),
+        "repeats_max": Option(values.share),
         # The first at, then one every so often; each lasts longer than the one before.
         "failures": Option(values.whole(0), 0),
         "failures_from": Option(values.duration, 10 * SECOND_US),
@@ -195,6 +198,7 @@ def _spec(
             mac=mac,  # type: ignore[arg-type]
             capture=options["capture"],
             answers_draw=options["answers_draw"],
+            queue_max=options["queue"],
         ),
         range_m=options["range"],
         choice=options["choice"],
@@ -204,7 +208,12 @@ def _spec(
         ),
         payload_bytes=options["payload"],
         rate_per_s=rate,
-        pace=Pace(silence_us=options["silence"]),
+        pace=Pace(
+            rounds=CellsSpec().pace.rounds,
+            inflight_max=options["inflight"],
+            silence_us=options["silence"],
+            repeats_max=options["repeats_max"],
+        ),
         ack_jitter=options["ack_jitter"],
         timer_jitter=options["timer_jitter"],
         warm_up_us=options["warm_up"],
