@@ -133,6 +133,13 @@ MUTANTS = [
         "::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
     ),
     (
+        "was: catch up on everything at once",
+        "src/beforehand/core/mobile/cell.py",
+        "        return list(islice(self.catch_up.items(), count))\n",
+        "        return list(self.catch_up.items())\n",
+        "tests/core/mobile/test_handoff.py::test_no_more_than_agreed_is_caught_up_on_at_once",
+    ),
+    (
         "was: repeat in every round what is caught up on",
         STATION,
         'if guest.phase == "here" and not self._round:',

@@ -183,6 +183,15 @@ def test_with_three_rounds_in_an_interval_every_third_repeats_what_is_caught_up_
     assert sent == [0, 0, 1, 0, 0, 1]
 
 
+def test_no_more_than_agreed_is_caught_up_on_at_once():
+    bench = caught_up_on(5, 6, 7, inflight_max=2)
+    assert [frame.seq for _, frame in bench.out.sends] == [0, 1]
+    bench.hear(HostAck(1, H, Place(2, True, 1)))
+    bench.out.clear()
+    bench.core.on_timer(0, RETRY, bench.out)
+    assert [frame.seq for _, frame in bench.out.sends] == [1, 2]
+
+
 def test_who_comes_back_to_its_station_goes_on_where_it_was():
     bench = joined()
     bench.relay(1, 2, 3)

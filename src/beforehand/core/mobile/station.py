@@ -69,7 +69,7 @@ class Station:
         self._pace = pace or Pace()
         self.cell = Cell()
         self.guard = Guard(self.cell, self._pace)
-        self._handoff = Handoff(node, self.cell, self._via, floods=floods)
+        self._handoff = Handoff(node, self.cell, self._via, self._pace, floods=floods)
         self._proofs = proofs
         self._is_repeating = False
         self._round = 0
@@ -221,7 +221,7 @@ class Station:
         self._round = (self._round + 1) % rounds
         for guest in cell.guests.values():
             if guest.phase == "here" and not self._round:
-                for seq, message in guest.catch_up.items():
+                for seq, message in guest.first_to_catch_up(self._pace.inflight_max):
                     catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
                     out.sends.append((EVERYBODY, catch_up))
                     self.guard.note(is_repetition=True)

@@ -178,14 +178,6 @@ def _spec(
     from beforehand.sim.cells.spec import CellsSpec, Failure, Walk, Wiring
     from beforehand.sim.radio import Radio
 
-    failures = [
-        Failure(
-            at_us=options["failures_from"] + k * options["failures_every"],
-            for_us=options["failures_last"] + k * options["failures_grow"],
-            station=options["failures_at"],
-        )
-        for k in range(options["failures"])
-    ]
     return CellsSpec(
         system=system,
         stations=stations,
@@ -220,7 +212,14 @@ def _spec(
         duration_us=options["duration"],
         settle_us=options["settle"],
         sample_us=options["sample"],
-        failures=tuple(failures),
+        failures=tuple(
+            Failure(
+                at_us=options["failures_from"] + k * options["failures_every"],
+                for_us=options["failures_last"] + k * options["failures_grow"],
+                station=options["failures_at"],
+            )
+            for k in range(options["failures"])
+        ),
     )
 
 
