@@ -26,10 +26,9 @@ from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Walk
 from beforehand.sim.cells.world import World, run
 from beforehand.sim.collector import no_collection
-from beforehand.sim.radio import Radio
 
 HOSTS = (100, 200, 300, 400)
-SLOW = Radio(bits_per_s=1_000_000, answers_draw=True)
+SLOW = msgspec.structs.replace(CellsSpec().radio, bits_per_s=1_000_000)
 FULL = CellsSpec(radio=SLOW)
 SHORT = msgspec.structs.replace(
     FULL, rate_per_s=15.0, duration_us=25 * SECOND_US, settle_us=8 * SECOND_US

@@ -6,6 +6,7 @@ STATION = "src/beforehand/core/mobile/station.py"
 HOST = "src/beforehand/core/mobile/host.py"
 
 CK_STATION = "src/beforehand/core/mobile/ck_station.py"
+CK_GUEST = "src/beforehand/core/mobile/ck_guest.py"
 CK_HANDOFF = "src/beforehand/core/mobile/ck_handoff.py"
 CK_DISCARD = "src/beforehand/core/mobile/ck_discard.py"
 CK_HOST = "src/beforehand/core/mobile/ck_host.py"
@@ -82,18 +83,69 @@ MUTANTS = [
     ),
     (
         "ck: send a message before its host has what comes before it",
-        CK_STATION,
-        "        return has_room and guest.seen.covers(self.kept[id].needs)",
-        "        return has_room",
+        CK_GUEST,
+        "        cause = self.seen.first_missing(kept.needs)\n",
+        "        cause = None\n",
         f"{ON_CK_STATION}::"
         "test_a_message_waits_until_its_host_has_acknowledged_what_comes_before_it",
     ),
     (
         "ck: the same, as the swarm sees it",
-        CK_STATION,
-        "        return has_room and guest.seen.covers(self.kept[id].needs)",
-        "        return has_room or guest.seen.covers(self.kept[id].needs)",
+        CK_GUEST,
+        "                    self._file(after, self.blocked[after])\n",
+        "                    self.free[after] = None\n",
         f"{SWARM}[ck]",
+    ),
+    (
+        "ck: what waited for one message may go, whatever else it waits for",
+        CK_GUEST,
+        "                    self._file(after, self.blocked[after])\n",
+        "                    self.free[after] = None\n",
+        f"{ON_CK_STATION}::test_a_message_that_comes_after_two_waits_for_both",
+    ),
+    (
+        "ck: forget what waits behind a gap that was filled",
+        CK_GUEST,
+        "        for counted in self.seen.add(id):\n",
+        "        for counted in self.seen.add(id)[:1]:\n",
+        f"{ON_CK_STATION}::test_what_waits_behind_a_gap_is_sent_when_the_gap_is_filled",
+    ),
+    (
+        "ck: where there is little room, send what came last",
+        CK_GUEST,
+        "key=lambda id: self.blocked[id].place)",
+        "key=lambda id: -self.blocked[id].place)",
+        f"{ON_CK_STATION}::test_where_there_is_room_for_one_the_oldest_goes_first",
+    ),
+    (
+        "ck: repeat in every round what was repeated once",
+        CK_STATION,
+        "                kept.rests = self._pace.rounds - 1\n",
+        "                pass\n",
+        f"{ON_CK_STATION}::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
+    ),
+    (
+        "was: repeat in every round what was repeated once",
+        STATION,
+        "                kept.rests = rounds - 1\n",
+        "                pass\n",
+        "tests/core/mobile/test_station.py"
+        "::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
+    ),
+    (
+        "was: catch up on everything at once",
+        "src/beforehand/core/mobile/cell.py",
+        "        return list(islice(self.catch_up.items(), count))\n",
+        "        return list(self.catch_up.items())\n",
+        "tests/core/mobile/test_handoff.py::test_no_more_than_agreed_is_caught_up_on_at_once",
+    ),
+    (
+        "was: repeat in every round what is caught up on",
+        STATION,
+        'if guest.phase == "here" and not self._round:',
+        'if guest.phase == "here":',
+        "tests/core/mobile/test_handoff.py"
+        "::test_with_three_rounds_in_an_interval_every_third_repeats_what_is_caught_up_on",
     ),
     (
         "ck: two messages of one host do not depend on each other",

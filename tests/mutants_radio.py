@@ -13,6 +13,20 @@ TESTS = "tests/sim/test_radio.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
+        "a queue has no end",
+        RADIO,
+        "        if len(queue) == self.radio.queue_max:\n",
+        "        if len(queue) < 0:\n",
+        f"{TESTS}::test_a_frame_that_finds_a_full_queue_is_thrown_away_and_counted",
+    ),
+    (
+        "the compiled channel: who has sent is still in the queue",
+        TWIN,
+        "    row[QUEUED] -= 1\n",
+        "",
+        f"{TESTS}::test_the_compiled_channel_is_the_channel",
+    ),
+    (
         "hidden terminals are heard",
         RADIO,
         "audience = tuple(self.neighbours[node])",

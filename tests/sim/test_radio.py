@@ -36,6 +36,7 @@ RADIOS = st.builds(
     cw=st.sampled_from([0, 1, 7, 31]),
     sense_us=st.sampled_from([0, 4, 15]),
     answers_draw=st.booleans(),
+    queue_max=st.sampled_from([None, 1, 3]),
 )
 
 
@@ -202,6 +203,15 @@ def test_frames_of_one_node_go_out_in_their_order():
         times = list(starts(signals).values())
         assert list(starts(signals)) == [0, 1, 2]
         assert np.diff(times).min() >= APP_US
+
+
+# Where nobody waits for DIFS, the first frame has started and is not in the queue any more.
+@pytest.mark.parametrize(("mac", "thrown"), [("dcf", {2, 3}), ("csma", {3}), ("none", {3})])
+def test_a_frame_that_finds_a_full_queue_is_thrown_away_and_counted(mac, thrown):
+    air = Air(Radio(mac=mac, queue_max=2), everybody(2), 1)
+    signals = run(air, *[(0, 0)] * 4, (0, 1), *[(10 * APP_US, 0)] * 2)
+    assert set(starts(signals)) == set(range(7)) - thrown
+    assert air.thrown == len(thrown)
 
 
 @pytest.mark.parametrize("mac", ["dcf", "csma"])

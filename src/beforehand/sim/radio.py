@@ -41,6 +41,8 @@ class Radio(msgspec.Struct, frozen=True):
     answers_draw: bool = False
     """In `dcf`, who asks within DIFS of the end of a frame draws, as on a busy medium. Else all who
     answer the same frame at once start together."""
+    queue_max: int | None = None
+    """A frame that finds so many waiting at its node is thrown away. None: there is no limit."""
 
     def airtime_us(self, size_bytes: int) -> int:
         """How long a frame is on the air; `size_bytes` with all headers down to the MAC's."""
@@ -62,6 +64,7 @@ class Radio(msgspec.Struct, frozen=True):
                 ("slot_us", self.slot_us, 1),
                 ("difs_us", self.difs_us, 0),
                 ("sense_us", self.sense_us, 0),
+                ("queue_max", 1 if self.queue_max is None else self.queue_max, 1),
             )
             if value < least
         ]
@@ -98,6 +101,8 @@ class Air:
         self.neighbours = neighbours
         self.now_us = 0
         self.frames = 0
+        self.thrown = 0
+        """Of these, how many found a full queue."""
         self._key = stream_key(seed, STREAM)
         self._agenda: list[int] = []  # a heap of time and ticket: node (end), nodes + node (start)
         self._armed_us = [NEVER_US] * nodes  # of the node's only start in the heap
@@ -122,7 +127,8 @@ class Air:
         return self._agenda[0] >> TICKET_BITS if self._agenda else FOREVER_US
 
     def transmit(self, now_us: int, node: int, size_bytes: int) -> int:
-        """The number of the frame, which goes out when it is its turn and the MAC lets it."""
+        """The number of the frame, which goes out when it is its turn and the MAC lets it. If there
+        is no room for it, it never starts, and `thrown` counts it."""
         if now_us < self.now_us or self.due_us < now_us:
             raise LocalError(
                 f"node {node} transmits at {now_us} us, the channel is at {self.now_us} us",
@@ -130,6 +136,9 @@ class Air:
             )
         frame, self.frames = self.frames, self.frames + 1
         queue = self._queue[node]
+        if len(queue) == self.radio.queue_max:
+            self.thrown += 1
+            return frame
         queue.append((frame, self.radio.airtime_us(size_bytes)))
         if len(queue) == 1 and not self._is_sending[node]:
             self._ask(now_us, node)

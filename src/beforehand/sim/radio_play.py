@@ -74,6 +74,7 @@ def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
         sense_us=radio.sense_us,
         key=np.uint64(stream_key(seed, STREAM)),
         answers_draw=radio.answers_draw,
+        queue_max=radio.queue_max or 0,
     )
     log = []
     is_done = False

@@ -76,6 +76,36 @@ def test_a_message_waits_until_its_host_has_acknowledged_what_comes_before_it():
     assert bench.fire(GATHER) == [cast(2, H)]
 
 
+def test_a_message_that_comes_after_two_waits_for_both():
+    bench = Bench(G)
+    bench.relay(1)
+    bench.get(2, Relay(2, 1, (0, 0, 0), message(7)))
+    assert bench.relay(2, 1, 0, 1) == []
+    bench.ack(G, 1)
+    assert bench.fire(GATHER) == []
+    bench.ack(G, 1, site=2)
+    assert bench.fire(GATHER) == [cast(2, turn=1)]
+
+
+def test_what_waits_behind_a_gap_is_sent_when_the_gap_is_filled():
+    bench = Bench(G)
+    bench.relay(1)
+    bench.relay(2)
+    assert bench.relay(3, 2, 0, 0) == []
+    bench.ack(G, 2)
+    assert bench.fire(GATHER) == []
+    bench.ack(G, 1)
+    assert bench.fire(GATHER) == [cast(3, turn=1)]
+
+
+def test_where_there_is_room_for_one_the_oldest_goes_first():
+    bench = Bench(G, inflight_max=1)
+    bench.relay(1)
+    assert bench.relay(2, 1, 0, 0) + bench.relay(3) == []  # 3 waits for nothing but room
+    bench.ack(G, 1)
+    assert bench.fire(GATHER) == [cast(2, turn=1)]
+
+
 def test_messages_that_do_not_depend_on_each_other_are_sent_together():
     bench = Bench(G)
     assert bench.relay(1) + bench.relay(2) == [cast(1, turn=1), cast(2, turn=1)]
@@ -104,6 +134,14 @@ def test_only_those_who_lack_it_are_named_when_it_is_repeated():
     assert bench.fire(RETRY) == []  # it was just transmitted
     bench.ack(G, 1)
     assert bench.fire(RETRY) == [cast(1, H)]
+
+
+def test_with_three_rounds_in_an_interval_every_third_repeats_a_message():
+    bench = Bench(G, rounds=3)
+    bench.relay(1)
+    assert bench.out.timers[-1] == (RETRY, bench.core._pace.retry_us(1) // 3)
+    again = [bench.fire(RETRY) for _ in range(8)]
+    assert [len(sent) for sent in again] == [0, 0, 0, 1, 0, 0, 1, 0]
 
 
 def test_a_message_depends_on_what_its_host_had_delivered_and_said_before():
@@ -202,11 +240,11 @@ def test_a_join_of_before_changes_nothing_for_a_later_one():
 
 def test_what_was_seen_out_of_order_counts_when_the_gap_is_filled():
     seen = Seen((3, 0))
-    seen.add((0, 5))
+    assert seen.add((0, 5)) == []
     assert ((0, 5) in seen, (0, 4) in seen, seen.counts, seen.last()) == (
         *(True, False),
         *((3, 0), (5, 0)),
     )
-    assert not seen.covers((5, 0))
-    seen.add((0, 4))
-    assert (seen.counts, seen.extra) == ((5, 0), ())
+    assert (seen.first_missing((5, 0)), seen.first_missing((3, 0))) == ((0, 5), None)
+    assert seen.add((0, 4)) == [(0, 4), (0, 5)]
+    assert (seen.counts, seen.extra, seen.first_missing((5, 0))) == ((5, 0), (), None)

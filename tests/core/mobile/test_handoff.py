@@ -29,8 +29,8 @@ H, G = 7, 8
 class Bench:
     """The station in the middle of four, and what it did in the last step."""
 
-    def __init__(self):
-        self.core = Station(1, STAR, Pace())
+    def __init__(self, **pace):
+        self.core = Station(1, STAR, Pace(**pace))
         self.out = Outbox()
 
     def get(self, source, frame):
@@ -142,9 +142,9 @@ def test_a_place_in_another_connection_is_no_acknowledgement():
     assert answer.missing == ids(1, 2)
 
 
-def caught_up_on(*seqs):
+def caught_up_on(*seqs, **pace):
     """A station from which the host has yet to hear what was discarded there."""
-    bench = Bench()
+    bench = Bench(**pace)
     bench.connect(2, Place(1), (0, 1))
     bench.wire(Response1(0, 1, H, 2, True, 1, 1, ids(*seqs)))
     bench.wire(Response2(0, 1, H, 2, tuple(map(message, seqs)), ()))
@@ -171,6 +171,25 @@ def test_what_is_caught_up_on_is_said_again_until_it_is_acknowledged():
     assert bench.out.sends == [(EVERYBODY, CatchUp(1, H, 2, 0, message(5)))]
     ack = HostAck(1, H, Place(2, True, 1))
     assert bench.hear(ack) == bench.hear(ack) == [accepted(2, 0)]
+
+
+def test_with_three_rounds_in_an_interval_every_third_repeats_what_is_caught_up_on():
+    bench = caught_up_on(5, rounds=3)
+    sent = []
+    for _ in range(6):
+        bench.out.clear()
+        bench.core.on_timer(0, RETRY, bench.out)
+        sent.append(len(bench.out.sends))
+    assert sent == [0, 0, 1, 0, 0, 1]
+
+
+def test_no_more_than_agreed_is_caught_up_on_at_once():
+    bench = caught_up_on(5, 6, 7, inflight_max=2)
+    assert [frame.seq for _, frame in bench.out.sends] == [0, 1]
+    bench.hear(HostAck(1, H, Place(2, True, 1)))
+    bench.out.clear()
+    bench.core.on_timer(0, RETRY, bench.out)
+    assert [frame.seq for _, frame in bench.out.sends] == [1, 2]
 
 
 def test_who_comes_back_to_its_station_goes_on_where_it_was():

@@ -150,6 +150,17 @@ def test_only_what_somebody_lacks_is_cast_again():
     assert bench.fire(RETRY) == [cast(1), cast(3)]
 
 
+def test_with_three_rounds_in_an_interval_every_third_repeats_a_message():
+    bench = Bench(rounds=3)
+    bench.join(H)
+    bench.get(0, Relay(message(1)))
+    assert bench.out.timers == [(RETRY, bench.core._pace.retry_us(1) // 3)]
+    again = [bench.fire(RETRY) for _ in range(5)]
+    bench.get(0, Relay(message(2)))
+    again += [bench.fire(RETRY) for _ in range(5)]
+    assert again == [[], [], [], [cast(1)], [], [], [cast(1)], [], [cast(2)], [cast(1)]]
+
+
 def test_no_more_than_agreed_is_in_flight():
     bench = Bench(inflight_max=2)
     bench.join(H)

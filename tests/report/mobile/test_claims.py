@@ -118,13 +118,19 @@ def test_a_failure_fills_the_buffer_of_its_station_until_some_time_after_it():
     assert failure.recovery_s == 2
     some = cells(series=SERIES, outages=[OUTAGE])
     assert ANSWERS["failure_ratio"](some) == 10
-    assert ANSWERS["failure_recovery"](some) == 2
     assert ANSWERS["failure_others"](some) == 5 / 4
 
 
-def test_who_never_recovered_is_not_left_out_of_the_average():
+def test_a_short_failure_is_over_when_the_station_keeps_about_what_it_kept_before():
+    series = [moment(9, (20, 20)), moment(12, (20, 40)), moment(14, (20, 60)), moment(15, (20, 30))]
+    assert Failure(pd.Series(OUTAGE), pd.DataFrame(series)).recovery_s == 1
+
+
+def test_who_never_recovered_is_not_left_out_of_the_average_unless_it_failed_last():
     late = {**OUTAGE, "from_s": 14.5, "to_s": 15.0}
-    some = cells(series=SERIES[:-1], outages=[OUTAGE, late])
+    later = {**OUTAGE, "from_s": 16.0, "to_s": 16.0}
+    assert ANSWERS["failure_recovery"](cells(series=SERIES, outages=[OUTAGE, later])) == 2
+    some = cells(series=SERIES[:-1], outages=[OUTAGE, late, later])
     assert ANSWERS["failure_recovery"](some) is None
 
 

@@ -14,7 +14,7 @@ from beforehand.sim.cells.layout import lattice
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.result import CellsRun
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Failure, Route, Walk
-from beforehand.sim.cells.world import run
+from beforehand.sim.cells.world import World, run
 from beforehand.sim.log import BROADCAST, DELIVER
 from beforehand.sim.radio import Radio
 
@@ -49,7 +49,7 @@ def measured(spec: CellsSpec, seed: int = 1) -> CellsMeasure:
 def is_same(one: CellsRun, other: CellsRun) -> bool:
     return (
         all(np.array_equal(one.events[name], other.events[name]) for name in one.events)
-        and one.handoffs == other.handoffs
+        and (one.handoffs, one.thrown) == (other.handoffs, other.thrown)
         and [s.kept for s in one.samples] == [s.kept for s in other.samples]
         and [s.early for s in one.samples] == [s.early for s in other.samples]
         and all(
@@ -78,6 +78,7 @@ def test_a_run_is_the_same_for_the_same_seed_and_another_for_another():
         {"radio": Radio(bits_per_s=1_000_000, mac="none")},
         {"radio": Radio(bits_per_s=1_000_000, mac="csma", capture=True), "rate_per_s": 30.0},
         {"radio": Radio(bits_per_s=100_000), "ack_jitter": 0.0, "timer_jitter": 0.0},
+        {"radio": Radio(bits_per_s=50_000, queue_max=3)},
         {"walk": Walk(speed_m_s=25.0), "choice": "nearest", "loss": 0.1},
         {"walk": Walk(speed_m_s=25.0, stays_covered=False)},
         {"failures": (Failure(7_000_000, 2_000_000, station=1), Failure(8_000_000, 9, host=3))},
@@ -94,6 +95,16 @@ def test_more_frames_than_there_was_room_for_at_first():
     driven, compiled = run(with_(spec, channel="driven"), 1), run(spec, 1)
     assert compiled.samples[-1].sent[0, :, 0].sum() > 4096
     assert is_same(driven, compiled)
+
+
+@pytest.mark.parametrize("channel", ["compiled", "driven"])
+def test_what_finds_a_full_queue_is_counted_and_not_kept(channel):
+    radio = Radio(bits_per_s=50_000, queue_max=3)
+    spec = with_(SMALL, radio=radio, rate_per_s=30.0, channel=channel)
+    world = World(spec, 1, SYSTEMS["was"])
+    world.run()
+    assert len(world._frames) <= (3 + 1) * spec.nodes
+    assert measure_cells(spec, 1, world.result()).thrown > 1_000
 
 
 def test_all_systems_see_the_same_broadcasts_and_walks():

@@ -68,7 +68,7 @@ class CkFamily(CellFamily):
     )
 
     def draw(self, rng: random.Random) -> Case:
-        pace = Pace(inflight_max=rng.choice((1, 2, 150, 150)))
+        pace = Pace(rounds=rng.choice((1, 1, 3)), inflight_max=rng.choice((1, 2, 150, 150)))
         # One that is hardly anywhere before it is elsewhere: handoffs overtake each other.
         hosts, flaps = rng.choice(((1, 60), (2, 60), (2, 0), (3, 3), (4, 10), (6, 30)))
         return self._draw(rng, pace, hosts, flaps)

@@ -50,6 +50,7 @@ class MobileFamily(Family):
             (*((None, None),) * 4, (3 * SECOND_US, None), *((None, 0.3),) * 3)
         )
         pace = Pace(
+            rounds=rng.choice((1, 1, 3)),
             inflight_max=rng.choice((2, 150, 150)),
             silence_us=silence_us,
             repeats_max=repeats_max,

@@ -8,6 +8,7 @@ discarded precedes, or is concurrent with, all that is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -27,8 +28,8 @@ class Kept(msgspec.Struct):
     message: Message
     delivered_by: tuple[NodeId, ...] = ()
     """Hosts that are registered here and have delivered it elsewhere."""
-    is_recent: bool = True
-    """It was transmitted since the last round of repetitions, or not at all."""
+    rests: int = 0
+    """It is not repeated in so many rounds of repetitions to come."""
 
 
 class Guest(msgspec.Struct):
@@ -61,6 +62,10 @@ class Guest(msgspec.Struct):
     """Of a newer connection, to be answered after this handoff."""
     is_doomed: bool = False
     """A Delete came during the handoff."""
+
+    def first_to_catch_up(self, count: int) -> list[tuple[int, Message]]:
+        """No more than may be in flight; the others when these are acknowledged."""
+        return list(islice(self.catch_up.items(), count))
 
 
 class Cell:

@@ -9,7 +9,7 @@ knows of refuses. Of those who wait for each other, each waits for an older one.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 import msgspec
 
@@ -26,35 +26,11 @@ from beforehand.core.mobile.ck_frames import (
     Joined,
     Refused,
     Routed,
-    Say,
     Welcome,
 )
+from beforehand.core.mobile.ck_guest import Guest, Kept
 from beforehand.core.mobile.ck_seen import Seen
 from beforehand.core.outbox import Outbox
-
-
-class Guest(msgspec.Struct):
-    """A host that is registered here."""
-
-    host: NodeId
-    ses: int
-    seen: Seen
-    """What it has acknowledged."""
-    next_said: int = 1
-    spoken: Id = (0, 0)
-    """Its last message: the next one comes after it, delivered or not."""
-    turn: int = 0
-    is_joining: bool = False
-    """It never heard from us: it needs to be told where it starts."""
-    early: dict[int, Say] = {}
-    """What it said ahead of its turn."""
-    owes_ack: bool = False
-    blocked: dict[Id, None] = {}
-    """What it lacks, and cannot deliver yet as far as we know."""
-    in_flight: dict[Id, None] = {}
-    """What it lacks, and was or is to be transmitted."""
-    is_changed: bool = True
-    """Something may be ready for it that was not."""
 
 
 class Pending(msgspec.Struct):
@@ -77,13 +53,15 @@ class Handoff:
         node: NodeId,
         sites: list[NodeId],
         via: dict[NodeId, NodeId],
-        kept: Collection[Id],
+        kept: Mapping[Id, Kept],
         discard: Discard,
     ) -> None:
         """kept: the messages of the station."""
         self.node = node
         self.guests: dict[NodeId, Guest] = {}
         self.pending: dict[NodeId, Pending] = {}
+        self.changed: list[Guest] = []
+        """Those for whom something may have become ready."""
         self.turn = 0
         self._sites = sites
         self._via = via
@@ -244,8 +222,11 @@ class Handoff:
     def _register(self, guest: Guest, out: Outbox[Frame]) -> None:
         self.turn += 1
         guest.turn = self.turn
-        guest.blocked = {id: None for id in self._kept if id not in guest.seen}
+        for id, kept in self._kept.items():
+            if id not in guest.seen:
+                guest.miss(id, kept)
         self.guests[guest.host] = guest
+        self.changed.append(guest)
         self._accept(guest, out)
 
     def _accept(self, guest: Guest, out: Outbox[Frame]) -> None:

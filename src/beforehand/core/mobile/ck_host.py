@@ -87,16 +87,16 @@ class CkHost:
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """Only from the station of its cell."""
-        if not isinstance(frame, Downlink) or frame.cell != self.cell or source != self.cell:
+        if source != self.cell:
             return
-        if isinstance(frame, ConnectAck):
-            self._on_connect_ack(now_us, frame, out)
-        elif self.state != "connected":
-            return
-        elif isinstance(frame, Cast):
-            self._on_cast(frame, out)
-        else:
-            self._on_station_ack(frame)
+        if isinstance(frame, Cast):  # most of what a host hears: so it is asked for first
+            if frame.cell == source and self.state == "connected":
+                self._on_cast(frame, out)
+        elif isinstance(frame, Downlink) and frame.cell == source:
+            if isinstance(frame, ConnectAck):
+                self._on_connect_ack(now_us, frame, out)
+            elif self.state == "connected":
+                self._on_station_ack(frame)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """Say again what was not answered."""

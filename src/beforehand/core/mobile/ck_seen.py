@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import le
 
 from beforehand.core.mobile.ck_frames import Id, Vector
 
@@ -17,19 +18,26 @@ class Seen:
     def __contains__(self, id: Id) -> bool:
         return id[1] <= self._counts[id[0]] or id in self._extra
 
-    def add(self, id: Id) -> None:
+    def add(self, id: Id) -> list[Id]:
+        """Those that count now: all of their site up to there is there."""
         site, number = id
         if number != self._counts[site] + 1:
             self._extra[id] = None
-            return
-        self._counts[site] = number
-        while (after := (site, self._counts[site] + 1)) in self._extra:
+            return []
+        counted = [id]
+        while (after := (site, number + len(counted))) in self._extra:
             del self._extra[after]
-            self._counts[site] += 1
+            counted.append(after)
+        self._counts[site] += len(counted)
+        return counted
 
-    def covers(self, needs: Vector) -> bool:
-        """Whether all that these counts stand for is there."""
-        return all(count >= need for count, need in zip(self._counts, needs, strict=True))
+    def first_missing(self, needs: Vector) -> Id | None:
+        """One that does not count yet, of those that these counts stand for."""
+        if not all(map(le, needs, self._counts)):
+            for site, need in enumerate(needs):
+                if need > self._counts[site]:
+                    return site, need
+        return None
 
     @property
     def counts(self) -> Vector:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
-from beforehand.core.base import EVERYBODY, Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import EVERYBODY, Counters, Fate, MessageId, NodeId, Timer
 from beforehand.core.mobile.ck_discard import FLUSH, Discard
 from beforehand.core.mobile.ck_frames import (
     Ack,
@@ -27,9 +25,9 @@ from beforehand.core.mobile.ck_frames import (
     Routed,
     Say,
     Uplink,
-    Vector,
 )
-from beforehand.core.mobile.ck_handoff import Guest, Handoff
+from beforehand.core.mobile.ck_guest import Guest, Kept
+from beforehand.core.mobile.ck_handoff import Handoff
 from beforehand.core.mobile.frames import Heard, StationAck
 from beforehand.core.mobile.pace import Pace, ranges_of
 from beforehand.core.mobile.tree import routes
@@ -42,15 +40,6 @@ RETRY: Timer = ("ck cast again", None)
 GATHER: Timer = ("ck gather", None)
 GATHER_US = 10_000
 """Acknowledgements of one message come within this; what follows it is transmitted once for all."""
-
-
-class Kept(msgspec.Struct):
-    """A message that not all hosts have."""
-
-    message: Message
-    needs: Vector
-    is_recent: bool = True
-    """It was transmitted since the last round of repetitions."""
 
 
 class CkStation:
@@ -72,7 +61,9 @@ class CkStation:
         self._pace = pace or Pace()
         self._discard = Discard(self._site, sites, via, self._drop)
         self.handoff = Handoff(node, sites, via, self.kept, self._discard)
+        self._arrived = 0
         self._ready: dict[Id, None] = {}  # to be transmitted when enough has gathered
+        self._unanswered: dict[NodeId, Guest] = {}  # who has said something
         self._is_gathering = False
         self._is_repeating = False
         self._owes_ack = False
@@ -123,7 +114,7 @@ class CkStation:
             "guests": len(guests),
             "kept": len(self.kept),
             "early": sum(len(guest.early) for guest in guests),
-            "lacking": sum(len(guest.blocked) + len(guest.in_flight) for guest in guests),
+            "lacking": sum(guest.lacks for guest in guests),
             "handoffs": len(self.handoff.pending),
             **self._discard.gauges(),
         }
@@ -145,7 +136,7 @@ class CkStation:
                 self._on_ack(guest, frame)
 
     def _on_say(self, guest: Guest, frame: Say, out: Outbox[Frame]) -> None:
-        guest.owes_ack = True
+        self._unanswered[guest.host] = guest
         seq = frame.message.seq
         if seq < guest.next_said or seq in guest.early:
             self.counters.duplicate += 1
@@ -170,10 +161,8 @@ class CkStation:
     def _on_ack(self, guest: Guest, frame: Ack) -> None:
         id = (frame.site, frame.number)
         if id not in guest.seen:
-            guest.seen.add(id)
-            guest.blocked.pop(id, None)
-            guest.in_flight.pop(id, None)
-            guest.is_changed = True
+            guest.acknowledge(id)
+            self.handoff.changed.append(guest)
             self._discard.on_receipt(Receipt(frame.site, guest.host, frame.number))
 
     # ---- messages -------------------------------------------------------------------------------
@@ -182,50 +171,39 @@ class CkStation:
         """To the cell, for those who may deliver it, and on over the tree."""
         out.sends += [(peer, relay) for peer in self._neighbours if peer != source]
         id = (relay.site, relay.number)
-        self.kept[id] = Kept(relay.message, relay.needs)
+        self._arrived += 1
+        kept = Kept(relay.message, relay.needs, self._arrived, rests=self._pace.rounds)
+        self.kept[id] = kept
         ready = []
         for guest in self.handoff.guests.values():
             if id not in guest.seen:
-                guest.blocked[id] = None
-                if self._is_ready(guest, id):
-                    self._launch(guest, id)
+                guest.miss(id, kept)
+                if guest.launch_one(id, self._pace.inflight_max):
                     ready.append(guest.host)
         self._cast(id, ready, out)
 
     def _drop(self, id: Id) -> None:
         self.kept.pop(id, None)
         for guest in self.handoff.guests.values():
-            guest.blocked.pop(id, None)
-            guest.in_flight.pop(id, None)
-
-    def _is_ready(self, guest: Guest, id: Id) -> bool:
-        has_room = len(guest.in_flight) < self._pace.inflight_max
-        return has_room and guest.seen.covers(self.kept[id].needs)
-
-    def _launch(self, guest: Guest, id: Id) -> None:
-        del guest.blocked[id]
-        guest.in_flight[id] = None
+            guest.drop(id)
 
     # ---- what the cell hears --------------------------------------------------------------------
 
     def _keep_up(self, now_us: int, out: Outbox[Frame]) -> None:
         """Find what has become ready, and see to what comes later."""
         guests = self.handoff.guests.values()
-        for guest in guests:
-            if guest.is_changed:
-                guest.is_changed = False
-                for id in list(guest.blocked):
-                    if self._is_ready(guest, id):
-                        self._launch(guest, id)
-                        self._ready[id] = None
+        for guest in self.handoff.changed:
+            if self._is_here(guest):
+                self._ready.update(dict.fromkeys(guest.launch(self._pace.inflight_max)))
+        self.handoff.changed.clear()
         if self._ready and not self._is_gathering:
             self._is_gathering = True
             out.timers.append((GATHER, now_us + GATHER_US))
         if not self._is_repeating and any(guest.in_flight for guest in guests):
             self._is_repeating = True
-            lacking = max(len(guest.blocked) + len(guest.in_flight) for guest in guests)
-            out.timers.append((RETRY, now_us + self._pace.retry_us(lacking)))
-        if not self._owes_ack and any(guest.owes_ack for guest in guests):
+            lacking = max(guest.lacks for guest in guests)
+            out.timers.append((RETRY, now_us + self._pace.round_us(lacking)))
+        if self._unanswered and not self._owes_ack:
             self._owes_ack = True
             out.timers.append((ACK, now_us + self._pace.ack_us))
         self._discard.keep_up(now_us, out)
@@ -237,13 +215,15 @@ class CkStation:
         for id in ready:
             if id in self.kept:
                 self._cast(id, self._lacking(id), out)
-                self.kept[id].is_recent = True
+                self.kept[id].rests = self._pace.rounds
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
         for id, kept in self.kept.items():
-            if not kept.is_recent:
+            if kept.rests:
+                kept.rests -= 1
+            else:
                 self._cast(id, self._lacking(id), out)
-            kept.is_recent = False
+                kept.rests = self._pace.rounds - 1
 
     def _lacking(self, id: Id) -> list[NodeId]:
         guests = self.handoff.guests.values()
@@ -262,10 +242,13 @@ class CkStation:
     def _acknowledge(self, out: Outbox[Frame]) -> None:
         self._owes_ack = False
         heard = []
-        for guest in self.handoff.guests.values():
-            if guest.owes_ack:
-                guest.owes_ack = False
-                ranges = ranges_of(sorted(guest.early))
-                heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+        for guest in filter(self._is_here, self._unanswered.values()):
+            ranges = ranges_of(sorted(guest.early))
+            heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+        self._unanswered.clear()
         if heard:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
+
+    def _is_here(self, guest: Guest) -> bool:
+        """Or was its host handed on since?"""
+        return self.handoff.guests.get(guest.host) is guest

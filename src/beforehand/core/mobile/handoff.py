@@ -30,6 +30,7 @@ from beforehand.core.mobile.frames import (
     Response2,
     Routed,
 )
+from beforehand.core.mobile.pace import Pace
 from beforehand.core.outbox import Outbox
 from beforehand.errors import RemoteError
 
@@ -43,11 +44,12 @@ class Handoff:
     """The part of a station that registers hosts."""
 
     def __init__(
-        self, node: NodeId, cell: Cell, via: dict[NodeId, NodeId], *, floods: bool = False
+        self, node: NodeId, cell: Cell, via: dict[NodeId, NodeId], pace: Pace, *, floods: bool
     ) -> None:
         self.node = node
         self._cell = cell
         self._via = via
+        self._pace = pace
         self._neighbours = tuple(dict.fromkeys(via.values()))
         self._floods = floods
         self._left: dict[NodeId, None] = {}
@@ -241,7 +243,7 @@ class Handoff:
 
     def _accept(self, guest: Guest, out: Outbox[Frame]) -> None:
         """The end of a connection's beginning, or what has to be delivered before."""
-        for seq, message in guest.catch_up.items():
+        for seq, message in guest.first_to_catch_up(self._pace.inflight_max):
             catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
             out.sends.append((EVERYBODY, catch_up))
         if not guest.catch_up:

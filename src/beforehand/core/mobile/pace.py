@@ -16,6 +16,9 @@ class Pace(msgspec.Struct, frozen=True):
     """Between two transmissions of what nobody acknowledged, if little of it is pending,"""
     retry_us_min: int = 200_000
     """and if as much is pending as may be in flight."""
+    rounds: int = 1
+    """How finely that is kept: one timer comes so often in an interval, for all messages of a
+    station. What is new is repeated after one interval to one and a `rounds`-th."""
     inflight_max: int = 150
     """What is further ahead of the oldest pending message than this is not transmitted yet."""
     ack_us: int = 500_000
@@ -36,6 +39,10 @@ class Pace(msgspec.Struct, frozen=True):
         if self.repeats_max is not None:
             limits_us.append(self.quiet_us)
         return min(limits_us, default=None)
+
+    def round_us(self, pending: int) -> int:
+        """Until a station looks again at what is to be repeated."""
+        return self.retry_us(pending) // self.rounds
 
     def retry_us(self, pending: int) -> int:
         """Adaptive: the more is pending, the shorter."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from beforehand.core.base import Message
 
@@ -40,12 +41,15 @@ def _count(value: Any) -> tuple[int, int]:
     if isinstance(value, tuple):
         parts, numbers = value, 1
     elif isinstance(value, msgspec.Struct):
-        parts, numbers = tuple(getattr(value, name) for name in value.__struct_fields__), 0
+        parts, numbers = astuple(value), 0
     else:
         return 1, 0
     payload_bytes = 0
     for part in parts:
-        more, inside_bytes = _count(part)
-        numbers += more
-        payload_bytes += inside_bytes
+        if type(part) is int:  # as most are
+            numbers += 1
+        else:
+            more, inside_bytes = _count(part)
+            numbers += more
+            payload_bytes += inside_bytes
     return numbers, payload_bytes

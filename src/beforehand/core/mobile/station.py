@@ -69,9 +69,10 @@ class Station:
         self._pace = pace or Pace()
         self.cell = Cell()
         self.guard = Guard(self.cell, self._pace)
-        self._handoff = Handoff(node, self.cell, self._via, floods=floods)
+        self._handoff = Handoff(node, self.cell, self._via, self._pace, floods=floods)
         self._proofs = proofs
         self._is_repeating = False
+        self._round = 0
         self._cast_before = 0  # what is numbered from here on was not transmitted yet
         self._owes_ack = False
 
@@ -190,12 +191,13 @@ class Station:
         end = min(cell.next, cell.oldest() + self._pace.inflight_max)
         for seq in range(max(self._cast_before, cell.oldest()), end):
             self._cast(seq, out)
+            cell.kept[seq].rests = self._pace.rounds
             self.guard.note(is_repetition=False)
         self._cast_before = max(self._cast_before, end)
         catching = any(guest.catch_up for guest in cell.guests.values())
         if (cell.kept or catching) and not self._is_repeating:
             self._is_repeating = True
-            out.timers.append((RETRY, now_us + self._pace.retry_us(len(cell.kept))))
+            out.timers.append((RETRY, now_us + self._pace.round_us(len(cell.kept))))
         if not self._owes_ack and any(guest.owes_ack for guest in cell.guests.values()):
             self._owes_ack = True
             out.timers.append((ACK, now_us + self._pace.ack_us))
@@ -205,17 +207,21 @@ class Station:
         out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message)))
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
-        cell = self.cell
+        """What was transmitted an interval ago, and somebody lacks."""
+        cell, rounds = self.cell, self._pace.rounds
         for seq, kept in cell.kept.items():
             if seq >= self._cast_before:
                 break
-            if not kept.is_recent and cell.is_wanted(seq):
+            if kept.rests:
+                kept.rests -= 1
+            elif cell.is_wanted(seq):
                 self._cast(seq, out)
+                kept.rests = rounds - 1
                 self.guard.note(is_repetition=True)
-            kept.is_recent = False
+        self._round = (self._round + 1) % rounds
         for guest in cell.guests.values():
-            if guest.phase == "here":
-                for seq, message in guest.catch_up.items():
+            if guest.phase == "here" and not self._round:
+                for seq, message in guest.first_to_catch_up(self._pace.inflight_max):
                     catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
                     out.sends.append((EVERYBODY, catch_up))
                     self.guard.note(is_repetition=True)

@@ -23,10 +23,11 @@ NOBODY = -1
 
 # The columns of `State.node`.
 DUE, ARMED, SLOTS, COUNT, HEARD, BUSY, LOCKED, SENDING = 0, 1, 2, 3, 4, 5, 6, 7
-SENT, DRAWS, START, END, FRAME, AUDIENCE, FIRST, LAST, COLUMNS = 8, 9, 10, 11, 12, 13, 14, 15, 16
+SENT, DRAWS, START, END, FRAME, AUDIENCE, FIRST, LAST = 8, 9, 10, 11, 12, 13, 14, 15
+QUEUED, COLUMNS = 16, 17
 
 # The places of `State.tally`.
-AGENDA, LOGGED, FRAMES, CHANGED, TALLIES = 0, 1, 2, 3, 4
+AGENDA, LOGGED, FRAMES, CHANGED, THROWN, TALLIES = 0, 1, 2, 3, 4, 5
 
 # What a row of the log is about: t_us, kind, node (who hears, or starts), frame.
 STARTED, RECEIVED, COLLIDED, DEAF = 0, 1, 2, 3
@@ -43,6 +44,8 @@ class Rules(NamedTuple):
     sense_us: int
     key: np.uint64
     answers_draw: bool = False
+    queue_max: int = 0
+    """0: there is no limit."""
 
 
 class State(NamedTuple):
@@ -54,7 +57,7 @@ class State(NamedTuple):
     """Of each node's last frame, as `neighbours` was when it started."""
     agenda: Ints
     airtime_us: Ints
-    """Of each frame."""
+    """Of each frame; `NEVER_US` if it found a full queue."""
     following: Ints
     """The next frame in the same queue, or `NOBODY`."""
     tally: Ints
@@ -65,7 +68,7 @@ def new_state(neighbours: Ints, degree: Ints, frames_max: int, rows_max: int) ->
     """Nobody has anything to send."""
     nodes = len(neighbours)
     node = np.full((nodes, COLUMNS), NEVER_US, np.int64)
-    node[:, [SLOTS, COUNT, HEARD, SENDING, SENT, DRAWS, AUDIENCE]] = 0
+    node[:, [SLOTS, COUNT, HEARD, SENDING, SENT, DRAWS, AUDIENCE, QUEUED]] = 0
     return State(
         node=node,
         neighbours=neighbours,
@@ -142,6 +145,11 @@ def transmit(state: State, rules: Rules, now_us: int, node: int, airtime_us: int
     row = state.node[node]
     frame = int(state.tally[FRAMES])
     state.tally[FRAMES] += 1
+    if rules.queue_max and row[QUEUED] == rules.queue_max:
+        state.airtime_us[frame] = NEVER_US
+        state.tally[THROWN] += 1
+        return frame
+    row[QUEUED] += 1
     state.airtime_us[frame] = airtime_us
     if row[FIRST] == NOBODY:
         row[FIRST] = row[LAST] = frame
@@ -183,6 +191,7 @@ def _start(state: State, rules: Rules, now_us: int, node: int) -> None:
     row = state.node[node]
     frame = row[FIRST]
     row[FIRST] = state.following[frame]
+    row[QUEUED] -= 1
     end_us = now_us + state.airtime_us[frame]
     row[DUE], row[LOCKED] = NEVER_US, NOBODY
     row[SENDING], row[FRAME] = 1, frame

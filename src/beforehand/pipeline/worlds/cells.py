@@ -97,7 +97,10 @@ def _options() -> dict[str, Option]:
         "sample": Option(values.positive_duration, default.sample_us),
         # The highest rate that is sustained, from the first of `rates` up or down to this one.
         "search_to": Option(_rate),
+        "queue": Option(values.whole(1), default.radio.queue_max),
+        "inflight": Option(values.whole(1), default.pace.inflight_max),
         "silence": Option(values.positive_duration),
+        "repeats_max": Option(values.share),
         # The first at, then one every so often; each lasts longer than the one before.
         "failures": Option(values.whole(0), 0),
         "failures_from": Option(values.duration, 10 * SECOND_US),
@@ -175,14 +178,6 @@ def _spec(
     from beforehand.sim.cells.spec import CellsSpec, Failure, Walk, Wiring
     from beforehand.sim.radio import Radio
 
-    failures = [
-        Failure(
-            at_us=options["failures_from"] + k * options["failures_every"],
-            for_us=options["failures_last"] + k * options["failures_grow"],
-            station=options["failures_at"],
-        )
-        for k in range(options["failures"])
-    ]
     return CellsSpec(
         system=system,
         stations=stations,
@@ -195,6 +190,7 @@ def _spec(
             mac=mac,  # type: ignore[arg-type]
             capture=options["capture"],
             answers_draw=options["answers_draw"],
+            queue_max=options["queue"],
         ),
         range_m=options["range"],
         choice=options["choice"],
@@ -204,14 +200,26 @@ def _spec(
         ),
         payload_bytes=options["payload"],
         rate_per_s=rate,
-        pace=Pace(silence_us=options["silence"]),
+        pace=Pace(
+            rounds=CellsSpec().pace.rounds,
+            inflight_max=options["inflight"],
+            silence_us=options["silence"],
+            repeats_max=options["repeats_max"],
+        ),
         ack_jitter=options["ack_jitter"],
         timer_jitter=options["timer_jitter"],
         warm_up_us=options["warm_up"],
         duration_us=options["duration"],
         settle_us=options["settle"],
         sample_us=options["sample"],
-        failures=tuple(failures),
+        failures=tuple(
+            Failure(
+                at_us=options["failures_from"] + k * options["failures_every"],
+                for_us=options["failures_last"] + k * options["failures_grow"],
+                station=options["failures_at"],
+            )
+            for k in range(options["failures"])
+        ),
     )
 
 

@@ -169,16 +169,22 @@ class Failure:
         self.rest = float(rest[during].iloc[-1]) if during.any() else 0.0
         self.rest_avg = float(rest[during].mean()) if during.any() else 0.0
         self.rest_before = float(rest[before].mean()) if before.any() else 0.0
-        low = times[after & (here <= self.peak / 4)]
+        # What a calm station keeps may be more than a quarter of the peak of a short failure.
+        calm = float(here[before].mean()) if before.any() else 0.0
+        low = times[after & (here <= calm + (self.peak - calm) / 4)]
         self.recovery_s = float(low.iloc[0] - outage["to_s"]) if len(low) else None
 
 
-def failures(cells: Cells, experiment: str, system: str) -> Iterator[Failure]:
+def failures(
+    cells: Cells, experiment: str, system: str, *, but_last: bool = False
+) -> Iterator[Failure]:
+    """Of all runs; the last one of each may be left out."""
     series, outages = cells.moments(experiment, system), cells.outages
     outages = outages[(outages["experiment"] == experiment) & (outages["system"] == system)]
     for run, part in outages.groupby("run", sort=False):
         moments = series[series["run"] == run].sort_values("t_s")
-        for _, outage in part.sort_values("from_s").iterrows():
+        outages_here = part.sort_values("from_s")
+        for _, outage in outages_here[: len(part) - but_last].iterrows():
             if len(moments) and outage["station"] >= 0:
                 yield Failure(outage, moments)
 
@@ -188,10 +194,11 @@ def _failure_ratio(cells: Cells) -> Answer:
     return median(ratios) if ratios else None
 
 
-def _recovery(experiment: str, system: str) -> Callable[[Cells], Answer]:
+def _recovery(experiment: str, system: str, *, but_last: bool) -> Callable[[Cells], Answer]:
     def answer(cells: Cells) -> Answer:
         """None also if one never recovered."""
-        times = [failure.recovery_s for failure in failures(cells, experiment, system)]
+        found = failures(cells, experiment, system, but_last=but_last)
+        times = [failure.recovery_s for failure in found]
         known = [time for time in times if time is not None]
         return fmean(known) if known and len(known) == len(times) else None
 
@@ -269,7 +276,7 @@ ANSWERS: dict[str, Callable[[Cells], Answer]] = {
     "cache_most": _cache_most,
     "cache_deviation": _cache_deviation,
     "failure_ratio": _failure_ratio,
-    "failure_recovery": _recovery("failures", WAS),
+    "failure_recovery": _recovery("failures", WAS, but_last=True),
     "failure_others": _failure_others,
     "static_delay": _mean("static", FLOOD, "delay_us_avg", SECOND_US),
     "static_delay_tcp": _mean("static", TCP, "delay_us_avg", SECOND_US),
@@ -290,6 +297,6 @@ ANSWERS: dict[str, Callable[[Cells], Answer]] = {
     "dynamic_delay": _mean("dynamic", FLOOD, "delay_us_avg", SECOND_US),
     "dynamic_slower": _dynamic_slower,
     "faults_grow": _faults_grow,
-    "faults_recovery": _recovery("faults", FLOOD),
+    "faults_recovery": _recovery("faults", FLOOD, but_last=False),
 }
 """How a claim is answered, by its key."""

@@ -38,7 +38,8 @@ class Heard(NamedTuple):
     taken: list[tuple[int, int]]
     """(frame, node): who takes it."""
     ended: list[int]
-    """Frames that are over, whether or not anybody has taken them."""
+    """Frames that are over, whether or not anybody has taken them, and those that were thrown away
+    because the queue of their node was full."""
 
 
 class Channel(Protocol):
@@ -46,6 +47,11 @@ class Channel(Protocol):
     """When the air is due next, if nothing is asked for."""
     frames: int
     """Asked for so far: the number of the next one."""
+
+    @property
+    def thrown(self) -> int:
+        """How many of these found a full queue."""
+        ...
 
     def ask(self, request: Request) -> None:
         """Put a frame into the queue of its node, at the instant of the next `advance`."""
@@ -94,6 +100,10 @@ class DrivenChannel:
         self._heard = np.zeros(len(FATES), np.int64)
 
     @property
+    def thrown(self) -> int:
+        return self._air.thrown
+
+    @property
     def is_asked(self) -> bool:
         return bool(self._asked)
 
@@ -103,10 +113,15 @@ class DrivenChannel:
 
     def advance(self, now_us: int, until_us: int) -> Heard:
         air = self._air
-        for request in self._asked:
-            self._requests[air.transmit(now_us, request[0], request[1])] = request
-        self._asked.clear()
         heard = Heard(NEVER_US, [], [])
+        for request in self._asked:
+            before = air.thrown
+            frame = air.transmit(now_us, request[0], request[1])
+            if air.thrown == before:
+                self._requests[frame] = request
+            else:
+                heard.ended.append(frame)
+        self._asked.clear()
         while air.due_us <= until_us and (heard.t_us == NEVER_US or air.due_us == heard.t_us):
             signal = air.step()
             if signal is not None and signal.is_end and any(signal[4:]):
@@ -162,10 +177,15 @@ class CompiledChannel:
             sense_us=radio.sense_us,
             key=np.uint64(stream_key(seed, STREAM)),
             answers_draw=radio.answers_draw,
+            queue_max=radio.queue_max or 0,
         )
         self._asked: list[Request] = []
         self._airtimes_us: dict[int, int] = {}
         self._nothing = np.zeros((0, hearing.REQUEST), np.int64)
+
+    @property
+    def thrown(self) -> int:
+        return int(self._state.tally[twin.THROWN])
 
     @property
     def is_asked(self) -> bool:
@@ -180,8 +200,9 @@ class CompiledChannel:
         self.frames += 1
 
     def advance(self, now_us: int, until_us: int) -> Heard:
-        requests = self._nothing
+        requests, thrown = self._nothing, 0
         if self._asked:
+            thrown = self.thrown
             requests = np.array(self._asked, np.int64)
             self._asked.clear()
             while self.frames > len(self._hearing.frame):
@@ -190,7 +211,12 @@ class CompiledChannel:
         hearing.advance(self._state, self._rules, heard, requests, now_us, until_us)
         t_us, due_us, taken, ended = heard.answer.tolist()
         self.due_us = due_us if due_us != NEVER_US else FOREVER_US
-        return Heard(t_us, heard.taken[:taken].tolist(), heard.ended[:ended].tolist())
+        over = heard.ended[:ended].tolist()
+        if len(requests) and self.thrown > thrown:
+            first = self.frames - len(requests)
+            airtimes_us = self._state.airtime_us[first : self.frames]
+            over += (first + np.flatnonzero(airtimes_us == NEVER_US)).tolist()
+        return Heard(t_us, heard.taken[:taken].tolist(), over)
 
     def _grow(self) -> None:
         """Room for twice as many frames."""

@@ -104,6 +104,8 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     """Deliveries that steady hosts did not make, of messages that are later than that."""
     dropped: int
     """Messages that their hosts gave up."""
+    thrown: int
+    """Frames by radio that never started: the queue of their node was full."""
     handoffs: int
     delay_us_avg: float | None
     delay_us_p50: float | None
@@ -171,6 +173,7 @@ def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
         duplicates=int((kinds == TWICE).sum()),
         **_count_missing(spec, result, deliveries),
         dropped=int(deliveries.is_dropped.sum()),
+        thrown=result.thrown,
         handoffs=result.handoffs,
         outages=tuple(
             Break(o.node, o.station, o.from_us / SECOND_US, o.to_us / SECOND_US)

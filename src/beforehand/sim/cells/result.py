@@ -55,3 +55,5 @@ class CellsRun:
     """When a host was in a cell for the first time."""
     away: dict[int, int]
     """Hosts that were in the range of no station after they had joined, and when they last were."""
+    thrown: int = 0
+    """Frames that were thrown away because the queue of their node was full."""

@@ -13,6 +13,8 @@ from beforehand.sim.cells.world import run
 GROWTH_MAX = 1.5
 SLACK_US = 100_000
 PRECISION = 1.1
+STEP = 2**0.5
+"""Up, before anything was too much: a run that is costs more than all that are not."""
 RATE_MIN = 0.1
 """Who does not sustain this sustains nothing."""
 
@@ -41,8 +43,8 @@ def is_sustained(measure: CellsMeasure) -> bool:
 def find_sustained(
     spec: CellsSpec, seed: int, *, rate_max: float, precision: float = PRECISION
 ) -> Search:
-    """From the rate of the spec up or down by factors of two, then between the last two until they
-    are within `precision` of each other. All runs share their walks and their air."""
+    """From the rate of the spec up in steps, or down by factors of two, then between the last two
+    until they are within `precision` of each other. All runs share their walks and their air."""
     tried: dict[float, bool] = {}
     best: CellsMeasure | None = None
     worst: CellsMeasure | None = None
@@ -65,7 +67,7 @@ def find_sustained(
 def _next(low: float, high: float, rate_max: float, precision: float) -> float:
     """The rate to try; one that was tried already if the search is over."""
     if high == float("inf"):
-        return min(2 * low, rate_max)
+        return min(round(STEP * low, 3), rate_max)
     if not low:
         return high / 2 if high > RATE_MIN else high
     return float((low * high) ** 0.5) if high > precision * low else low

@@ -75,7 +75,8 @@ class CellsSpec(msgspec.Struct, frozen=True):
     edges: tuple[tuple[int, int], ...] | None = None
     """Of the tree of stations; None: none has more than three neighbours, and it is not deep."""
     wiring: Wiring = Wiring()
-    radio: Radio = Radio(bits_per_s=20_000_000, answers_draw=True)
+    radio: Radio = Radio(bits_per_s=20_000_000, answers_draw=True, queue_max=100)
+    """Queues as in INET, where the papers were simulated: a hundred frames, if one says nothing."""
     range_m: float = 120.0
     loss: float = 0.0
     """Of what was received by radio, this share is lost all the same: for those who look for
@@ -87,7 +88,7 @@ class CellsSpec(msgspec.Struct, frozen=True):
     payload_bytes: int = 100
     rate_per_s: float = 35.0
     """Broadcasts of all hosts together."""
-    pace: Pace = Pace()
+    pace: Pace = Pace(rounds=5)
     ack_jitter: float = 0.2
     """An acknowledgement comes later than its core asks for, by up to this share of the delay; the
     first of a node also by up to one interval more."""

@@ -145,12 +145,13 @@ class World:
             # What happens now comes before what the air makes of it.
             if due_us > self._now_us and (channel.is_asked or channel.due_us < due_us + 1):
                 heard = channel.advance(self._now_us, min(due_us, end_us - 1))
-                if heard.t_us != NEVER_US:
+                is_quiet = heard.t_us == NEVER_US
+                if not is_quiet:
                     self._now_us = heard.t_us
-                    self._hand_over(heard)
-                elif channel.due_us <= due_us < end_us:
+                self._hand_over(heard)
+                if is_quiet and channel.due_us <= due_us < end_us:
                     raise AssertionError("can't happen: the air has stopped before its time")
-                elif due_us == end_us and not channel.is_asked:
+                if is_quiet and due_us == end_us:
                     break
             elif due_us == end_us:
                 break
@@ -180,7 +181,8 @@ class World:
         self._heap.clear()
         events, entered, away = self._log.columns(), dict(self._entered), dict(self._away)
         self._log = Log()
-        return CellsRun(events, self._samples, self._handoffs, self._outages, entered, away)
+        thrown = self._channel.thrown
+        return CellsRun(events, self._samples, self._handoffs, self._outages, entered, away, thrown)
 
     # ---- who is where ---------------------------------------------------------------------------
 
