@@ -238,8 +238,8 @@ MUTANTS = [
     (
         "take in what is not proven",
         EPIDEMIC,
-        "gone | forged, proven",
-        "gone | forged, fresh",
+        "if id not in forged], gone | forged, proven",
+        "if id not in forged], gone | forged, fresh",
         "tests/core/test_epidemic_frames.py"
         "::test_a_message_without_a_proof_of_its_origin_is_refused",
     ),
@@ -353,8 +353,8 @@ MUTANTS = [
     (
         "search no more for what garbage came for",
         EPIDEMIC,
-        "came = [message.id for message in messages]\n        link.theirs.update(came)",
-        "came = [message.id for message in frame.messages]\n        link.theirs.update(came)",
+        "came, gone, fresh = [id for id in came if id not in forged], gone | forged, proven",
+        "fresh = proven",
         "tests/core/test_epidemic_frames.py"
         "::test_garbage_under_the_id_of_a_message_kept_it_from_coming",
     ),

@@ -69,6 +69,7 @@ NETWORK: dict[str, Setting] = {
     "frame": Setting("layer.frame_bytes_max", values.size),
     "frame_messages": Setting("layer.frame_messages_max", values.whole(1)),
     "push": Setting("layer.push", values.switch),
+    "marks_after": Setting("layer.marks_after", values.whole(0)),
     "skew": Setting("clocks.skew_us", values.duration, "TIME", "between any two clocks"),
 }
 FLAGS = {name: s for name, s in (TRAFFIC | NETWORK).items() if s.flag}
