@@ -1,9 +1,9 @@
 """Groups on loopback beside a plain asyncio fan-out of the same bytes: one JSON line for each case.
 
-Every node says as many messages as it can and reads those of all others; then at half that rate,
-which gives the time from broadcast to delivery. `each`: one process per node; `one`: all of them
-in one. CPU is that of all processes. `--catch-up N`: a node that was away for N messages; `--idle`:
-what a node takes that does nothing.
+Every node says as many messages as it can and reads those of all others; then at half and at a
+tenth of that rate, which gives the time from broadcast to delivery. `each`: one process per node;
+`one`: all of them in one. CPU is that of all processes. `--catch-up N`: a node that was away for N
+messages. At the end, what a node takes that does nothing.
 """
 
 from __future__ import annotations
@@ -102,17 +102,23 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
         full = all_of.tell_all(**order, rate=0, count=count)
         seconds = max(answer["seconds"] for answer in full)
         half = all_of.tell_all(**order, rate=count / seconds / 2, count=count)
+        tenth = all_of.tell_all(**order, rate=count / seconds / 10, count=max(8, count // 5))
         all_of.tell_all(do="close")
     delivered = count * nodes * (nodes - 1)
-    waits = [wait for answer in half for wait in answer["waits_us"]]
-    cuts = statistics.quantiles(waits, n=100)
     return {
         "messages_per_s": round(count * nodes / seconds),
         "deliveries_per_s": round(delivered / seconds),
         "cpu_us_per_delivery": round(1e6 * sum(a["cpu_seconds"] for a in full) / delivered, 1),
-        "half_load_p50_ms": round(cuts[49] / 1e3, 1),
-        "half_load_p99_ms": round(cuts[98] / 1e3, 1),
+        **latencies("half_load", half),
+        **latencies("tenth_load", tenth),
     }
+
+
+def latencies(load: str, answers: list[dict[str, Any]]) -> dict[str, float]:
+    """From broadcast to delivery."""
+    waits = [wait for answer in answers for wait in answer["waits_us"]]
+    cuts = statistics.quantiles(waits, n=100)
+    return {f"{load}_p50_ms": round(cuts[49] / 1e3, 1), f"{load}_p99_ms": round(cuts[98] / 1e3, 1)}
 
 
 def compare(nodes: int, layout: str, size: int, kinds: Sequence[str], scale: float) -> None:
