@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import beforehand
-from beforehand.cli import COMMANDS, main
+from beforehand.cli import main
+from beforehand.commands.dispatch import COMMANDS
 from beforehand.mobility import crowd
 from beforehand.mobility.contacts_list import write_contacts
 from beforehand.pipeline.experiment import world_names

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.cli import COMMANDS, main
+from beforehand.cli import main
+from beforehand.commands.dispatch import COMMANDS
 from beforehand.runtime.keys import new_group
 from tests.mobility.town import write_feed
 from tests.report.made_up import write_datasets

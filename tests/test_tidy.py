@@ -64,7 +64,8 @@ MAY_IMPORT = {
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")
-MAY_IMPORT["cli"] = ("__init__", "commands", "errors")
+MAY_IMPORT["commands.dispatch"] = (*MAY_IMPORT["commands"], "__init__")
+MAY_IMPORT["cli"] = ("commands",)
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
 STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec", "check.fuzz_links"),)

@@ -1,177 +1,41 @@
-"""The command line: parse, one call, render errors. Nobody imports this module."""
+"""Where a command begins: Ctrl-C is heard before anything that takes its time is imported.
+
+Nobody imports this module, and it imports nothing at its top that Python has not loaded by then:
+until `main` is called, Ctrl-C is answered with a traceback by Python itself.
+"""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import os
-import signal
+import _signal  # type: ignore[import-not-found]  # `signal` takes milliseconds
 import sys
-import threading
-import traceback
-import zipfile
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, NoReturn
 
-from beforehand import __version__
-from beforehand.commands import (
-    chat,
-    completion,
-    contacts,
-    diff,
-    doctor,
-    fuzz,
-    group,
-    host,
-    node,
-    observe,
-    report,
-    run,
-    simulate,
-    station,
-    status,
-    verify,
-)
-from beforehand.commands.console import Parser, be_quiet, forget, open_closed_streams, say
-from beforehand.errors import (
-    EXIT_CRASH,
-    EXIT_INTERRUPTED,
-    EXIT_NO_READER,
-    EXIT_TERMINATED,
-    BeforehandError,
-    InputError,
-    closest,
-)
-
-COMMANDS = (
-    *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
-    *(group, chat, node, station, host, completion),
-)
-CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
-TRACEBACK = "BEFOREHAND_TRACEBACK"
-"""Set in the environment, it does what `-v` does for a crash."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for."""
-    args = argparse.Namespace(debug=False, verbose=False)
-    before = _hear_polite_kills()
-    try:
-        open_closed_streams()
-        try:
-            args = _parse(arguments)
-        except SystemExit:
-            sys.stdout.flush()  # help and version; whoever reads them may be gone
-            raise
-        be_quiet(args.quiet)
-        code = int(args.run(args))
-        sys.stdout.flush()
-        return code
-    except (Exception, KeyboardInterrupt) as error:
-        if args.debug:
-            raise
-        return _tell(error, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
-    finally:
-        if before is not None and signal.getsignal(signal.SIGTERM) is _terminate:
-            signal.signal(signal.SIGTERM, before)
+    """The exit code. arguments: None for those of this process, which is then ours to the end."""
+    if arguments is None:
+        _leave_on_interrupts()
+    from beforehand.commands.dispatch import dispatch
+
+    return dispatch(arguments)
 
 
-class Terminated(KeyboardInterrupt):
-    """A polite kill: as Ctrl-C, but for the exit code. Left alone, it would end this process and
-    leave what it started behind."""
+def _leave_on_interrupts() -> None:
+    """While modules are loaded and, after the command, while the interpreter ends: in between they
+    are its own. Where they are ignored, as with `nohup`, they stay so."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _leave)
 
 
-def _hear_polite_kills() -> Any:
-    """What was there before; None where nobody hears any."""
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGTERM, _terminate)
+def _leave(*_: object) -> NoReturn:
+    import os
 
-
-def _terminate(*_: object) -> NoReturn:
-    raise Terminated
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    args, rest = _parser().parse_known_args(arguments)
-    if rest:
-        chosen: Parser = args.parser
-        known = [option for action in chosen._actions for option in action.option_strings]
-        guess = closest(rest[0].partition("=")[0], known)
-        problem = f"no such option: `{rest[0]}`" if rest[0][0:1] == "-" else f"what is `{rest[0]}`?"
-        hint = " ".join(filter(None, (guess, f"`{chosen.prog} --help` shows what there is")))
-        raise InputError(problem, where=chosen.prog, hint=hint)
-    return args
-
-
-def _tell(error: BaseException, *, with_traceback: bool) -> int:
-    """Say what went wrong, as far as there is anybody to hear it: the exit code."""
-    if isinstance(error, BrokenPipeError):
-        forget(sys.stdout)
-        return EXIT_NO_READER
-    try:
-        if isinstance(error, KeyboardInterrupt):
-            say("interrupted")
-            return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
-        is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
-        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
-        if told is not None:
-            say(told.render())
-            return told.exit_code
-        say(_crash(error))
-        if with_traceback:
-            say("".join(traceback.format_exception(error)))
-        return EXIT_CRASH
-    finally:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-
-
-def _outside(error: BaseException) -> InputError | None:
-    """What the machine, its disks or the bytes of a file did; None for a mistake of ours."""
-    if isinstance(error, OSError):
-        forget(sys.stdout)  # it may be the full disk itself
-        where = str(error.filename) if error.filename else ""
-        hint = "check the place, its permissions and the room that is left"
-        return InputError(error.strerror or str(error), where=where, hint=hint)
-    if isinstance(error, UnicodeError | csv.Error | zipfile.BadZipFile):
-        return InputError(f"not the file that it should be: {error}", hint="is it another one?")
-    if isinstance(error, MemoryError):
-        return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
-    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):
-        hint = "`beforehand doctor` says what is missing and how to get it"
-        return InputError(f"not installed: {error.name}", hint=hint)
-    return None
-
-
-def _crash(error: BaseException) -> str:
-    """The line to report: what, and where in our code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
-    place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"
-    said = (str(error).splitlines() or [""])[0]
-    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
-    return (
-        f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
-        f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
-    )
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="beforehand",
-        description="Causal broadcast for networks that come and go: use it, study it, prove it.",
-        epilog=f"exit codes: {CODES}",
-    )
-    parser.add_argument("--version", action="version", version=f"beforehand {__version__}")
-    parser.add_argument("--debug", action="store_true", help="raise what goes wrong")
-    parser.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a crash with its traceback")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(commands)
-    return parser
+    os.write(2, b"interrupted\n")
+    os._exit(130)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from beforehand.cli import COMMANDS, main
+from beforehand.cli import main
+from beforehand.commands.dispatch import COMMANDS
 
 ASK = """
 {script}

@@ -12,8 +12,9 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.cli import COMMANDS, main
+from beforehand.cli import main
 from beforehand.commands import doctor
+from beforehand.commands.dispatch import COMMANDS
 from beforehand.errors import BeforehandError, LocalError, RemoteError
 from tests.commands.zoo import CONTACTS
 
@@ -46,7 +47,7 @@ def test_a_crash_of_ours_has_a_code_of_its_own_and_a_line_to_report(raises, caps
     told = capsys.readouterr().err
     assert "a mistake of ours" in told
     assert "ZeroDivisionError: by nothing" in told
-    assert "cli.py:" in told
+    assert "dispatch.py:" in told
     assert "Traceback" not in told
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from beforehand.commands import dispatch
 from beforehand.commands.interrupt import GOES_ON
 from tests import quick_java
 
@@ -131,6 +132,88 @@ def test_ctrl_c_in_a_run_is_quick_and_quiet_and_the_same_command_goes_on(tmp_pat
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 
+SLOW_START = """
+import sys, time
+
+class Slow:  # as on a cold disk
+    def find_spec(self, name, path=None, target=None):
+        if name == "beforehand.commands.dispatch":
+            print("importing", flush=True)
+            time.sleep(60)
+
+sys.meta_path.insert(0, Slow())
+sys.argv = ["beforehand", "--version"]
+from beforehand.cli import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_modules_are_loaded_showed_a_traceback():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_START],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=STOP_SECONDS_MAX)
+    assert (process.returncode, said) == (130, "interrupted\n")
+
+
+def test_before_ctrl_c_is_heard_next_to_nothing_is_imported():
+    script = "import sys; before = set(sys.modules); import beforehand.cli; "
+    script += "print(*sorted(set(sys.modules) - before))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert set(found.stdout.split()) <= {"__future__", "beforehand", "beforehand.cli"}
+
+
+def early_endings(command: list[str], arguments: list[str]) -> Iterator[tuple[float, int, str]]:
+    """How a command ends that hears Ctrl-C early: when, its exit code, what it says."""
+    for milliseconds in range(0, 500, 25):
+        process = subprocess.Popen(
+            [*command, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        time.sleep(milliseconds / 1000)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        yield milliseconds, process.returncode, said
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["fuzz", "--seeds", "1000000"], ["doctor"]])
+def test_ctrl_c_at_any_instant_of_the_first_half_second_is_no_traceback_of_ours(arguments):
+    command = [sys.executable, "-m", "beforehand"]
+    for milliseconds, code, said in early_endings(command, arguments):
+        if code in (1, -signal.SIGINT):  # Python ended it before a line of ours ran
+            assert "beforehand/commands" not in said, said
+        else:
+            assert code in (0, 3, 130), (milliseconds, said)  # 3: something is missing here
+            # What falls into a destructor Python tells of by itself.
+            assert "Traceback" not in said.partition("Exception ignored")[0], (milliseconds, said)
+
+
+def test_what_others_print_of_an_interruption_while_they_are_imported_is_not_shown(capsys):
+    shown = sys.excepthook
+    signals = dispatch.Signals()
+    signals.hear()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signals._raise(signal.SIGINT, None)
+        sys.excepthook(KeyboardInterrupt, signals.heard, None)
+        assert capsys.readouterr().err == ""
+        sys.excepthook(ValueError, ValueError("ours"), None)
+        assert "ours" in capsys.readouterr().err
+    finally:
+        signals.restore()
+    assert sys.excepthook is shown
+
+
 STUBBORN = """
 import time
 from beforehand.commands.interrupt import interruptible
@@ -183,6 +266,7 @@ def test_ctrl_c_ends_the_workers_of_fuzz_too(tmp_path):
 def test_a_kill_of_fuzz_left_its_workers_behind(tmp_path, number):
     with started(tmp_path, "fuzz", "--seeds", "1000000", "--workers", "2") as process:
         wait_for(process, lambda: len(members(process.pid)) == 4)
+        time.sleep(1)  # who has not read yet what it is to do ends with words of multiprocessing
         process.send_signal(number)  # to itself alone, as `kill` does
         _, said = process.communicate(timeout=STOP_SECONDS_MAX)
         if number == signal.SIGTERM:

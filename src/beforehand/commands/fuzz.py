@@ -124,7 +124,8 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
 
 def _print_failure(outcome: Outcome) -> None:
     if outcome.problem:
-        note(f"{outcome.moves} moves came down to {outcome.shrunk}:")
+        if outcome.shrunk:
+            note(f"{outcome.moves} moves came down to {outcome.shrunk}:")
         print(outcome.story)
         note(f"\nreplay: {outcome.replay}")
 

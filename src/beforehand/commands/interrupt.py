@@ -38,11 +38,25 @@ class Interruption:
         self.exit_code = 128 + number  # as shells have it
         _say(f"stopping; {self._promise}")
         logging.disable()  # libraries would tell of every connection that breaks now
+        sys.unraisablehook = lambda _: (
+            None
+        )  # and Python of what is raised where nobody can catch it
         # What is called from C, as compilers do, may swallow what is raised here.
         patience = threading.Timer(PATIENCE_SECONDS, self._leave)
         patience.daemon = True
         patience.start()
         self.break_off()
+
+    def unless_asked(self, tell: Callable[[str], None]) -> Callable[[str], None]:
+        """The same, but it ends the work where that went on all the same: what is compiled or
+        called from C may have swallowed what was raised."""
+
+        def told(text: str) -> None:
+            if self.asked.is_set():
+                raise KeyboardInterrupt
+            tell(text)
+
+        return told
 
     def _leave(self) -> None:
         _end_spark(at_once=True)

@@ -16,7 +16,7 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
-from beforehand.commands.interrupt import interruptible
+from beforehand.commands.interrupt import Interruption, interruptible
 from beforehand.commands.report import write_report
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
 from beforehand.scenario.head import SEEDS_MAX
@@ -45,14 +45,14 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     with interruptible() as interruption:
         try:
-            return _run(args)
+            return _run(args, interruption)
         except (Exception, KeyboardInterrupt):
             if not interruption.asked.is_set():
                 raise
             return interruption.exit_code  # whatever broke, it broke because of that
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace, interruption: Interruption) -> int:
     from beforehand.pipeline.jobs import run_scenario
     from beforehand.spark.conf import check_addresses, read_conf
 
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
         master=args.master,
         remote=args.remote,
         conf=conf,
-        tell=note,
+        tell=interruption.unless_asked(note),
     )
     path = None
     if not args.no_report:

@@ -1,0 +1,203 @@
+"""The command line: parse, one call, render errors."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import signal
+import sys
+import threading
+import traceback
+import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from beforehand import __version__
+from beforehand.commands import (
+    chat,
+    completion,
+    contacts,
+    diff,
+    doctor,
+    fuzz,
+    group,
+    host,
+    node,
+    observe,
+    report,
+    run,
+    simulate,
+    station,
+    status,
+    verify,
+)
+from beforehand.commands.console import Parser, be_quiet, forget, open_closed_streams, say
+from beforehand.errors import (
+    EXIT_CRASH,
+    EXIT_INTERRUPTED,
+    EXIT_NO_READER,
+    EXIT_TERMINATED,
+    BeforehandError,
+    InputError,
+    closest,
+)
+
+COMMANDS = (
+    *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
+    *(group, chat, node, station, host, completion),
+)
+CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
+TRACEBACK = "BEFOREHAND_TRACEBACK"
+"""Set in the environment, it does what `-v` does for a crash."""
+
+
+def dispatch(arguments: Sequence[str] | None) -> int:
+    """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for.
+
+    arguments: None for those of this process.
+    """
+    args = argparse.Namespace(debug=False, verbose=False)
+    signals = Signals()
+    try:
+        signals.hear()
+        open_closed_streams()
+        try:
+            args = _parse(arguments)
+        except SystemExit:
+            sys.stdout.flush()  # help and version; whoever reads them may be gone
+            raise
+        be_quiet(args.quiet)
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except (Exception, KeyboardInterrupt) as error:
+        if args.debug:
+            raise
+        told = signals.heard or error  # whatever broke, it broke because of that
+        return _tell(told, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
+    finally:
+        signals.restore()
+
+
+class Terminated(KeyboardInterrupt):
+    """A polite kill: as Ctrl-C, but for the exit code. Left alone, it would end this process and
+    leave what it started behind."""
+
+
+class Signals:
+    """Ctrl-C and polite kills while a command runs, unless it has its own way with them."""
+
+    def __init__(self) -> None:
+        self.heard: KeyboardInterrupt | None = None
+        """Remembered, because what is being imported or compiled may raise something else."""
+        self._before: dict[int, Any] = {}
+        self._show = sys.excepthook
+
+    def hear(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        sys.excepthook = self._show_others
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` and `&` have it
+                self._before[number] = signal.signal(number, self._raise)
+
+    def restore(self) -> None:
+        if sys.excepthook == self._show_others:
+            sys.excepthook = self._show
+        for number, handler in self._before.items():
+            if signal.getsignal(number) == self._raise:
+                signal.signal(number, handler)
+
+    def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        """Compiled code of others whose imports are broken off prints what broke them off."""
+        if error is not self.heard:
+            self._show(kind, error, trace)
+
+    def _raise(self, number: int, _frame: object) -> NoReturn:
+        if self.heard is not None:
+            os._exit(128 + number)  # the second one: now
+        self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+        raise self.heard
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    args, rest = _parser().parse_known_args(arguments)
+    if rest:
+        chosen: Parser = args.parser
+        known = [option for action in chosen._actions for option in action.option_strings]
+        guess = closest(rest[0].partition("=")[0], known)
+        problem = f"no such option: `{rest[0]}`" if rest[0][0:1] == "-" else f"what is `{rest[0]}`?"
+        hint = " ".join(filter(None, (guess, f"`{chosen.prog} --help` shows what there is")))
+        raise InputError(problem, where=chosen.prog, hint=hint)
+    return args
+
+
+def _tell(error: BaseException, *, with_traceback: bool) -> int:
+    """Say what went wrong, as far as there is anybody to hear it: the exit code."""
+    if isinstance(error, BrokenPipeError):
+        forget(sys.stdout)
+        return EXIT_NO_READER
+    try:
+        if isinstance(error, KeyboardInterrupt):
+            say("interrupted")
+            return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
+        is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
+        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
+        if told is not None:
+            say(told.render())
+            return told.exit_code
+        say(_crash(error))
+        if with_traceback:
+            say("".join(traceback.format_exception(error)))
+        return EXIT_CRASH
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+
+
+def _outside(error: BaseException) -> InputError | None:
+    """What the machine, its disks or the bytes of a file did; None for a mistake of ours."""
+    if isinstance(error, OSError):
+        forget(sys.stdout)  # it may be the full disk itself
+        where = str(error.filename) if error.filename else ""
+        hint = "check the place, its permissions and the room that is left"
+        return InputError(error.strerror or str(error), where=where, hint=hint)
+    if isinstance(error, UnicodeError | csv.Error | zipfile.BadZipFile):
+        return InputError(f"not the file that it should be: {error}", hint="is it another one?")
+    if isinstance(error, MemoryError):
+        return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):
+        hint = "`beforehand doctor` says what is missing and how to get it"
+        return InputError(f"not installed: {error.name}", hint=hint)
+    return None
+
+
+def _crash(error: BaseException) -> str:
+    """The line to report: what, and where in our code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
+    place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"
+    said = (str(error).splitlines() or [""])[0]
+    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
+    return (
+        f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
+        f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
+    )
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="beforehand",
+        description="Causal broadcast for networks that come and go: use it, study it, prove it.",
+        epilog=f"exit codes: {CODES}",
+    )
+    parser.add_argument("--version", action="version", version=f"beforehand {__version__}")
+    parser.add_argument("--debug", action="store_true", help="raise what goes wrong")
+    parser.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a crash with its traceback")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
