@@ -13,6 +13,20 @@ TESTS = "tests/mobility"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
+        "trips of a service that is in no calendar are passed over in silence",
+        f"{MOBILITY}/gtfs_tables.py",
+        'if row["service_id"] not in known:',
+        'if row["service_id"] in known and not known:',
+        f"{TESTS}/test_gtfs_odd.py::test_an_odd_feed_gives_the_vehicles_that_a_person_would_read",
+    ),
+    (
+        "a bus starts twice at one time",
+        f"{MOBILITY}/gtfs.py",
+        "sorted({*map(float, span)}.difference(before))",
+        "[*map(float, span)]",
+        f"{TESTS}/test_gtfs_odd.py::test_a_repeated_row_of_frequencies_made_every_bus_twice",
+    ),
+    (
         "boxes are not widened by the range, so that neighbours in other cells are missed",
         KERNEL,
         "reach = 0.5 * range_m * (1 + 1e-9) + 1e-6",

@@ -60,6 +60,13 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/marks-and-length", 2, "not a Parquet file, or a broken one"),
         ("{zoo}/logs/scribbled", 2, "not a Parquet file, or a broken one"),
         ("{zoo}/logs/scribbled-end", 2, "not a Parquet file, or a broken one"),
+        *(
+            (f"{{zoo}}/logs/{name}", 2, "several Parquet files, one behind the other")
+            for name in ("behind-another", "before-another", "behind-another.gz")
+        ),
+        ("{zoo}/logs/other-speaker", 3, "1 broadcasts are by another node than their origin"),
+        ("{zoo}/logs/views", 1, "verdict: invalid"),
+        ("{zoo}/logs/below-seq", 1, "verdict: invalid"),
         ("{zoo}/logs/half-parts", 2, "part-1.parquet"),
         ("{zoo}/logs/other-parts", 2, "column `node` is string, not whole numbers"),
         ("{zoo}/logs/mixed-parts", 2, "do not have the same columns"),
@@ -359,6 +366,9 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/out/damaged", 3, "damaged: data/events/a/manifest.json: not a manifest"),
         ("{zoo}/out/shrunk", 3, "events.parquet: 4 bytes, but 9 in its manifest"),
         ("{zoo}/out/shrunk --json", 3, "4 bytes, but 9 in its manifest"),
+        ("{zoo}/out/changed", 3, "as long as its manifest says, but with other bytes"),
+        ("{zoo}/out/old", 3, "of an earlier version, without a digest of `events.parquet`"),
+        ("{zoo}/out/odd", 3, "not a manifest"),
     ),
     "report": (
         ("", 2, "required: directory"),

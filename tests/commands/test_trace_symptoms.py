@@ -71,7 +71,41 @@ def test_what_is_assumed_of_a_file_without_a_header_is_told(tmp_path, run):
     _, found, told = run("contacts", written(tmp_path, "a b 0 600\n"))
     assert "no header, so a line is `a b start end`" in told
     assert found["read"]["columns"]["start"] == "column 3"
-    assert len(found["read"]["assumed"]) == 2
+    assert len(found["read"]["assumed"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("a,b,start,end\nx,y,0,60000\n", True),
+        ("a b 0 60000\n", True),
+        ("a,b,start_ms,end_ms\nx,y,0,60000\n", False),
+        ("a,b,start [s],end [s]\nx,y,0,60\n", False),
+        ("a,b,start_ms,end\nx,y,0,60\n", True),
+        ("a,b,start,end\nx,y,1767225600,1767225660\n", False),
+        ("a,b,start,end,kind\nx,y,0,60,contact\n", False),
+    ],
+)
+def test_numbers_without_a_unit_were_taken_for_seconds_without_a_word(tmp_path, run, text, is_told):
+    _, _, told = run("contacts", written(tmp_path, text))
+    assert ("assumed: times are seconds" in told) == is_told
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_told"),
+    [
+        ("A", "a", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("\u200bx", "x", True),
+        ('" x"', "x", True),
+        ("x1", "x01", False),
+    ],
+)
+def test_names_that_look_alike_became_two_nodes_without_a_word(tmp_path, run, one, other, is_told):
+    text = f"a,b,start,end\n{one},n,0,5\n{other},n,6,9\n"
+    _, found, told = run("contacts", written(tmp_path, text))
+    assert ("are two nodes" in told) == is_told
+    assert found["nodes"] == 3
 
 
 def without_reading(found):

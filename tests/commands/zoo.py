@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tests.report.made_up import make_run
@@ -112,6 +113,9 @@ def _make_logs(root: Path) -> None:
         "fifo": _about(sound, {"runs": {"r": {"promise": "fifo"}}}),
         "babble": sound.replace_schema_metadata({"beforehand": b"\xff\xfe{"}),
         "other-about": _about(sound, [1, 2]),
+        "other-speaker": table_of([(2, "broadcast", 1, 70), (1, "deliver", 1, 70)]),
+        "views": _with(table_of(CHAIN), "kind", pc.cast(table_of(CHAIN)["kind"], pa.string_view())),
+        "below-seq": _with(table_of(CHAIN), "seq", pc.negate(table_of(CHAIN)["seq"])),
     }
     for name in ("run", "step", "t_us", "node", "kind", "origin", "seq"):
         tables[f"without-{name}"] = sound.drop_columns([name])
@@ -130,6 +134,9 @@ def _make_logs(root: Path) -> None:
         "marks": b"PAR1PAR1",
         "marks-and-length": b"PAR1" + b"\xff\xff\xff\x7f" + b"PAR1",
         "scribbled": whole[:60] + b"\xff" * 40 + whole[100:],
+        "behind-another": whole + late_run,
+        "before-another": late_run + whole,
+        "behind-another.gz": gzip.compress(whole) + gzip.compress(late_run),
         "scribbled-end": whole[:-60] + b"\xff" * 40 + whole[-20:],
     }.items():
         (root / name).write_bytes(content)
@@ -264,6 +271,9 @@ def _make_results(root: Path) -> None:
         ("word", json.dumps(plan | {"world": 7}), json.dumps(about | {"world": 7})),
         ("damaged", json.dumps(plan), json.dumps(about)),
         ("shrunk", json.dumps(plan), json.dumps(about)),
+        ("changed", json.dumps(plan), json.dumps(about)),
+        ("old", json.dumps(plan), json.dumps(about)),
+        ("odd", json.dumps(plan), json.dumps(about)),
     ):
         (root / name).mkdir()
         (root / name / "plan.json").write_text(index)
@@ -274,7 +284,13 @@ def _make_results(root: Path) -> None:
         (root / "folders" / name).mkdir(parents=True)
         (root / "latin").mkdir(exist_ok=True)
         (root / "latin" / name).write_bytes('{"name": "caf\xe9"}'.encode("latin-1"))
-    for name, manifest in (("damaged", "{"), ("shrunk", '{"files": {"events.parquet": 9}}')):
+    for name, manifest in {
+        "damaged": "{",
+        "shrunk": '{"files": {"events.parquet": {"bytes": 9, "digest": "0"}}}',
+        "changed": '{"files": {"events.parquet": {"bytes": 4, "digest": "0"}}}',
+        "old": '{"files": {"events.parquet": 4}}',
+        "odd": '{"files": {"events.parquet": {"bytes": "4", "digest": 5}}}',
+    }.items():
         folder = root / name / "data" / "events" / "a"
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(manifest)

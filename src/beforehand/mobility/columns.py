@@ -56,6 +56,13 @@ class Layout:
     def unit_us(self, role: str) -> int:
         return (self.units_us or {}).get(role, 1_000_000)
 
+    def says_unit(self, role: str) -> bool:
+        """Whether the header does, be it in the name itself, as `unixtime`."""
+        if not self.header:
+            return False
+        name = self.header[self.at[role]].casefold()
+        return role in (self.units_us or {}) or any(word in name for word in ("sec", "unix"))
+
     def understood(self, assumed: Sequence[str] = ()) -> Understood:
         if not self.header:
             columns = {role: f"column {index + 1}" for role, index in self.at.items()}

@@ -47,7 +47,7 @@ def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = Fal
     names = lines.natural_order(row[0] for row in rows)
     index = {name: i for i, name in enumerate(names)}
     x, y = (np.array([row[i] for row in rows]) for i in (2, 3))
-    assumed = table.assumed_dates(layout)
+    assumed = table.assumed_times(layout)
     if "lon" in layout.at:
         assumed += geo.check_area(x, y, str(path))
         x, y = geo.project(x, y)

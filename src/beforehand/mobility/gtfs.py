@@ -75,9 +75,9 @@ def read_gtfs(
         wanted = parse_day(day) if day is not None else None
     except ValueError as error:
         raise InputError(str(error), hint="pass a day like `2014-06-02`") from error
-    date, trips = trips_of_day(feed, wanted)
+    date, trips, known = trips_of_day(feed, wanted)
     city = read_map(feed, {call.stop for trip in trips for call in trip.calls})
-    runs = _runs(feed, trips, city)
+    runs = _runs(feed, trips, known, city)
     repairs.check()
     if not runs:
         raise InputError("no trip of the day can be driven", where=str(feed.path))
@@ -116,9 +116,9 @@ def _positions(
     return make_positions(names, segments, changes)
 
 
-def _runs(feed: Feed, trips: list[Trip], city: Map) -> list[Run]:
+def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run]:
     repairs = feed.repairs
-    starts = _starts(feed, {trip.trip for trip in trips})
+    starts = _starts(feed, {trip.trip for trip in trips}, known)
     routes = _route_names(feed)
     placed: dict[tuple[object, ...], Placed] = {}
     runs: list[Run] = []
@@ -199,7 +199,7 @@ def _placed(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Placed:
     return stops, lengths_along(stops), "shape_elsewhere"
 
 
-def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
+def _starts(feed: Feed, running: set[str], known: set[str]) -> dict[str, list[float]]:
     """Starts of the trips that `frequencies.txt` repeats instead of listing them."""
     starts: dict[str, list[float]] = {}
     count = 0
@@ -207,6 +207,9 @@ def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
     def frequency(line: int, row: Row) -> None:
         nonlocal count
         if row["trip_id"] not in running:
+            what = f"trip `{row['trip_id']}` is not in trips.txt; nothing is repeated"
+            unknown = row["trip_id"] not in known
+            feed.repairs.mend("unknown_trip", FREQUENCIES_FILE, line, what, int(unknown))
             return
         headway_s = whole(row, "headway_secs")
         if headway_s <= 0:
@@ -230,7 +233,11 @@ def _starts(feed: Feed, running: set[str]) -> dict[str, list[float]]:
         count += len(span)
         if count > RUNS_MAX:
             raise ValueError(f"a headway of {headway_s} s makes more than {RUNS_MAX:,} runs a day")
-        starts.setdefault(row["trip_id"], []).extend(map(float, span))
+        before = starts.setdefault(row["trip_id"], [])
+        new = sorted({*map(float, span)}.difference(before))
+        what = f"trip `{row['trip_id']}` starts twice at one time; once is enough"
+        feed.repairs.mend("same_start", FREQUENCIES_FILE, line, what, len(span) - len(new))
+        before += new
 
     feed.rows(FREQUENCIES_FILE, ("trip_id", "start_time", "end_time", "headway_secs"), frequency)
     return starts

@@ -14,6 +14,10 @@ from beforehand.errors import InputError
 from beforehand.mobility.gtfs_files import Feed, Row
 
 DATE = re.compile(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+FLAGS = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", ""), False),
+}
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -34,6 +38,11 @@ class Calendar:
     """Service, weekdays from Monday on, first and last day as ordinals."""
     added: dict[int, set[str]] = field(default_factory=dict)
     removed: dict[int, set[str]] = field(default_factory=dict)
+
+    def known(self) -> set[str]:
+        """Every service that runs on some day, or is said not to."""
+        single = (*self.added.values(), *self.removed.values())
+        return {service for service, *_ in self.regular}.union(*single)
 
     def services(self, day: datetime.date) -> set[str]:
         number = day.toordinal()
@@ -66,22 +75,37 @@ class Calendar:
 def read_calendar(feed: Feed) -> Calendar:
     calendar = Calendar()
 
-    def regular(_: int, row: Row) -> None:
-        first, last = parse_day(row["start_date"]), parse_day(row["end_date"])
-        weekdays = tuple(row[name] == "1" for name in DAYS)
-        span = (first.toordinal(), last.toordinal())
-        calendar.regular.append((row["service_id"], weekdays, *span))
+    mend, seen = feed.repairs.mend, set[str]()
 
-    def exception(_: int, row: Row) -> None:
-        number = parse_day(row["date"]).toordinal()
-        if row["exception_type"] == "1":
-            calendar.added.setdefault(number, set()).add(row["service_id"])
-            calendar.removed.get(number, set()).discard(row["service_id"])
-        elif row["exception_type"] == "2":
-            calendar.removed.setdefault(number, set()).add(row["service_id"])
-            calendar.added.get(number, set()).discard(row["service_id"])
-        else:
+    def regular(line: int, row: Row) -> None:
+        service, file = row["service_id"], "calendar.txt"
+        first, last = parse_day(row["start_date"]), parse_day(row["end_date"])
+        flags = [row[name].lower() for name in DAYS]
+        if strange := [flag for flag in flags if flag not in FLAGS]:
+            raise ValueError(f"neither 0 nor 1 for a day of the week: `{strange[0]}`")
+        odd = sum(flag not in ("0", "1") for flag in flags)
+        what = "a day of the week that is neither 0 nor 1; taken as what it says, or 0 if nothing"
+        mend("weekday_flag", file, line, what, odd)
+        if last < first:
+            mend("ends_before_start", file, line, f"service `{service}` never runs: it ends first")
+        if service in seen:
+            what = f"service `{service}` a second time; it runs on the days of both"
+            mend("duplicate_service", file, line, what)
+        seen.add(service)
+        weekdays = tuple(FLAGS[flag] for flag in flags)
+        calendar.regular.append((service, weekdays, first.toordinal(), last.toordinal()))
+
+    def exception(line: int, row: Row) -> None:
+        number, service = parse_day(row["date"]).toordinal(), row["service_id"]
+        kinds = {"1": (calendar.added, calendar.removed), "2": (calendar.removed, calendar.added)}
+        if row["exception_type"] not in kinds:
             raise ValueError(f"no such exception_type: `{row['exception_type']}`")
+        now, otherwise = kinds[row["exception_type"]]
+        if service in otherwise.get(number, ()):
+            what = f"service `{service}` is added and removed on one day; the last one counts"
+            mend("both_exceptions", "calendar_dates.txt", line, what)
+            otherwise[number].discard(service)
+        now.setdefault(number, set()).add(service)
 
     feed.rows("calendar.txt", ("service_id", *DAYS, "start_date", "end_date"), regular)
     feed.rows("calendar_dates.txt", ("service_id", "date", "exception_type"), exception)

@@ -12,7 +12,8 @@ from beforehand.errors import InputError, list_some
 from beforehand.mobility import lines
 from beforehand.mobility.repairs import Repairs
 
-REQUIRED = ("stops.txt", "trips.txt", "stop_times.txt")
+CALLS = "stop_times.txt"
+REQUIRED = ("stops.txt", "trips.txt", CALLS)
 FIELD_LINES_MAX = 20
 """A text over more lines than this is a quote that was never closed."""
 
@@ -26,7 +27,9 @@ class Feed:
     def __init__(self, path: Path, repairs: Repairs) -> None:
         self.path = path
         self.repairs = repairs
-        self._open = _opener(path)
+        self._open, renamed = _opener(path)
+        what = f"named in another way than GTFS has it: {list_some(renamed)}"
+        repairs.mend("file_name", "", None, what, len(renamed))
         missing = [name for name in REQUIRED if self._open(name) is None]
         if missing:
             raise InputError(
@@ -45,7 +48,11 @@ class Feed:
             return
         where = f"{self.path}/{name}"
         problems = lines.Problems(where)
-        reader = csv.reader(io.StringIO(self._decoded(raw, name), newline=""))
+        text = self._decoded(raw, name)
+        if not text.strip() and name not in REQUIRED:
+            self.repairs.mend("empty_file", name, None, "a file without a header; taken as none")
+            return
+        reader = csv.reader(io.StringIO(text, newline=""))
         try:
             header = [field.strip().lower() for field in next(reader, [])]
             for column in needed:
@@ -92,15 +99,16 @@ def _check_fields(fields: list[str], header: list[str]) -> None:
         raise ValueError("a quote is opened and not closed for many lines before this one")
 
 
-def _opener(path: Path) -> Open:
+def _opener(path: Path) -> tuple[Open, list[str]]:
+    """What gives the bytes of a file of the feed, and the files whose names are not quite right."""
     if path.is_dir():
-        files = [file.relative_to(path).as_posix() for file in path.rglob("*.txt")]
-        folder = _folder_of_feed(files, path)
-        return lambda name: _bytes_of(path / folder / name)
+        files = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+        named, renamed = _tables(files, path)
+        return lambda name: (path / named[name]).read_bytes() if name in named else None, renamed
     try:
         archive = zipfile.ZipFile(path)
         inner = [name for name in archive.namelist() if name.lower().endswith(".zip")]
-        if inner and not any(name.endswith("stop_times.txt") for name in archive.namelist()):
+        if inner and not any(_proper(name).endswith(CALLS) for name in archive.namelist()):
             if len(inner) > 1:
                 listed = list_some(inner)
                 hint = "unpack it and pass one of them"
@@ -108,15 +116,29 @@ def _opener(path: Path) -> Open:
             archive = zipfile.ZipFile(io.BytesIO(archive.read(inner[0])))
     except (OSError, zipfile.BadZipFile, RuntimeError) as error:
         raise InputError(f"not a zip: {error}", where=str(path), hint="check the path") from error
-    names = set(archive.namelist())
-    folder = _folder_of_feed(sorted(names), path)
-    return lambda name: (
-        _unpacked(archive, f"{folder}{name}", path) if folder + name in names else None
-    )
+    named, renamed = _tables(sorted(set(archive.namelist())), path)
+    return (lambda name: _unpacked(archive, named[name], path) if name in named else None), renamed
 
 
-def _bytes_of(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
+def _tables(files: list[str], path: Path) -> tuple[dict[str, str], list[str]]:
+    """The tables of the feed by their proper names, and those that are named otherwise."""
+    proper = {file: _proper(file) for file in files}
+    folder = _folder_of_feed(list(proper.values()), path)
+    here = {
+        file: name.removeprefix(folder)
+        for file, name in proper.items()
+        if name.startswith(folder) and "/" not in name.removeprefix(folder)
+    }
+    # Where both are there, that with the proper name counts.
+    ordered = sorted(here, key=lambda file: file.endswith(here[file]))
+    named = {here[file]: file for file in ordered if here[file].endswith(".txt")}
+    return named, [file for name, file in named.items() if not file.endswith(name)]
+
+
+def _proper(file: str) -> str:
+    """As GTFS has it: small letters, and folders as everywhere but in Windows."""
+    folder, slash, name = file.replace("\\", "/").removeprefix("./").rpartition("/")
+    return f"{folder}{slash}{name.lower()}"
 
 
 def _unpacked(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
@@ -132,7 +154,7 @@ def _folder_of_feed(names: list[str], path: Path) -> str:
     folders = [
         PurePosixPath(name).parent
         for name in names
-        if PurePosixPath(name).name == "stop_times.txt" and "__MACOSX" not in name
+        if PurePosixPath(name).name == CALLS and "__MACOSX" not in name
     ]
     if not folders:
         return ""

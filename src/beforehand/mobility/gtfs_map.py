@@ -38,7 +38,15 @@ def read_map(feed: Feed, called: set[str]) -> Map:
     assumed = geo.check_area(lonlat[:, 0], lonlat[:, 1], f"{feed.path}/stops.txt")
     x, y = geo.project_around(lonlat[:, 0], lonlat[:, 1], *centre)
     places = dict(zip(stops, zip(x.tolist(), y.tolist(), strict=True), strict=True))
-    points = {name: np.array(sorted(rows)) for name, rows in shapes.items() if len(rows) > 1}
+    points = {
+        name: np.array(sorted(rows, key=lambda row: row[0]))
+        for name, rows in shapes.items()
+        if len(rows) > 1
+    }
+    for name, rows in points.items():
+        what = f"shape `{name}`: two points of one shape_pt_sequence; in the order of the file"
+        again = int((np.diff(rows[:, 0]) == 0).sum())
+        feed.repairs.mend("same_sequence", "shapes.txt", None, what, again)
     roads = {
         name: np.column_stack(geo.project_around(rows[:, 1], rows[:, 2], *centre))
         for name, rows in points.items()

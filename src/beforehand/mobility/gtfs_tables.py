@@ -56,8 +56,11 @@ def clock_s(text: str) -> int:
     return hours * 3600 + minutes * 60 + seconds
 
 
-def trips_of_day(feed: Feed, wanted: datetime.date | None) -> tuple[datetime.date, list[Trip]]:
-    """The day and its trips. Without a day: the first of those with the most trips."""
+def trips_of_day(
+    feed: Feed, wanted: datetime.date | None
+) -> tuple[datetime.date, list[Trip], set[str]]:
+    """The day, its trips, and the names of all that there are. Without a day: the first of those
+    with the most trips."""
     rows: dict[str, tuple[int, Row]] = {}
 
     def trip(line: int, row: Row) -> None:
@@ -71,9 +74,13 @@ def trips_of_day(feed: Feed, wanted: datetime.date | None) -> tuple[datetime.dat
     per_service = Counter(row["service_id"] for _, row in rows.values())
     calendar = read_calendar(feed)
     day = choose_day(feed, calendar, per_service, wanted)
-    services = calendar.services(day)
+    services, known = calendar.services(day), calendar.known()
+    for name, (line, row) in rows.items():
+        if row["service_id"] not in known:
+            what = f"trip `{name}`: service `{row['service_id']}` is in no calendar; it never runs"
+            feed.repairs.mend("unknown_service", "trips.txt", line, what)
     running = {trip for trip, (_, row) in rows.items() if row["service_id"] in services}
-    return day, list(_with_calls(feed, rows, running))
+    return day, list(_with_calls(feed, rows, running)), {*rows}
 
 
 def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str]) -> Iterator[Trip]:
@@ -106,9 +113,23 @@ def _with_calls(feed: Feed, rows: dict[str, tuple[int, Row]], running: set[str])
     feed.rows(CALLS_FILE, ("trip_id", "stop_id", "stop_sequence"), stop_time)
     for trip, (line, row) in rows.items():
         if trip in running:
-            called = sorted(calls.get(trip, ()), key=lambda call: call.sequence)
+            called = _in_sequence(trip, calls.get(trip, []), repairs)
             given = (row.get("shape_id", ""), row.get("block_id", ""))
             yield Trip(trip, row["route_id"], *given, line, mended_calls(trip, called, repairs))
+
+
+def _in_sequence(trip: str, calls: list[StopTime], repairs: Repairs) -> list[StopTime]:
+    found: list[StopTime] = []
+    for call in sorted(calls, key=lambda call: call.sequence):
+        if found and replace(call, line=found[-1].line) == found[-1]:
+            what = f"trip `{trip}`: the same call a second time; left out"
+            repairs.mend("duplicate_call", CALLS_FILE, call.line, what)
+            continue
+        if found and call.sequence == found[-1].sequence:
+            what = f"trip `{trip}`: two calls of one stop_sequence; in the order of the file"
+            repairs.mend("same_sequence", CALLS_FILE, call.line, what)
+        found.append(call)
+    return found
 
 
 def with_seconds(text: str, file: str, line: int, repairs: Repairs) -> str:

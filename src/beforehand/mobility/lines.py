@@ -180,6 +180,12 @@ def is_date(text: str) -> bool:
     return DATE.fullmatch(text) is not None
 
 
+def is_of_this_century(text: str) -> bool:
+    """Whether a number is a time between 2000 and 2100 if it is seconds since 1970: in any other
+    unit it would be one that nobody has in a file."""
+    return is_number(text) and 946_684_800 <= float(text) < 4_102_444_800
+
+
 def moment_us(text: str, unit_us: int = 1_000_000) -> int:
     """As `seconds_us`, and of a date with a time of day: since 1970, in UTC unless it says."""
     if ":" not in text or not is_date(text):

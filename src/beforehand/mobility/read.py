@@ -27,6 +27,7 @@ import re
 import shutil
 import sys
 import tempfile
+import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -79,10 +80,23 @@ def read(path: str | Path, format: str | None = None, **options: object) -> Posi
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
     understood = found.understood or Understood(name)
-    if isinstance(found, Positions):
-        doubts = (*understood.assumed, *found.doubts())
-        understood = replace(understood, assumed=doubts)
+    doubts = list(_alike(found.names))
+    doubts += found.doubts() if isinstance(found, Positions) else []
+    understood = replace(understood, assumed=(*understood.assumed, *doubts))
     return replace(found, understood=understood)
+
+
+def _alike(names: Sequence[str]) -> Iterator[str]:
+    """Names that a person would read as one."""
+    seen: dict[str, str] = {}
+    alike = []
+    for name in names:
+        visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+        first = seen.setdefault(unicodedata.normalize("NFKC", visible).strip().casefold(), name)
+        alike += [(first, name)] if first != name else []
+    if alike:
+        more = f", and {len(alike) - 1:,} more such pairs" if len(alike) > 1 else ""
+        yield f"`{alike[0][0]}` and `{alike[0][1]}` are two nodes{more}"
 
 
 def format_of(path: Path, format: str | None = None) -> str:

@@ -63,7 +63,7 @@ def read_sociopatterns(
     spans = [(a, b, t_us - shift_us, t_us - shift_us + slot_us) for a, b, t_us in rows]
     trace = lines.trace_of_contacts(spans, repairs.changes, presence)
     assumed = [
-        *table.assumed_dates(layout),
+        *table.assumed_times(layout),
         _slot_assumed(times, slot_us, slot_s is None, from_t),
         lines.assumed_presence(presence),
     ]

@@ -66,12 +66,17 @@ class Table:
             raise InputError(f"{problem}: {','.join(self.header)}", where=where, hint=hint)
         return found
 
-    def assumed_dates(self, layout: Layout) -> list[str]:
-        """What is assumed where times are dates."""
-        first = self.first
-        if not any(lines.is_date(first[layout.at[role]]) for role in TIMES if role in layout.at):
+    def assumed_times(self, layout: Layout) -> list[str]:
+        """What is assumed of times that are dates, or numbers whose unit nobody says."""
+        fields = {role: self.first[layout.at[role]] for role in TIMES if role in layout.at}
+        if any(map(lines.is_date, fields.values())):
+            return ["dates are in UTC unless they say otherwise, and counted from 1970"]
+        if layout.kind_at is not None:  # as we write it
             return []
-        return ["dates are in UTC unless they say otherwise, and counted from 1970"]
+        open_ended = [role for role in fields if not layout.says_unit(role)]
+        if all(lines.is_of_this_century(fields[role]) for role in open_ended):
+            return []
+        return ["times are seconds (a header like `time_ms` says what else they are)"]
 
     def check_width(self, fields: Sequence[str], layout: Layout) -> None:
         """Raises ValueError if a row does not have the fields that it should have."""

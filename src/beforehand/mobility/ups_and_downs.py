@@ -89,7 +89,7 @@ def read_states(
     find_unclean_contacts(repairs, met, numbers)
     repairs.check()
     trace = lines.trace_of_contacts(met, repairs.changes, presence)
-    assumed = (*table.assumed_dates(layout), lines.assumed_presence(presence))
+    assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
     told = layout.understood(assumed)
     columns = {**told.columns, "up or down": layout.header[state_at]}
     ignored = tuple(name for name in told.ignored if name != layout.header[state_at])
