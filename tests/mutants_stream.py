@@ -17,6 +17,13 @@ TUNING = "tests/observe/test_tune.py"
 
 MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
+        "whole numbers are microseconds, whatever they look like",
+        "src/beforehand/observe/time_unit.py",
+        "elif sum(counts.values()) >= enough and not is_asked:",
+        "elif sum(counts.values()) > total:",
+        "tests/commands/test_observe.py::test_tune_took_milliseconds_for_microseconds_too",
+    ),
+    (
         "rows of one time are taken as they come, batch by batch",
         STATE,
         "is_known & (arrived_us == last)",

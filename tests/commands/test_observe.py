@@ -105,6 +105,21 @@ def test_tune_took_a_tick_of_1_ms_where_the_run_took_one_of_1_us(tmp_path, capsy
     assert "--tick 1us" in capsys.readouterr().out
 
 
+def test_tune_took_milliseconds_for_microseconds_too(tmp_path, capsys):
+    at = 1_767_225_600_000
+    rows = [
+        {"process": 0, "time": at, "past": [1, 0]},
+        {"process": 1, "time": at + 100, "past": [1, 1]},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "1.parquet")
+    assert observe(tmp_path, "--tune", "--budget", "0%") == 2
+    assert "`time` is whole numbers that look like milliseconds" in capsys.readouterr().err
+    assert observe(tmp_path, "--tune", "--budget", "0%", "--time-unit", "ms", "--json") == 0
+    full = json.loads(capsys.readouterr().out)["waits"][-1]
+    assert full["waited_mean"] > 10_000  # ticks of a microsecond: δ + 2ε, and no more than that
+    assert full["waited_mean"] <= 30_000
+
+
 @pytest.mark.parametrize(
     ("out", "checkpoint", "message"),
     [
@@ -192,7 +207,7 @@ def test_microseconds_as_text_gave_30_of_30_reset(tmp_path, capsys):
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert (found["delivered"], found["reset"], found["rejected"]) == (30, 0, 0)
-    assert "`time` is text of whole numbers: taken as microseconds" in shown.err
+    assert shown.err == ""  # by their size they are microseconds: nothing was guessed
 
 
 @pytest.mark.spark

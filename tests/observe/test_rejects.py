@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from beforehand.errors import InputError
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.packets import KEY, ROWS, open_packets, pack
-from beforehand.observe.reading import NO_OBJECT, WRONG_TYPE
+from beforehand.observe.reading import NO_LETTER, NO_OBJECT, NO_TEXT, WRONG_TYPE
 from beforehand.observe.rejects import FILE, LINE, RAW, WHY, folder_of_rejects, read_rejects
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import STREAM_CONF
@@ -32,7 +33,11 @@ BAD = {
     '{"process": 1, "time": "12:30", "x": 1}': "`time` is no time",
     '{"process": 1, "time": "1767225600000000", "x": 1}': "`time` is no time",
     '{"time": "2026-01-01T00:00:01Z", "x": 1}': "no `process`",
+    r'{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "\ud83d"}': NO_LETTER,
+    r'{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "\\\\\uDE00!"}': NO_LETTER,
+    '{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "caf\ufffd"}': NO_TEXT,
 }
+"""The letter that stands for broken bytes is written as one of them, see `write`."""
 
 
 class Outcome(NamedTuple):
@@ -44,11 +49,12 @@ class Outcome(NamedTuple):
 
 def line_of(number: int, **others: object) -> str:
     at = f"2026-01-01T00:00:00.{number:03}Z"
-    return json.dumps({"process": number % 3, "time": at, "x": number} | others)
+    return json.dumps({"process": number % 3, "time": at, "x": number, "y": "é"} | others)
 
 
 def write(path: Path, *lines: str) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines))
+    text = "".join(f"{line}\n" for line in lines)
+    path.write_bytes(text.encode().replace("\ufffd".encode(), b"\xe9"))
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +107,24 @@ def test_a_reject_says_in_which_file_and_on_which_line_it_stood(outcome):
 
 
 @pytest.mark.spark
+def test_bytes_that_are_no_text_were_replaced_and_the_row_delivered(outcome):
+    whys = [row["why"] for row in outcome.rejects]
+    assert (whys.count(NO_TEXT), whys.count(NO_LETTER)) == (1, 2)
+
+
+@pytest.mark.spark
+def test_letters_of_two_escapes_and_escaped_backslashes_are_delivered(streaming, tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    words = [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00\uD83D\uDE00", "caf\u00e9", r"a\\\\ude00"]
+    start = '{"process": 1, "time": "2026-01-01T00:00:01Z", "x": "'
+    write(folder / "1.jsonl", *(f'{start}{word}"}}' for word in words))
+    assert order_table(streaming, folder, out, PLAN)["rejected"] == 0
+    found = {row.x for row in streaming.read.parquet(str(out)).collect()}
+    assert found == {json.loads(f'"{word}"') for word in words}
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("why", ["`time` is no time", WRONG_TYPE])
 def test_an_unparsable_time_or_a_wrong_type_became_null_without_a_mark(outcome, why):
     expected = [raw for raw, reason in BAD.items() if reason == why]
@@ -125,6 +149,99 @@ def test_numbers_and_timestamps_as_text_in_one_column_are_refused(streaming, tmp
     write(tmp_path / "1.jsonl", '{"process": 1, "time": "17"}', line_of(1))
     with pytest.raises(InputError, match="`time` is text: 1 whole numbers, 1 timestamps"):
         order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+
+
+SECONDS = 1_767_225_600  # 2026
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 1000), ("us", 10**6), ("ns", 10**9)])
+@pytest.mark.parametrize("written", [int, str])
+def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, unit, factor, written):
+    folder, out, told = tmp_path / "in", tmp_path / "out", []
+    folder.mkdir()
+    # Twenty seconds, in which the second process is behind by one: more than ε.
+    at = [SECONDS + number - number % 2 for number in range(20)]
+    rows = [{"process": n % 2, "time": written(s * factor), "x": n} for n, s in enumerate(at)]
+    write(folder / "1.jsonl", *map(json.dumps, rows))
+    if unit == "us":
+        assert order_table(streaming, folder, out, PLAN, tell=told.append)["delivered"] == 20
+    else:
+        names = {"s": "seconds", "ms": "milliseconds", "ns": "nanoseconds"}
+        with pytest.raises(InputError, match=f"look like {names[unit]} since 1970") as refused:
+            order_table(streaming, folder, out, PLAN, tell=told.append)
+        assert f"`--time-unit {unit}`; if not, `--time-unit us`" in refused.value.hint
+        asked = structs.replace(PLAN, time_unit=unit)
+        assert order_table(streaming, folder, out, asked, tell=told.append)["delivered"] == 20
+    found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
+    assert [row.delivered_at.timestamp() for row in found[:3]] == pytest.approx(
+        [SECONDS, SECONDS, SECONDS + 2], abs=0.1
+    )
+    assert told == []  # the unit was said, or is beyond doubt
+
+
+@pytest.mark.spark
+def test_whole_numbers_of_no_unit_are_told_and_others_among_dates_rejected(streaming, tmp_path):
+    told: list[str] = []
+    small, dates, mixed = (tmp_path / name for name in ("small", "dates", "mixed"))
+    for folder in (small, dates, mixed):
+        folder.mkdir()
+    write_times(small / "1.parquet", [1, 2, 3])
+    order_table(streaming, small, tmp_path / "1", PLAN, tell=told.append)
+    assert told == [
+        "`time` is whole numbers, taken as microseconds; `--time-unit` says what they are"
+    ]
+    late = [SECONDS * 10**6 + number for number in range(30)]
+    late[7] = SECONDS * 1000
+    pq.write_table(pa.table({"process": [1] * 30, "time": late}), dates / "1.parquet")
+    counts = order_table(streaming, dates, tmp_path / "2", PLAN, tell=told.append)
+    assert (counts["delivered"], counts["rejected"]) == (29, 1)
+    (reject,) = read_rejects(folder_of_rejects(tmp_path / "2"))
+    assert reject["why"] == "`time` looks like milliseconds, and others are microseconds"
+    half = [SECONDS, SECONDS * 10**6] * 15
+    pq.write_table(pa.table({"process": [1] * 30, "time": half}), mixed / "1.parquet")
+    with pytest.raises(InputError, match="seconds and microseconds") as refused:
+        order_table(streaming, mixed, tmp_path / "3", PLAN)
+    assert refused.value.hint == "write all of them in one unit"
+    assert len(told) == 1
+
+
+@pytest.mark.spark
+def test_stamps_of_microseconds_were_taken_for_milliseconds(streaming, tmp_path):
+    stamp = {"c": 0, "kn": [1]}
+    rows = [{"process": n, "stamp": stamp | {"r": SECONDS * 10**6 + n}} for n in range(5)]
+    write(tmp_path / "1.jsonl", *map(json.dumps, rows))
+    with pytest.raises(InputError, match=r"`stamp\.r` .* look like microseconds") as refused:
+        order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+    assert "pass `--tick 1us`; if not, `--tick 1ms`" in refused.value.hint
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("http.method", "a dot or a quote in the name of the column 'http.method'"),
+        ("`x`", "a dot or a quote"),
+        *((name, f"the column `{name}` is one of our own") for name in ("_why", "_row", "_ends")),
+    ],
+)
+def test_a_column_with_a_dot_or_a_name_of_ours_was_a_mistake_of_ours(
+    streaming, tmp_path, name, problem
+):
+    write(tmp_path / "1.jsonl", line_of(1, **{name: 1}))
+    with pytest.raises(InputError, match=problem):
+        order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+
+
+@pytest.mark.spark
+def test_columns_with_other_odd_names_come_out_as_they_went_in(streaming, tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    odd = {"c d": 2, "é": 4, "A-b": 5, "value": 7, "%s": 1, "$": 3, "_parts": 6}
+    write(folder / "1.jsonl", line_of(1, **odd))
+    assert order_table(streaming, folder, out, PLAN)["delivered"] == 1
+    found = streaming.read.parquet(str(out)).first().asDict()
+    assert {name: found[name] for name in odd} == odd
 
 
 def write_times(path: Path, processes: list[int | None], **others: list[Any]) -> None:

@@ -25,13 +25,13 @@ from beforehand.spark.executors import (
 from beforehand.spark.tasks import run_tasks
 
 SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 1\n[overlay]\nnodes = [8]\n'
-FOUND = {"host": "node7", "code": "", "problem": "", "folder": ""}
+FOUND = {"host": "node7", "code": "", "problem": "", "unshared": []}
 OTHER = "version 0.0.9, sources 0123456789ab"
 
 
-def look(mark, said):
+def look(marks, sizes):
     batch = pa.record_batch({"id": pa.array([0], pa.int64())})
-    ((row,),) = (out.to_pylist() for out in _probe(str(mark), said)(iter([batch])))
+    ((row,),) = (out.to_pylist() for out in _probe(marks, sizes)(iter([batch])))
     return json.loads(row["seen"])
 
 
@@ -61,8 +61,8 @@ def cluster(monkeypatch):
             ["does not have this package: No module", "at node7", "install"],
         ),
         (
-            {"folder": "No such file or directory"},
-            ["does not share the folder", "node7: ", "share"],
+            {"unshared": [("/results", "No such file or directory")]},
+            ["does not share the folder: No such", "node7: /results", "share"],
         ),
     ],
 )
@@ -90,12 +90,28 @@ def test_executors_that_agree_are_let_work(cluster, tmp_path):
 
 
 def test_a_task_sees_the_code_and_the_folder_where_it_runs(tmp_path, monkeypatch):
-    mark = tmp_path / "mark"
+    mark, events = tmp_path / "mark", tmp_path / "in" / "events"
     mark.write_text("said")
-    assert look(mark, "said") == look(mark, "said") | {"code": code_here(), "folder": ""}
+    events.parent.mkdir()
+    events.write_text("abc")
+    found = look({str(mark): "said"}, {str(events): 3})
+    assert (found["code"], found["unshared"]) == (code_here(), [])
     monkeypatch.setattr("time.sleep", lambda _: None)
-    assert look(mark, "other")["folder"] == "there is another file"
-    assert look(tmp_path / "nothing", "said")["folder"] == "No such file or directory"
+    other = [[str(tmp_path), "there is another file"]]
+    assert look({str(mark): "other"}, {str(events): 3})["unshared"] == other
+    missing = look({str(tmp_path / "nothing"): "said"}, {})["unshared"]
+    assert missing == [[str(tmp_path), "No such file or directory"]]
+
+
+def test_input_that_an_executor_does_not_have_was_passed_over_by_a_stream(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    events = tmp_path / "in" / "1.jsonl"
+    assert look({}, {str(events): 3})["unshared"] == [
+        [str(events.parent), "No such file or directory"]
+    ]
+    events.parent.mkdir()
+    events.write_text("something else")
+    assert look({}, {str(events): 3})["unshared"] == [[str(events.parent), "there is another file"]]
 
 
 def test_a_late_executor_with_other_code_does_nothing_but_say_so(monkeypatch):
@@ -145,3 +161,17 @@ def test_executors_with_other_code_or_without_the_package_are_noticed_by_what_th
         del environment["PYTHONPATH"]
     check_executors(spark, tmp_path)
     assert not list(tmp_path.glob(".shared*"))
+
+
+@pytest.mark.spark
+def test_a_python_that_is_not_there_was_called_a_mistake_of_ours(spark, tmp_path, capfd):
+    before = spark.sparkContext.pythonExec
+    try:
+        spark.sparkContext.pythonExec = "/nowhere/python"
+        with pytest.raises(InputError, match="there is no Python at `/nowhere/python`"):
+            check_executors(spark, tmp_path)
+        with pytest.raises(InputError, match="there is no Python at `/nowhere/python`"):
+            run_tasks(spark, "work", [1, 2], abs)
+    finally:
+        spark.sparkContext.pythonExec = before
+    capfd.readouterr()  # what Spark has to say about its tasks

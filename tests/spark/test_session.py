@@ -3,10 +3,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+import traceback
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.spark.progress import progress_bar, watch_tasks
-from beforehand.spark.session import _environment, open_session
+from beforehand.spark.session import _end_launcher, _environment, open_session
 from beforehand.temporary import scratch_folder
 
 SERVER = """
@@ -49,6 +51,14 @@ remote = ["--remote", sys.argv[1]]
 print(main(["-q", "run", "small.toml", "--out", "run", "--no-report", *remote]))
 bounds = ["--epsilon", "1ms", "--delta", "1ms"]
 print(main(["-q", "observe", "in", *bounds, "--out", "once", "--json", *remote]))
+
+from beforehand.errors import InputError
+
+try:
+    with open_session(remote=sys.argv[1], conf={"spark.driver.memory": "1g"}):
+        pass
+except InputError as error:
+    print("refused:", error.render())
 """
 SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 2\n[overlay]\nnodes = [8]\n'
 
@@ -151,10 +161,14 @@ def test_a_connect_server_serves_the_same_way_and_neither_side_prints_a_word(fre
     assert first.split() == ["pyspark.sql.connect.session", "UTC", "6", "True"]
     assert [line for line in lines if line.isdigit()] == ["0", "0"]  # exit codes
     assert '"delivered": 30,' in client.stdout
+    told = client.stdout.partition("refused: ")[2]
+    assert "Cannot modify" in told.splitlines()[0]
+    assert "stacktrace" not in told
+    assert "where the server is started" in told
     assert len(pq.read_table(tmp_path / "once")) == 30
     # A client lets go of results while its session closes; on a busy machine that comes too late.
-    late = ("releaseExecute", "SESSION_CLOSED")
-    assert [line for line in server_said.splitlines() if not any(w in line for w in late)] == []
+    known = ("releaseExecute", "SESSION_CLOSED", "error during: config", "CANNOT_MODIFY_CONFIG")
+    assert [line for line in server_said.splitlines() if not any(w in line for w in known)] == []
 
 
 def test_what_spark_is_started_with_does_not_stay_in_the_environment(monkeypatch):
@@ -207,3 +221,32 @@ def test_a_setting_that_spark_refuses_is_no_crash_of_ours(tmp_path):
     assert done.returncode == 2
     assert "must be positive" in done.stderr
     assert "look at what `--conf` says" in done.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="children are listed by Linux")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_ctrl_c_while_java_is_being_started_left_a_shell_that_complained(tmp_path, is_known):
+    """Of a folder that was gone by then. is_known: whether Spark had the process in hand."""
+
+    launched = []
+
+    def launch():
+        marks = f"touch {tmp_path}/up; sleep 1; touch {tmp_path}/complained"
+        started = subprocess.Popen(["sh", "-c", f"(sh -c '{marks}') & wait"])
+        launched.append(started)
+        while not (tmp_path / "up").exists():
+            time.sleep(0.01)
+        if is_known:
+            proc = started  # noqa: F841
+            raise KeyboardInterrupt
+        come_up(started)
+
+    def come_up(self):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        launch()
+    _end_launcher(traceback.walk_tb(interrupted.value.__traceback__))
+    assert launched[0].wait() == -signal.SIGKILL
+    time.sleep(1.5)
+    assert not (tmp_path / "complained").exists()

@@ -39,6 +39,8 @@ EXAMPLE = (
 )
 NOT_KEPT = "nothing is kept of this run"
 REJECTS_SHOWN = 5
+FILES_LOOKED_FOR = 16
+"""Of the input, by each executor of a cluster: Spark passes over a file that one does not have."""
 BOUND_US_MAX = 366 * 24 * 3_600_000_000
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 
@@ -56,6 +58,12 @@ def add_parser(commands: Commands) -> None:
         "--elements", type=whole(0, 10**6), metavar="K", help="of kn; else all that were sent"
     )
     parser.add_argument("--tick", metavar="TIME", help="of stamps: 1ms; of `time`: 1us")
+    parser.add_argument(
+        "--time-unit",
+        choices=("s", "ms", "us", "ns"),
+        help="of whole numbers in `time` and `arrived`; default: us, and what looks otherwise is"
+        " refused",
+    )
     parser.add_argument(
         "--clock",
         choices=("arrival", "event", "wall"),
@@ -134,6 +142,7 @@ def read_plan(args: argparse.Namespace) -> Plan:
         elements=args.elements,
         tick_us=None if args.tick is None else _duration(args.tick, "--tick"),
         clock=args.clock,
+        time_unit=args.time_unit,
     )
 
 
@@ -164,7 +173,7 @@ def _run_on_spark(
     pace: tuple[int, int | None],
     interruption: Interruption,
 ) -> int:
-    from beforehand.observe.input import find_format
+    from beforehand.observe.input import find_format, list_files
     from beforehand.observe.places import check_begun, check_places
     from beforehand.spark.conf import read_conf
     from beforehand.spark.executors import check_executors, has_executors
@@ -184,7 +193,9 @@ def _run_on_spark(
         check_begun(args.checkpoint)
     with open_session(args.master, args.remote, app="beforehand observe", conf=conf) as spark:
         if has_executors(spark):
-            check_executors(spark, first_folder(args.out))
+            places = [args.out, *([args.checkpoint] if args.checkpoint is not None else [])]
+            files = list_files(args.input)[:FILES_LOOKED_FOR]
+            check_executors(spark, *{first_folder(place) for place in places}, reads=files)
         if args.checkpoint is not None:
             # A batch that has begun may end: in the handler only the flag is set.
             interruption.break_off = partial(_hush, spark)
@@ -274,7 +285,7 @@ def run_tuning(args: argparse.Namespace) -> int:
     if budget > 100:
         raise InputError(f"not a share of the messages: `{args.budget}`", hint="write `1%`")
     plan = read_plan(args)
-    sample, tick_us = read_sample(args.input, plan.tick_us)
+    sample, tick_us = read_sample(args.input, plan.tick_us, plan.time_unit)
     epsilon, delta = (math.ceil(us / tick_us) for us in (plan.epsilon_us, plan.delta_us))
     guarantees = guarantees_of(sample, epsilon, max(delta, 1))
     found = tune(sample, guarantees, budget_percent=budget, checks_queue=plan.checks_queue)

@@ -19,7 +19,8 @@ from pyspark.sql.types import (
 )
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.observe.packets import KEY
+from beforehand.observe.packets import KEY, ROWS
+from beforehand.observe.rejects import REJECTED
 from beforehand.observe.state import (
     ARRIVED_US,
     ENDS,
@@ -29,12 +30,19 @@ from beforehand.observe.state import (
     TIME_US,
     ClockSource,
 )
+from beforehand.observe.time_unit import DEFAULT, PER_SECOND, TimeUnit
 
 STAMP_HINT = "a stamp is a struct of the integers r and c and the array of integers kn"
-TIME_HINT = "use a timestamp, text, or an integer of microseconds"
+TIME_HINT = "use a timestamp, text, or a whole number (`--time-unit`)"
 
 FLUSHES = "_flushes"
 """True on a row that is no event: its observer gives out all it holds, and is remembered."""
+
+OURS = frozenset(
+    {KEY, PROCESS, TIE, TIME_US, ARRIVED_US, ENDS, LEAVES, FLUSHES, ROWS, *REJECTED}
+    | {"_parsed", "_metadata", "_unknown", "_broken", "_row", "_broken_line"}
+)
+"""Columns that stand beside those of a row on its way."""
 
 TextOfTime = Literal["number", "timestamp"]
 NUMBER, DATE = r"^[+-]?[0-9]+$", r"^[0-9]{4,}-[0-9]"
@@ -77,6 +85,16 @@ def _problems(schema: StructType, clock: ClockSource) -> Iterator[InputError]:
         ):
             found = schema[name].dataType.simpleString()
             yield InputError(f"`{name}` is a {found}", hint=TIME_HINT)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse what Spark reads as something else, and what stands for something on the way."""
+    for name in names:
+        if "." in name or "`" in name:
+            hint = "rename it: Spark would look for a field within a column"
+            raise InputError(f"a dot or a quote in the name of the column {name!r}", hint=hint)
+        if name in OURS:
+            raise InputError(f"the column `{name}` is one of our own", hint="rename yours")
 
 
 def _is_stamp(kind: DataType) -> bool:
@@ -133,22 +151,40 @@ def times(schema: StructType, clock: ClockSource) -> dict[str, str]:
     return found | ({ARRIVED_US: "arrived"} if clock == "arrival" else {})
 
 
-def micros(schema: StructType, name: str, text: TextOfTime | None = None) -> Column:
-    """Microseconds; null where the text is no time, as one bad row must not end a stream.
+def micros(
+    schema: StructType, name: str, text: TextOfTime | None = None, unit: TimeUnit = DEFAULT
+) -> Column:
+    """Microseconds; null where it is no time, as one bad row must not end a stream.
 
     text: what all of a column of text is; None: a whole number or a timestamp, row by row.
+    unit: of whole numbers.
     """
     kind, column = schema[name].dataType, F.col(name)
-    if isinstance(kind, IntegralType):
-        return column.cast("bigint")
-    if not isinstance(kind, StringType):
+    if not isinstance(kind, StringType | IntegralType):
         return F.unix_micros(column.cast("timestamp"))
+    number = _scaled(whole_number(schema, name), unit)
+    if isinstance(kind, IntegralType):
+        return number
     column = F.trim(column)
-    number = F.when(column.rlike(NUMBER), column.try_cast("bigint"))
     timestamp = F.when(column.rlike(DATE), F.unix_micros(F.try_to_timestamp(column)))
     if text is None:
         return F.coalesce(number, timestamp)
     return number if text == "number" else timestamp
+
+
+def whole_number(schema: StructType, name: str) -> Column:
+    """Of a column of whole numbers, or of text that may be some; else null."""
+    if isinstance(schema[name].dataType, IntegralType):
+        return F.col(name).cast("bigint")
+    column = F.trim(name)
+    return F.when(column.rlike(NUMBER), column.try_cast("bigint"))
+
+
+def _scaled(number: Column, unit: TimeUnit) -> Column:
+    per_us, us_per = PER_SECOND[unit] // PER_SECOND["us"], PER_SECOND["us"] // PER_SECOND[unit]
+    if us_per:
+        return F.try_multiply(number, F.lit(us_per)) if us_per > 1 else number
+    return F.call_function("div", number - F.pmod(number, F.lit(per_us)), F.lit(per_us))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -25,14 +25,14 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
-from beforehand.observe.columns import FLUSHES
+from beforehand.observe.columns import FLUSHES, times
 from beforehand.observe.failures import readable_files, tell_failure
 from beforehand.observe.input import list_files
 from beforehand.observe.packets import KEY
 from beforehand.observe.places import check_begun, check_places, files_between, new_columns
 from beforehand.observe.reading import READ, read_events, unknown_columns
 from beforehand.observe.rejects import folder_of_rejects
-from beforehand.observe.settings import Plan, Settings, keep_settings, settle
+from beforehand.observe.settings import Plan, Settings, keep_settings, settle, whole_times
 from beforehand.observe.stream import (
     COUNTED,
     METRICS,
@@ -43,6 +43,7 @@ from beforehand.observe.stream import (
     idle_us_of,
     order_events,
 )
+from beforehand.observe.time_unit import NAMES
 from beforehand.units import format_duration
 
 POLL_SECONDS = 0.1
@@ -77,7 +78,7 @@ def order_table(
     """Everything that is in the folder now, in one go. All of it comes out, or nothing does."""
     check_places(folder, out, None)
     settings = settle(spark, folder, plan)
-    _tell_texts(settings, tell)
+    _tell_unit(settings, plan, tell)
     parts = {
         place: place.with_name(f".{place.name}.part") for place in (out, folder_of_rejects(out))
     }
@@ -127,7 +128,7 @@ def order_stream(
     kept = stream.checkpoint / "settings.json"
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)
-    _tell_texts(settings, tell)
+    _tell_unit(settings, plan, tell)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
     if until == "stopped":
@@ -292,10 +293,14 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
     )
 
 
-def _tell_texts(settings: Settings, tell: Tell) -> None:
-    for name, text in settings.texts.items():
-        if text == "number":
-            tell(f"`{name}` is text of whole numbers: taken as microseconds")
+def _tell_unit(settings: Settings, plan: Plan, tell: Tell) -> None:
+    """What whole numbers are taken for, unless somebody said it or their size does."""
+    if plan.time_unit is not None or settings.are_dates:
+        return
+    schema = settings.columns
+    for name in whole_times(schema, times(schema, settings.clock).values(), settings.texts):
+        taken = NAMES[settings.time_unit]
+        tell(f"`{name}` is whole numbers, taken as {taken}; `--time-unit` says what they are")
 
 
 def _tell_unknown(names: set[str], tell: Tell) -> None:

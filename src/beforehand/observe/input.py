@@ -14,6 +14,7 @@ from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.kernels.reorder import Ints, Stamps
 from beforehand.observe.state import first_elements, integers
+from beforehand.observe.time_unit import DEFAULT, NAMES, PER_SECOND, UNITS, TimeUnit, decide, span
 from beforehand.observe.tune import Sample
 
 Format = Literal["json", "parquet"]
@@ -80,15 +81,16 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def default_tick_us(*, has_stamp: bool) -> int:
-    """Stamps count milliseconds where nothing else is said; the column `time` has no other unit
-    than the microsecond."""
+    """Stamps count milliseconds where nothing else is said; times are read as microseconds."""
     return 1000 if has_stamp else 1
 
 
-def read_sample(folder: Path, tick_us: int | None) -> tuple[Sample, int]:
+def read_sample(
+    folder: Path, tick_us: int | None, time_unit: TimeUnit | None = None
+) -> tuple[Sample, int]:
     """The messages in order of `arrived`; without that column, of the files and their lines.
 
-    With them the tick, which by default is that of a run.
+    With them the tick, which by default is that of a run, as is the unit of times.
     """
     format: Any = find_format(folder)  # the stubs do not know JSON yet
     where = str(folder)
@@ -106,12 +108,14 @@ def read_sample(folder: Path, tick_us: int | None) -> tuple[Sample, int]:
         raise InputError(f"a sample needs the column {listed}", where=where, hint=PAST_HINT)
     if "observer" in names and len(pc.unique(table["observer"])) > 1:
         raise InputError("more than one observer", where=where, hint="give a sample of one")
+    _check_units(table, tick_us, time_unit, where)
     tick_us = tick_us or default_tick_us(has_stamp="stamp" in names)
+    unit = time_unit or DEFAULT
     process = _whole(table["process"], "process", where)
     past = _past(table["past"], process, where)
-    r, c, kn = _stamp(table, tick_us, where)
+    r, c, kn = _stamp(table, tick_us, unit, where)
     if "arrived" in names:
-        arrived_us = _whole(table["arrived"], "arrived", where)
+        arrived_us = _micros(table["arrived"], "arrived", unit, where)
         at = np.argsort(arrived_us, kind="stable")
         arrival = arrived_us[at] // tick_us
     else:
@@ -128,9 +132,33 @@ def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:
     return Guarantees(processes, epsilon, delta, max(-(-counts // processes), 1))
 
 
-def _stamp(table: pa.Table, tick_us: int, where: str) -> tuple[Ints, Ints, Ints]:
+def _check_units(
+    table: pa.Table, tick_us: int | None, time_unit: TimeUnit | None, where: str
+) -> None:
+    """As a run does it, with the same answers."""
+    unread = {"time"} if "stamp" in table.column_names else set()
+    read = {"time", "arrived"} & set(table.column_names) - unread
+    numbers = {name: _whole(table[name], name, where) for name in sorted(read)}
+    unit = time_unit or DEFAULT
+    decide(_spans(numbers), unit, where, is_asked=time_unit is not None)
+    if "stamp" in table.column_names and tick_us is None:
+        r, _, _ = _stamp(table, 1, unit, where)
+        decide(_spans({"stamp.r": r}), "ms", where, is_asked=False, flag="--tick 1")
+
+
+def _spans(numbers: dict[str, Ints]) -> dict[str, tuple[int, dict[TimeUnit, int]]]:
+    return {
+        name: (
+            len(values),
+            {u: int(np.sum((values >= span(u)[0]) & (values <= span(u)[1]))) for u in UNITS},
+        )
+        for name, values in numbers.items()
+    }
+
+
+def _stamp(table: pa.Table, tick_us: int, unit: TimeUnit, where: str) -> tuple[Ints, Ints, Ints]:
     if "stamp" not in table.column_names:
-        r = _whole(table["time"], "time", where) // tick_us
+        r = _micros(table["time"], "time", unit, where) // tick_us
         return r, np.zeros_like(r), np.zeros((len(r), 0), np.int64)
     stamp: Any = table["stamp"].combine_chunks()
     if not pa.types.is_struct(stamp.type) or not {"r", "c", "kn"} <= {f.name for f in stamp.type}:
@@ -156,3 +184,12 @@ def _whole(column: Any, name: str, where: str) -> Ints:
     if not pa.types.is_integer(column.type) or column.null_count:
         raise InputError(f"`{name}` is not an integer in every row of the sample", where=where)
     return integers(column)
+
+
+def _micros(column: Any, name: str, unit: TimeUnit, where: str) -> Ints:
+    values, us_per = _whole(column, name, where), PER_SECOND["us"] / PER_SECOND[unit]
+    if us_per < 1:
+        return values // round(1 / us_per)
+    if np.abs(values).max(initial=0) > np.iinfo(np.int64).max // round(us_per):
+        raise InputError(f"`{name}` is beyond all times in {NAMES[unit]}", where=where)
+    return values * round(us_per)

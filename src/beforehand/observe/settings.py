@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import IntegralType, StringType, StructType
 
 from beforehand.core.observer import Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.files import write_text
-from beforehand.observe.columns import TextOfTime, check_columns, micros, times
+from beforehand.observe.columns import (
+    TextOfTime,
+    check_columns,
+    check_names,
+    micros,
+    times,
+    whole_number,
+)
 from beforehand.observe.failures import readable_files
 from beforehand.observe.input import default_tick_us, find_format, list_files
 from beforehand.observe.state import ClockSource
+from beforehand.observe.time_unit import DEFAULT, UNITS, TimeUnit, decide, span
 
 FILES_LOOKED_AT = 16
 BROKEN_LINES = ("columnNameOfCorruptRecord", "_broken_line")
@@ -40,6 +48,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """None: a millisecond for stamps, a microsecond for the column `time`."""
     clock: ClockSource | None = None
     """None: the column `arrived` if there is one, else what the events show."""
+    time_unit: TimeUnit | None = None
+    """Of whole numbers in `time` and `arrived`. None: microseconds, unless they look like others,
+    which is refused."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +67,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     clock: ClockSource
     texts: dict[str, TextOfTime] = {}
     """What the columns of times hold that are text."""
+    time_unit: TimeUnit = DEFAULT
+    are_dates: bool = False
+    """Whether whole numbers of time are counted from 1970, as far as their size tells."""
 
     @property
     def columns(self) -> StructType:
@@ -89,16 +103,20 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         with readable_files(folder):
             table = reader.format(format).load(files).drop(BROKEN_LINES[1])
     except PySparkException as error:
-        raise InputError(
-            f"cannot be read as {format}: {str(error).splitlines()[0]}", where=str(folder)
-        ) from error
+        problem = f"cannot be read as {format}: {str(error).splitlines()[0]}"
+        nanos = "write times as microseconds (pandas: `coerce_timestamps='us'`)"
+        hint = nanos if "NANOS" in problem else ""
+        raise InputError(problem, where=str(folder), hint=hint) from error
     has_stamp = "stamp" in table.columns
     clock: ClockSource = plan.clock or ("arrival" if "arrived" in table.columns else "event")
     check_columns(table.schema, clock, ())
+    check_names(table.columns)
     elements = plan.elements
     if elements is None:
         elements = _elements_sent(table) if has_stamp else 0
-    texts = dict(_texts(table, times(table.schema, clock).values(), str(folder)))
+    found = times(table.schema, clock).values()
+    texts = dict(_texts(table, found, str(folder)))
+    unit, are_dates = _time_unit(table, found, texts, plan, folder)
     return Settings(
         format=format,
         schema=table.schema.json(),
@@ -110,6 +128,8 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         tick_us=plan.tick_us or default_tick_us(has_stamp=has_stamp),
         clock=clock,
         texts=texts,
+        time_unit=unit,
+        are_dates=are_dates,
     )
 
 
@@ -163,6 +183,55 @@ def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple
                 hint="write all of them in one way",
             )
         yield name, "number" if counts["number"] else "timestamp"
+
+
+def _time_unit(
+    table: DataFrame,
+    names: Iterable[str],
+    texts: Mapping[str, TextOfTime],
+    plan: Plan,
+    folder: Path,
+) -> tuple[TimeUnit, bool]:
+    """Of the whole numbers in these columns, and whether they are counted from 1970."""
+    where, schema = str(folder), table.schema
+    numbers = {name: whole_number(schema, name) for name in whole_times(schema, names, texts)}
+    unit, is_asked = plan.time_unit or DEFAULT, plan.time_unit is not None
+    with readable_files(folder):
+        are_dates = decide(_spans(table, numbers), unit, where, is_asked=is_asked)
+        if "stamp" in schema.names and plan.tick_us is None:
+            stamps = _spans(table, {"stamp.r": F.col("stamp.r").cast("bigint")})
+            decide(stamps, "ms", where, is_asked=False, flag="--tick 1")
+    return unit, are_dates
+
+
+def whole_times(
+    schema: StructType, names: Iterable[str], texts: Mapping[str, TextOfTime]
+) -> list[str]:
+    """Those of the columns that are whole numbers, or text of some."""
+    return [
+        name
+        for name in names
+        if isinstance(schema[name].dataType, IntegralType) or texts.get(name) == "number"
+    ]
+
+
+def _spans(
+    table: DataFrame, numbers: Mapping[str, Column]
+) -> dict[str, tuple[int, dict[TimeUnit, int]]]:
+    """How many there are of each, and how many in the span of each unit."""
+    asked = [
+        aggregate
+        for number in numbers.values()
+        for aggregate in (F.count(number), *(F.count_if(number.between(*span(u))) for u in UNITS))
+    ]
+    counts = table.agg(*asked).first() if asked else ()
+    assert counts is not None, "counts over no rows are a row too"
+    size = 1 + len(UNITS)
+    parts = [counts[at : at + size] for at in range(0, len(counts), size)]
+    return {
+        name: (total, dict(zip(UNITS, within, strict=True)))
+        for name, (total, *within) in zip(numbers, parts, strict=True)
+    }
 
 
 def _elements_sent(table: DataFrame) -> int:

@@ -30,7 +30,7 @@ from pyspark.sql.types import StructField, StructType
 from beforehand.core.observer import PERFECT, Dial
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import LocalError
-from beforehand.observe.columns import FLUSHES, check_columns, mark
+from beforehand.observe.columns import FLUSHES, check_columns, check_names, mark
 from beforehand.observe.packets import (
     KEY,
     PACKETS_IN,
@@ -120,6 +120,7 @@ def observe(
         batch job on the same rows gives the same. Pass None for the trigger `availableNow`: Spark
         goes on for ever where there are timers.
     """
+    check_names(events.columns)
     if idle_us == "default":
         idle_us = idle_us_of(guarantees, tick_us) if events.isStreaming else None
     return order_events(events, guarantees, dial, tick_us, clock, Waking(idle_us))

@@ -6,13 +6,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -29,6 +30,7 @@ CONNECT_TASKS = 16
 ERRORS_MAX = 5
 SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a Python traceback, which stands somewhere in pages of Java."""
+NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 NOT_THERE = "No module named 'beforehand"
 CODE_HINT = (
     "install this very version on every machine of the cluster; if it is there, "
@@ -46,8 +48,8 @@ class Seen(msgspec.Struct, frozen=True):
     """Empty: none."""
     problem: str
     """Why there is none."""
-    folder: str
-    """What is wrong with the folder of the results."""
+    unshared: tuple[tuple[str, str], ...] = ()
+    """Folders that are not as they are here, and why."""
 
 
 @functools.cache
@@ -88,8 +90,10 @@ def readable_failures() -> Iterator[None]:
     """What tasks refuse is raised as they said it, and not as pages of Java."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         said = _last_words(error)
+        if NO_PYTHON.search(str(error)):
+            raise InputError(f"the tasks cannot be run: {said}", hint=CODE_HINT) from error
         if NOT_THERE in said:
             problem = f"an executor does not have this package: {said}"
             raise InputError(problem, hint=CODE_HINT) from error
@@ -108,39 +112,50 @@ def is_local(master: str) -> bool:
     return LOCAL.fullmatch(master) is not None
 
 
-def check_executors(spark: SparkSession, folder: Path) -> None:
-    """Refuse executors that lack this code, or do not see a folder that is here."""
-    mark, said = folder / f".shared.{own_name()}", own_name()
+def check_executors(spark: SparkSession, *folders: Path, reads: Iterable[Path] = ()) -> None:
+    """Refuse executors that lack this code, or do not see what is here.
+
+    folders: to be written to. reads: files that they will read, or some of them.
+    """
+    marks = {str(folder.absolute() / f".shared.{own_name()}"): own_name() for folder in folders}
+    sizes = {str(path.absolute()): path.stat().st_size for path in reads}
     count = CONNECT_TASKS if is_remote() else spark.sparkContext.defaultParallelism
-    mark.write_text(said)
     try:
+        for mark, said in marks.items():
+            Path(mark).write_text(said)
         tasks = spark.range(0, count, 1, count)
-        rows = tasks.mapInArrow(_probe(str(mark.absolute()), said), "seen string").collect()
-    except PySparkException as error:
+        rows = tasks.mapInArrow(_probe(marks, sizes), "seen string").collect()
+    except (PySparkException, Py4JError) as error:
         problem = f"the executors cannot run Python tasks: {_last_words(error)}"
         raise InputError(problem, hint=CODE_HINT) from error
     finally:
-        mark.unlink(missing_ok=True)
+        for mark in marks:
+            Path(mark).unlink(missing_ok=True)
     seen = {msgspec.json.decode(row["seen"], type=Seen) for row in rows}
-    problems = [p for one in sorted(seen, key=repr) for p in _problems(one, folder)]
+    problems = [p for one in sorted(seen, key=repr) for p in _problems(one)]
     if problems:
         raise problems[0] if len(problems) == 1 else InputErrors(problems[:ERRORS_MAX])
 
 
-def _problems(seen: Seen, folder: Path) -> Iterator[InputError]:
+def _problems(seen: Seen) -> Iterator[InputError]:
     if not seen.code:
         problem = f"an executor does not have this package: {seen.problem}"
         yield InputError(problem, where=seen.host, hint=CODE_HINT)
     elif seen.code != code_here():
         problem = f"an executor runs other code: {seen.code}; here it is {code_here()}"
         yield InputError(problem, where=seen.host, hint=CODE_HINT)
-    if seen.folder:
-        problem = f"an executor does not share the folder of the results: {seen.folder}"
-        yield InputError(problem, where=f"{seen.host}: {folder.absolute()}", hint=FOLDER_HINT)
+    for folder, why in dict(seen.unshared).items():
+        problem = f"an executor does not share the folder: {why}"
+        yield InputError(problem, where=f"{seen.host}: {folder}", hint=FOLDER_HINT)
 
 
-def _probe(mark: str, said: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """It is sent as it stands here, and imports nothing of ours before it has looked for it."""
+def _probe(
+    marks: Mapping[str, str], sizes: Mapping[str, int]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """It is sent as it stands here, and imports nothing of ours before it has looked for it.
+
+    marks: files with what is in them. sizes: of files that may be read.
+    """
 
     def look(batches: Iterator[Any]) -> Iterator[Any]:
         import importlib
@@ -151,30 +166,43 @@ def _probe(mark: str, said: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         import pyarrow
 
-        code = problem = folder = ""
+        def why_not(path: str) -> str:
+            try:
+                if path in sizes:
+                    return "" if os.stat(path).st_size == sizes[path] else "there is another file"
+                with open(path) as opened:
+                    is_same = opened.read() == marks[path]
+                may_write = os.access(os.path.dirname(path), os.W_OK | os.X_OK)
+                return (
+                    "it cannot be written to"
+                    if not may_write
+                    else ("" if is_same else "there is another file")
+                )
+            except OSError as error:
+                return error.strerror or str(error)
+
+        code = problem = ""
         try:
             code = importlib.import_module("beforehand.spark.executors").code_here()
         except ImportError as error:
             problem = str(error)
         for _ in range(5):  # a shared folder may show a new file a little later
-            try:
-                with open(mark) as opened:
-                    folder = "" if opened.read() == said else "there is another file"
-                if not os.access(os.path.dirname(mark), os.W_OK | os.X_OK):
-                    folder = "it cannot be written to"
-            except OSError as error:
-                folder = error.strerror or str(error)
-            if not folder:
+            found = {path: why_not(path) for path in (*marks, *sizes)}
+            if not any(found.values()):
                 break
             time.sleep(0.2)
-        seen = {"host": socket.gethostname(), "code": code, "problem": problem, "folder": folder}
+        unshared = [(os.path.dirname(path), why) for path, why in found.items() if why]
+        seen = {"host": socket.gethostname(), "code": code, "problem": problem}
+        text = json.dumps(seen | {"unshared": unshared})
         for _ in batches:
-            yield pyarrow.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})
+            yield pyarrow.RecordBatch.from_pydict({"seen": [text]})
 
     return look
 
 
-def _last_words(error: PySparkException) -> str:
+def _last_words(error: Exception) -> str:
     text = str(error)
+    if nowhere := NO_PYTHON.search(text):
+        return f"there is no Python at `{nowhere[1]}`"
     found = SAID.findall(text)
     return found[-1] if found else (text.splitlines() or [type(error).__name__])[0]

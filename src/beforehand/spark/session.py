@@ -10,9 +10,10 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
@@ -90,9 +91,13 @@ def end_java(*, at_once: bool) -> None:
     at_once: it has no time to remove its temporary files.
     """
     process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None:
+    if process is None:
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        _end_launcher(traceback.walk_stack(frame))
+    else:
         _ended[:] = [process]
-        if at_once:
+        # One that is not up yet cannot be hushed, and has nothing to put away.
+        if at_once or getattr(SparkContext._active_spark_context, "_jsc", None) is None:
             process.kill()
             return
         # Another thread has a connection of its own.
@@ -113,13 +118,28 @@ def _hush_java() -> None:
             SparkContext._active_spark_context.setLogLevel("OFF")
 
 
-def _end_launcher(error: KeyboardInterrupt) -> None:
-    """What starts Java would stumble over its scratch folder, which is about to be removed."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        process = frame.f_locals.get("proc")  # Spark has told nobody else of it yet
-        if isinstance(process, subprocess.Popen):
-            process.kill()
-            process.wait()
+def _end_launcher(frames: Iterable[tuple[FrameType, int]]) -> None:
+    """What starts Java stumbles over folders that are removed on the way out, and says so.
+
+    frames: what is being done, or was. Spark has told nobody else of the process yet, and perhaps
+    was not told itself.
+    """
+    for frame, _ in frames:
+        process = frame.f_locals.get("proc") or frame.f_locals.get("self")
+        if isinstance(process, subprocess.Popen) and getattr(process, "pid", None):
+            for number in _with_children(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+
+
+def _with_children(number: int) -> list[int]:
+    """A process and all that it started, stopped so that they start no more; where the system does
+    not tell, the process alone."""
+    with suppress(OSError):
+        os.kill(number, signal.SIGSTOP)
+        children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+        return [number, *(below for child in children for below in _with_children(int(child)))]
+    return [number]
 
 
 def _forget_java() -> None:
@@ -136,9 +156,10 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
     _refuse_to_share()
     environment = {
         "JAVA_HOME": str(java_home(scratch)),
-        # Else the workers run the first `python3` of the PATH, which may lack our packages. The
-        # setting `spark.pyspark.python` is not read here. A cluster may have its own path to it.
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        # Else the workers run the first `python3` of the PATH, which may lack our packages. Spark
+        # does not look at the setting by itself. A cluster may have its own path to it.
+        "PYSPARK_PYTHON": str(wanted.get("spark.pyspark.python", ""))
+        or os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     conf = SESSION_CONF | _driver_conf(small)
     if master.startswith("local"):
@@ -158,7 +179,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
             try:
                 spark = builder.getOrCreate()
             except KeyboardInterrupt as error:
-                _end_launcher(error)
+                _end_launcher(traceback.walk_tb(error.__traceback__))
                 raise
         spark.sql("SELECT 1").schema  # most settings are looked at only now  # noqa: B018
         return spark
@@ -193,7 +214,8 @@ def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
             f"Connect needs more packages: {error}", hint="pip install 'beforehand[connect]'"
         ) from error
     except PySparkException as error:
-        raise InputError(f"no session at `{remote}`: {error}") from error
+        hint = "what only a start can set is set where the server is started" if wanted else ""
+        raise InputError(f"no session at `{remote}`: {_reason(error)}", hint=hint) from error
 
 
 def _refuse_to_share() -> None:

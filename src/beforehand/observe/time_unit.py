@@ -1,0 +1,65 @@
+"""Whole numbers of time have no unit: it is said by who gives them, or seen by their size, or told
+what they are taken for.
+
+Times of this century, counted from 1970, lie apart from each other in seconds, milliseconds,
+microseconds and nanoseconds. So where nearly all lie within one of these spans, the unit is known;
+where it is another than microseconds, that has to be said and is not guessed: 2,000 s of a
+simulation in microseconds look like 2033 in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from beforehand.errors import InputError
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+UNITS: tuple[TimeUnit, ...] = get_args(TimeUnit)
+DEFAULT: TimeUnit = "us"
+NAMES: dict[TimeUnit, str] = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
+PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
+SECONDS_SINCE_1970 = (946_684_800, 4_102_444_800)
+"""The years 2000 to 2099."""
+NEARLY_ALL = 0.9
+
+
+def span(unit: TimeUnit) -> tuple[int, int]:
+    """The first and the last whole number of this unit that is a time of this century."""
+    first, end = (seconds * PER_SECOND[unit] for seconds in SECONDS_SINCE_1970)
+    return first, end - 1
+
+
+def decide(
+    columns: Mapping[str, tuple[int, Mapping[TimeUnit, int]]],
+    unit: TimeUnit,
+    where: str,
+    *,
+    is_asked: bool,
+    flag: str = "--time-unit ",
+) -> bool:
+    """Whether nearly all of one of them are times of this century in that unit.
+
+    columns: by name, how many whole numbers there are, and how many lie in the span of each unit.
+    Where nobody asked for the unit, refuses what looks like times in another.
+    flag: what a unit is written behind, to ask for it.
+    """
+    are_dates = False
+    for name, (total, counts) in columns.items():
+        enough = NEARLY_ALL * max(total, 1)
+        if counts[unit] >= enough:
+            are_dates = True  # what is in another unit is rejected, row by row
+        elif sum(counts.values()) >= enough and not is_asked:
+            found = [unit for unit in UNITS if counts[unit]]
+            looks = " and ".join(NAMES[unit] for unit in found)
+            problem = f"`{name}` is whole numbers that look like {looks} since 1970"
+            hint = f"if they are, pass `{flag}{found[0]}`; if not, `{flag}{unit}`"
+            if len(found) > 1:
+                hint = "write all of them in one unit"
+            raise InputError(problem, where=where, hint=hint)
+    return are_dates
