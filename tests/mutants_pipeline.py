@@ -84,12 +84,26 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{DATASET_TESTS}::test_a_dataset_is_there_once_its_manifest_is",
     ),
     (
-        "a file that was cut off is taken for whole",
+        "a file that was changed at its length is taken for whole",
         FILES,
-        '    return "" if there == size else',
-        '    return "" if there else',
+        "if mark.digest is not None and _digest(path) != mark.digest:",
+        "if mark.digest is None:",
         f"{DATASET_TESTS}::"
-        "test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there[shorter]",
+        "test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there[other]",
+    ),
+    (
+        "whoever broadcasts a message is believed",
+        EVENT_LOG,
+        "    if strange:",
+        "    if strange < 0:",
+        f"{DOUBT_TESTS}::test_a_broadcast_by_another_node_than_its_origin_is_a_doubt",
+    ),
+    (
+        "of files one behind the other the first is read",
+        EVENT_LOG,
+        "content.find(PARQUET_MARK * 2) > 0",
+        "content.find(PARQUET_MARK * 3) > 0",
+        f"{DOUBT_TESTS}::test_two_logs_that_were_put_one_behind_the_other_are_refused",
     ),
     (
         "half of a file is left behind",

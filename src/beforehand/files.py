@@ -3,7 +3,7 @@ not at all."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beforehand.errors import InputError
+import msgspec
+
+from beforehand.errors import InputError, list_some
 from beforehand.temporary import own_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
-"""Beside what was made: how it was made, and how long each file is."""
+"""Beside what was made: how it was made, and what each file is known by."""
 WRITE_HINT = "is there room on the disk, and may you write there?"
 
 
@@ -119,42 +121,77 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot write it: {told}", where=str(path), hint=WRITE_HINT)
 
 
-def sizes_below(folder: Path) -> dict[str, int]:
-    """Bytes of each file in a folder, by its path from there; what is still being written and the
-    manifest are none of them."""
+class Mark(msgspec.Struct, frozen=True):
+    """What a file is known by."""
+
+    bytes: int
+    digest: str | None
+    """None in manifests of earlier versions."""
+
+
+def marks_below(folder: Path) -> dict[str, Mark]:
+    """Of each file in a folder, by its path from there; what is still being written and the
+    manifest are none of them. All of them are read."""
     files = [f for f in folder.rglob("*") if f.name[0] != "." and f != folder / MANIFEST]
-    return {f.relative_to(folder).as_posix(): f.stat().st_size for f in files if f.is_file()}
+    return {f.relative_to(folder).as_posix(): _mark(f) for f in files if f.is_file()}
 
 
-def recorded_sizes(folder: Path) -> dict[str, int]:
+def _mark(path: Path) -> Mark:
+    return Mark(path.stat().st_size, _digest(path))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def recorded_marks(folder: Path) -> dict[str, Mark]:
     """The same as the manifest of the folder has them."""
     try:
-        found = json.loads(read_text(folder / MANIFEST))
-    except RecursionError as error:
-        raise ValueError("tables within tables without an end") from error
-    sizes = found.get("files") if isinstance(found, dict) else None
-    if not isinstance(sizes, dict) or not all(type(size) is int for size in sizes.values()):
-        raise ValueError("no sizes of files in it")
-    return sizes
+        found = msgspec.json.decode(read_text(folder / MANIFEST), type=_Recorded).files
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    return {
+        name: Mark(mark, None) if isinstance(mark, int) else mark for name, mark in found.items()
+    }
+
+
+class _Recorded(msgspec.Struct):
+    files: dict[str, Mark | int]
 
 
 def find_damage(folder: Path) -> list[str]:
-    """How the files of a folder differ from what its manifest says; empty where they do not."""
+    """How the files of a folder differ from what its manifest says; empty where they do not.
+
+    All of them are read, if they are as long as they should be: what is damaged, or was written
+    over by something else, has often kept its length.
+    """
     try:
-        recorded = recorded_sizes(folder)
+        recorded = recorded_marks(folder)
     except (InputError, ValueError) as error:
         return [f"{MANIFEST}: not a manifest: {error}"]
-    problems = [compare_size(folder, name, size) for name, size in recorded.items()]
+    if old := [name for name, mark in recorded.items() if mark.digest is None]:
+        return [f"{MANIFEST}: of an earlier version, without a digest of {list_some(old)}"]
+    problems = [compare(folder, name, mark) for name, mark in recorded.items()]
     return [problem for problem in problems if problem]
 
 
-def compare_size(folder: Path, name: str, size: int) -> str:
-    """What is wrong with one file; empty if nothing is."""
+def compare(folder: Path, name: str, mark: Mark) -> str:
+    """What is wrong with one file; empty if nothing is known to be."""
     path = folder / name
-    if not path.is_file():
+    try:
+        there = path.stat().st_size
+        if not path.is_file():
+            return f"{name}: not a file"
+        if there != mark.bytes:
+            return f"{name}: {there:,} bytes, but {mark.bytes:,} in its manifest"
+        if mark.digest is not None and _digest(path) != mark.digest:
+            return f"{name}: as long as its manifest says, but with other bytes"
+    except (FileNotFoundError, NotADirectoryError):
         return f"{name}: missing"
-    there = path.stat().st_size
-    return "" if there == size else f"{name}: {there:,} bytes, but {size:,} in its manifest"
+    except OSError as error:
+        return f"{name}: cannot be read: {error.strerror}"
+    return ""
 
 
 def check_file_target(path: Path) -> None:

@@ -45,21 +45,30 @@ def some_log(out):
     return sorted(out.rglob("events.parquet"))[0]
 
 
-@pytest.mark.parametrize("spoil", ["truncate", "remove", "grow"])
-def test_a_truncated_events_file_is_not_2_of_2(scenario, finished, capsys, spoil):
+def spoiled(content, how):
+    if how == "flip":
+        middle = len(content) // 2
+        return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    return {"truncate": content[:-50], "grow": content + content, "zero": bytes(len(content))}[how]
+
+
+@pytest.mark.parametrize("spoil", ["truncate", "remove", "grow", "flip", "zero"])
+def test_a_truncated_or_changed_events_file_is_not_2_of_2(scenario, finished, capsys, spoil):
     path = some_log(finished)
     whole = path.read_bytes()
     if spoil == "remove":
         path.unlink()
     else:
-        path.write_bytes(whole[:-50] if spoil == "truncate" else whole + whole)
+        path.write_bytes(spoiled(whole, spoil))
     (progress,) = read_progress(finished)
     assert (progress.there, progress.wanted) == (1, 2)
     assert main(["status", str(finished)]) == 3
     assert f"{path.parent.name}/events.parquet: " in capsys.readouterr().err
     assert main(["verify", str(finished)]) == 3
     shown = capsys.readouterr().out
-    assert ("its events are not there" if spoil == "remove" else "in its manifest") in shown
+    told = {"remove": "its events are not there", "truncate": "in its manifest"}
+    told["grow"] = told["truncate"]
+    assert told.get(spoil, "as long as its manifest says, but with other bytes") in shown
     assert run_scenario(scenario, finished).computed == {"overlay": 1}
     assert path.read_bytes() == whole
     assert main(["status", str(finished)]) == 0
@@ -82,6 +91,50 @@ def test_a_broken_manifest_is_told_and_made_again(scenario, finished, capsys):
     assert main(["status", str(finished)]) == 3
     assert "not a manifest" in capsys.readouterr().err
     assert run_scenario(scenario, finished).computed == {"overlay": 1}
+
+
+def test_a_log_of_the_same_length_from_another_run_is_not_taken_for_the_one_that_was_made(
+    scenario, finished, capsys
+):
+    """Checksums of pages do not tell: the file is as sound as the other."""
+    folders = sorted(path.parent for path in finished.rglob("manifest.json"))
+    first, second = (sorted(folder.rglob("events.parquet"))[0] for folder in folders)
+    whole = second.read_bytes()
+    second.write_bytes(first.read_bytes())
+    manifest = json.loads((folders[1] / "manifest.json").read_text())
+    name = str(second.relative_to(folders[1]))
+    manifest["files"][name]["bytes"] = first.stat().st_size  # the lengths agree
+    (folders[1] / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["status", str(finished)]) == 3
+    assert "with other bytes" in capsys.readouterr().err
+    assert main(["verify", str(finished)]) == 3
+    assert "with other bytes" in capsys.readouterr().out
+    assert run_scenario(scenario, finished).computed == {"overlay": 1}
+    assert second.read_bytes() == whole
+
+
+def test_a_manifest_of_an_earlier_version_without_digests_is_told_and_made_again(
+    scenario, finished, capsys
+):
+    path = sorted(finished.rglob("manifest.json"))[0]
+    manifest = json.loads(path.read_text())
+    manifest["files"] = {name: mark["bytes"] for name, mark in manifest["files"].items()}
+    path.write_text(json.dumps(manifest))
+    assert main(["status", str(finished)]) == 3
+    assert "of an earlier version, without a digest of `" in capsys.readouterr().err
+    assert main(["verify", str(finished)]) == 0  # which reads the log itself, and its checksums
+    capsys.readouterr()
+    assert run_scenario(scenario, finished).computed == {"overlay": 1}
+    assert main(["status", str(finished)]) == 0
+
+
+def test_what_is_there_is_read_once_in_a_run(scenario, finished, monkeypatch):
+    read = []
+    monkeypatch.setattr("beforehand.files._digest", lambda path: read.append(path) or "other")
+    assert len(run_scenario(scenario, finished).computed) == 1
+    logs = [path for path in read if path.name == "events.parquet"]
+    # Once to see whether it is what it was, and once when it is made again.
+    assert sorted(logs) == sorted([*finished.rglob("events.parquet")] * 2)
 
 
 def test_a_dry_run_says_what_is_missing_and_writes_nothing(scenario, finished, session, capsys):

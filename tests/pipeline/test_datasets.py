@@ -50,9 +50,9 @@ def test_a_dataset_is_there_once_its_manifest_is(tmp_path):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     assert dataset.folder.parent == tmp_path / "data" / "contacts"
     write_table(dataset.file("x.parquet"), pa.table({"a": [1]}))
-    assert not dataset.exists
+    assert not dataset.is_whole()
     dataset.commit(rows=1)
-    assert dataset.exists
+    assert dataset.is_whole()
     manifest = dataset.manifest()
     assert (manifest.rows, manifest.facts) == (1, {})
     assert (manifest.stage, manifest.inputs) == ("contacts", ("a-1",))
@@ -92,27 +92,29 @@ def test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do(tmp_path, s
     assert f"remove the folder `{dataset.folder}`" in refused.value.hint
 
 
-@pytest.mark.parametrize("spoil", ["shorter", "longer", "gone", "no manifest", "old manifest"])
+@pytest.mark.parametrize("spoil", ["shorter", "longer", "other", "gone", "no manifest", "old"])
 def test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there(tmp_path, spoil):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     path, manifest = dataset.file("x.parquet"), dataset.file("manifest.json")
     write_table(path, pa.table({"a": [1, 2, 3]}))
     write_table(dataset.file("deep") / "y.parquet", pa.table({"a": [1]}))
     dataset.commit(rows=1)
-    assert dataset.exists
+    assert dataset.is_whole()
     assert dataset.manifest().files.keys() == {"x.parquet", "deep/y.parquet"}
     content = path.read_bytes()
     if spoil == "shorter":
         path.write_bytes(content[:-7])
     elif spoil == "longer":
         path.write_bytes(content + b"x")
+    elif spoil == "other":
+        path.write_bytes(content[::-1])
     elif spoil == "gone":
         path.unlink()
     elif spoil == "no manifest":
         manifest.write_text("{")
     else:
         manifest.write_text(manifest.read_text().replace('"files"', '"folders"'))
-    assert not dataset.exists
+    assert not dataset.is_whole()
 
 
 def test_tables_keep_their_types_when_they_are_empty_or_hold_nothing(tmp_path):

@@ -226,3 +226,24 @@ def test_stories_call_nodes_by_their_names(verify):
     (story,) = verify(table).stories()
     assert "node dee delivered ann:70 after cid:90" in story
     assert story.splitlines()[1].endswith("node ann broadcasts ann:70")
+
+
+def test_a_broadcast_by_another_node_than_its_origin_is_a_doubt(verify):
+    (run,) = verify(table_of([(2, "broadcast", 1, 70), (1, "deliver", 1, 70)])).runs
+    assert run.state == "unknown"
+    assert run.reason == "1 broadcasts are by another node than their origin"
+
+
+@pytest.mark.parametrize("how", ["a file", "packed", "stdin"])
+def test_two_logs_that_were_put_one_behind_the_other_are_refused(tmp_path, monkeypatch, how):
+    """As `cat` does it: the end of the second would be believed, and rows of the first read."""
+    pq.write_table(table_of(SOUND), tmp_path / "1")
+    pq.write_table(table_of(CHAIN), tmp_path / "2")
+    both = [(tmp_path / name).read_bytes() for name in ("1", "2")]
+    path = tmp_path / "both"
+    path.write_bytes(b"".join(map(gzip.compress, both) if how == "packed" else both))
+    if how == "stdin":
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"".join(both))))
+        path = Path("-")
+    with pytest.raises(InputError, match="several Parquet files, one behind the other"):
+        verify_events(path)

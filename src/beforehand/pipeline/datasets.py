@@ -4,7 +4,7 @@ A dataset is a folder `data/<stage>/<name>-<hash>`. The hash is that of everythi
 depends on: the parameters, the datasets it was made from, and the source code that made it. So a
 dataset is never out of date and never written over; either it is there or it has to be computed.
 `manifest.json` is written last, in one piece: a folder without it was left behind by a run that was
-killed, and is made again. So is one whose files are not as long as the manifest says.
+killed, and is made again. So is one whose files are not those that the manifest tells of.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
-from beforehand.files import MANIFEST, find_damage, replaced, sizes_below, write_text
+from beforehand.files import MANIFEST, Mark, find_damage, marks_below, replaced, write_text
 from beforehand.temporary import remove_left_behind
 
 HASH_DIGITS = 12
@@ -53,8 +53,8 @@ class Manifest(Recipe, frozen=True):
     """What stands in `manifest.json`: what the hash stands for, and what came of it."""
 
     rows: int
-    files: dict[str, int]
-    """How many bytes each file has, by its path in the folder."""
+    files: dict[str, Mark]
+    """What each file is known by, by its path in the folder."""
     facts: dict[str, Any] = {}
     """What was found out on the way; each stage has its own."""
 
@@ -70,9 +70,8 @@ class Dataset:
     def name(self) -> str:
         return self.folder.name
 
-    @property
-    def exists(self) -> bool:
-        """Whether it was finished, and is still as it was then."""
+    def is_whole(self) -> bool:
+        """Whether it was finished, and is still as it was then. All of it is read."""
         return not find_damage(self.folder)
 
     def file(self, name: str) -> Path:
@@ -82,7 +81,7 @@ class Dataset:
         """Say that all files are there. What killed tasks left half written goes."""
         remove_left_behind(self.folder, ".*")
         known = {} if facts is None else msgspec.to_builtins(facts)
-        recipe, files = msgspec.structs.asdict(self.recipe), sizes_below(self.folder)
+        recipe, files = msgspec.structs.asdict(self.recipe), marks_below(self.folder)
         made = Manifest(**recipe, rows=rows, files=files, facts=known)
         text = msgspec.json.encode(made, order="sorted")
         write_text(self.file(MANIFEST), msgspec.json.format(text, indent=2).decode() + "\n")

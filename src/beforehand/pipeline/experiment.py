@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from beforehand.errors import InputError, choose
 from beforehand.pipeline import worlds
-from beforehand.pipeline.stages import Stage, Work
+from beforehand.pipeline.stages import Missing, Stage, Work
 from beforehand.scenario.document import Document
 from beforehand.scenario.head import Scenario, read_head, world_of
 from beforehand.scenario.options import Table
@@ -78,7 +78,7 @@ class Experiment:
     """What `beforehand diff` shows."""
     papers: tuple[str, ...] = ()
     """Keys of published figures that a scenario may ask to be compared with."""
-    is_small: Callable[[Work], bool] = lambda _: True
+    is_small: Callable[[Missing], bool] = lambda _: True
     """Whether Java has so little to do that it had better start fast than run fast."""
 
 

@@ -13,7 +13,7 @@ from beforehand.errors import LocalError
 from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
-from beforehand.pipeline.stages import OpenSpark, Work
+from beforehand.pipeline.stages import Missing, OpenSpark, Work
 from beforehand.pipeline.work import Progress, plan_work, write_index
 
 if TYPE_CHECKING:
@@ -100,24 +100,24 @@ def run_scenario(
     experiment = load_experiment(scenario.world, where=str(path))
     work = plan_work(out, experiment, scenario)
     write_index(work, scenario)
-    computed = {
-        stage: sum(not job.dataset.exists for job in jobs) for stage, jobs in work.jobs.items()
-    }
+    missing = work.missing()
     with ExitStack() as stack:
 
         @functools.cache
         def session() -> SparkSession:
-            opened = place.open(f"beforehand {scenario.name}", small=experiment.is_small(work))
+            small = experiment.is_small(missing)
+            opened = place.open(f"beforehand {scenario.name}", small=small)
             found = stack.enter_context(opened)
             place.check(found, out)
             return found
 
-        if any(computed.values()) and place.is_elsewhere:
+        if any(missing.values()) and place.is_elsewhere:
             session()  # what is wrong with a cluster is told before anything is computed
-        _compute(experiment, work, session, tell)
+        _compute(experiment, work, missing, session, tell)
     conclusion = experiment.conclude(scenario, work)
     publish(out, scenario, conclusion)
     state, rows = conclusion.state, conclusion.rows
+    computed = {stage: len(jobs) for stage, jobs in missing.items()}
     return Summary(experiment, scenario.name, scenario.title, out, state, rows, computed)
 
 
@@ -127,20 +127,22 @@ def look_ahead(
     """How much of a scenario is in `out` already. Nothing is written."""
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     work = plan_work(out, load_experiment(scenario.world, where=str(path)), scenario)
+    missing = work.missing()
     return [
-        Progress(stage, sum(job.dataset.exists for job in jobs), len(jobs))
+        Progress(stage, len(jobs) - len(missing[stage]), len(jobs))
         for stage, jobs in work.jobs.items()
     ]
 
 
-def _compute(experiment: Experiment, work: Work, spark: OpenSpark, tell: Tell) -> None:
+def _compute(
+    experiment: Experiment, work: Work, missing: Missing, spark: OpenSpark, tell: Tell
+) -> None:
     for stage in experiment.stages():
-        jobs = work[stage.name]
-        missing = [job for job in jobs if not job.dataset.exists]
-        if missing:
-            stage.check(missing)
-            tell(f"{stage.name}: {len(missing)} of {len(jobs)} to do")
-            stage.maker.make(stage.name, missing, spark)
+        jobs, to_do = work[stage.name], missing[stage.name]
+        if to_do:
+            stage.check(to_do)
+            tell(f"{stage.name}: {len(to_do)} of {len(jobs)} to do")
+            stage.maker.make(stage.name, to_do, spark)
         known = [job.dataset.manifest().facts for job in jobs]
         for sentence in known[0].get("told", ()) if known else ():
             tell(f"{stage.name}: {sentence}")

@@ -90,6 +90,10 @@ class Stage:
     """Refuses what cannot be made, before any of it is."""
 
 
+Missing = dict[str, list[Job]]
+"""By stage: the jobs that are to be done."""
+
+
 @dataclass(frozen=True)
 class Work:
     """All datasets that a scenario comes to, by stage, whether they are there or not."""
@@ -102,6 +106,13 @@ class Work:
 
     def datasets(self, stage: str) -> tuple[Dataset, ...]:
         return tuple(job.dataset for job in self.jobs[stage])
+
+    def missing(self) -> Missing:
+        """What is not there, or not as it was when it was finished. Whatever is there is read."""
+        return {
+            stage: [job for job in jobs if not job.dataset.is_whole()]
+            for stage, jobs in self.jobs.items()
+        }
 
     def job(self, stage: Stage, task: Task) -> Job:
         """Where the dataset of a task belongs."""

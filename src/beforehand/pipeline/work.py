@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from beforehand.errors import InputError
-from beforehand.files import MANIFEST, find_damage, unreadable, write_text
+from beforehand.files import MANIFEST, find_damage, recorded_marks, unreadable, write_text
 from beforehand.pipeline.experiment import Experiment, load_experiment
 from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
@@ -74,10 +74,20 @@ def find_lost_logs(root: Path) -> list[str]:
     lost = []
     for folders in read_index(root).stages.values():
         if any(next((root / folder).rglob(EVENTS_FILE), None) for folder in folders):
-            lost += [folder for folder in folders if not (root / folder / MANIFEST).exists()]
-            found = [f"{f}/{problem}" for f in folders for problem in find_damage(root / f)]
-            lost += [problem for problem in found if problem.endswith(f"{EVENTS_FILE}: missing")]
+            for folder in folders:
+                lost += _find_lost(root, folder, EVENTS_FILE)
     return lost
+
+
+def _find_lost(root: Path, folder: str, file: str) -> list[str]:
+    if not (root / folder / MANIFEST).exists():
+        return [folder]
+    try:
+        marks = recorded_marks(root / folder)
+    except (InputError, ValueError):
+        return []  # whoever reads the log says so
+    lost = [name for name in marks if name.endswith(file) and not (root / folder / name).is_file()]
+    return [f"{folder}/{name}: missing" for name in lost]
 
 
 def read_index(root: Path) -> Index:

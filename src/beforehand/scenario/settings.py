@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from beforehand.sim.run import Spec
 
 
-RETRY_US_MIN = 1_000
-
-
 class Setting(NamedTuple):
     """A key of a table, and the flag of the same name where it has one."""
 
@@ -45,14 +42,6 @@ TRAFFIC: dict[str, Setting] = {
 }
 
 
-def _retry(written: object) -> int:
-    """So that nothing is asked a thousand times before any link could answer."""
-    retry_us = values.positive_duration(written)
-    if retry_us < RETRY_US_MIN:
-        raise InputError(f"sooner than any answer: `{written}`", hint="write at least `1ms`")
-    return retry_us
-
-
 NETWORK: dict[str, Setting] = {
     "latency": Setting("links.latency_us", values.duration, "TIME"),
     "bandwidth": Setting("links.bytes_per_s", values.rate, "BYTES/S", "or `endless`"),
@@ -60,7 +49,7 @@ NETWORK: dict[str, Setting] = {
     "loss": Setting("links.loss", values.share, "SHARE", "of all frames", is_number=True),
     "duplication": Setting("links.duplication", values.share),
     "jitter": Setting("links.jitter_us", values.duration),
-    "retry": Setting("layer.retry_us", _retry, "TIME", "repeat what was not answered"),
+    "retry": Setting("layer.retry_us", values.retry, "TIME", "repeat what was not answered"),
     "capacity": Setting(
         "layer.capacity", values.whole(1), "N", "messages a node can hold", is_number=True
     ),

@@ -18,6 +18,7 @@ SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB|)")
 SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`; without one it is bytes"
 RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%")
+RETRY_US_MIN = 1_000
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -42,6 +43,14 @@ def duration(value: object) -> int:
 
 def positive_duration(value: object) -> int:
     return parse_duration(_with_unit(value, "20s"), positive=True)
+
+
+def retry(value: object) -> int:
+    """So that nothing is asked a thousand times before any link could answer."""
+    retry_us = positive_duration(value)
+    if retry_us < RETRY_US_MIN:
+        raise InputError(f"sooner than any answer: `{value}`", hint="write at least `1ms`")
+    return retry_us
 
 
 def distance(value: object) -> float:

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
-from beforehand.files import MANIFEST, compare_size, read_parquet, recorded_sizes
+from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
 from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
 from beforehand.verify.about import About, read_about
 
@@ -124,11 +125,11 @@ def _damage(path: Path) -> str:
     for folder in path.absolute().parents[:2]:
         if (folder / MANIFEST).is_file():
             try:
-                sizes = recorded_sizes(folder)
+                marks = recorded_marks(folder)
             except (InputError, ValueError) as error:
                 return f"{MANIFEST}: not a manifest: {error}"
             name = path.absolute().relative_to(folder).as_posix()
-            return compare_size(folder, name, sizes[name]) if name in sizes else ""
+            return compare(folder, name, marks[name]) if name in marks else ""
     return ""
 
 
@@ -157,7 +158,21 @@ def _content(path: Path) -> bytes | None:
         raise InputError(f"cannot read it: {error}", where=str(path), hint=HINT) from error
     if not begins.startswith(PARQUET_MARK):
         raise InputError("not a Parquet file", where=str(path), hint=HINT)
+    if _holds_several(path) if content is None else _is_several(content):
+        hint = "give the folder that they were in"
+        raise InputError("several Parquet files, one behind the other", where=str(path), hint=hint)
     return content
+
+
+def _holds_several(path: Path) -> bool:
+    with path.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as content:
+        return _is_several(content)
+
+
+def _is_several(content: bytes | mmap) -> bool:
+    """Whether one ends where another begins, as `cat` does it: the end of the last would be
+    believed, and rows of the first read."""
+    return content.find(PARQUET_MARK * 2) > 0
 
 
 def joined(
@@ -186,6 +201,8 @@ def joined(
 def _texts(column: Any, name: str, where: str) -> Any:
     value = _value_type(column, name, where)
     is_text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    if pa.types.is_string_view(value):
+        return column.cast(pa.string())
     if not is_text and not (name == "run" and pa.types.is_integer(value)):
         raise InputError(f"column `{name}` is {column.type}, not text", where=where, hint=HINT)
     return column
@@ -214,13 +231,17 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     is_broadcast = np.array([kind == "broadcast" for kind in kinds])[codes]
     kept = np.array([kind in ("broadcast", "deliver") for kind in kinds])[codes]
     columns: dict[str, Any] = {name: table[name].to_numpy()[kept] for name in NUMBERS}
+    doubts = (*_holes(table, about), *strange_kinds(table["kind"], KINDS), *about.doubts)
+    strange = int((columns["node"] != columns["origin"])[is_broadcast[kept]].sum())
+    if strange:  # one of the two is wrong, and with it who knew of what
+        doubts += (f"{strange:,} broadcasts are by another node than their origin",)
     return Log(
         run=run,
         **columns,
         is_broadcast=is_broadcast[kept],
         where=where,
         about=about,
-        doubts=(*_holes(table, about), *strange_kinds(table["kind"], KINDS), *about.doubts),
+        doubts=doubts,
     )
 
 

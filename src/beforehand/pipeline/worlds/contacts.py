@@ -19,6 +19,7 @@ from beforehand.pipeline.stages import (
     InSession,
     Job,
     Made,
+    Missing,
     OnDriver,
     OpenSpark,
     Stage,
@@ -181,12 +182,12 @@ def _events() -> Stage:
     )
 
 
-def _is_small(work: Work) -> bool:
+def _is_small(missing: Missing) -> bool:
     """Whether there are no contacts to be found that one process does not find by itself."""
     from beforehand.pipeline.contacts import is_small
 
-    missing = [job for job in work["contacts"] if not job.dataset.exists]
-    return all(job.inputs[0].exists and is_small(job.inputs[0]) for job in missing)
+    positions = [job.inputs[0] for job in missing["contacts"]]
+    return all(dataset.is_whole() and is_small(dataset) for dataset in positions)
 
 
 # ---- the conclusion -----------------------------------------------------------------------------

@@ -149,8 +149,9 @@ def _scenario_section(material: Material) -> Section:
     prose.append(
         "One seed for each protocol and lifetime, so no confidence intervals."
         if seeds == 1
-        else f"{seeds} seeds. Each number is the mean over the seeds of a protocol and lifetime, "
-        "with its 95 % confidence interval; the figures below show the lowest seed."
+        else f"{seeds} seeds. Each number of a protocol and lifetime is the mean over the seeds, "
+        "with its 95 % confidence interval; the mobility trace and the figures are those of the "
+        "lowest seed."
     )
     if mended := {kind: count for kind, count in scenario.changes.items() if count}:
         listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
