@@ -3,7 +3,8 @@ these nets but the last was explored to its last state, nothing is wrong in any,
 was seen.
 
     python benchmarks/explore_mobile.py                     all of them, a few minutes
-    python benchmarks/explore_mobile.py --only "three messages"
+    python benchmarks/explore_mobile.py --only "three messages, a move"
+    python benchmarks/explore_mobile.py --only "two hosts, two messages, a move" --states 1000000
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ MUST_SEE |= {"moved", "crashed", "cut off", "restarted", "waited"}
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", choices=CASES)
+    options.add_argument("--states", type=int, default=STATES_MAX, help="no more than these")
     args = options.parse_args()
     names = [args.only] if args.only else list(CASES)
     seen: set[str] = set()
     is_good = True
     for name in names:
         started = time.process_time()
-        found = explore(MobileFamily(), CASES[name], STATES_MAX)
+        found = explore(MobileFamily(), CASES[name], args.states)
         seen |= found.seen
         is_good &= (found.is_complete or name in TOO_LARGE) and not found.problem
         row = {

@@ -34,6 +34,11 @@ def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
     assert "--protocol was_wide --replay 0" in outcomes[0].replay
 
 
+def test_who_was_in_a_cell_for_a_moment_and_did_not_join_is_not_missed():
+    """It came back after 9 s, and was told of 5 messages less than those who had joined."""
+    assert run_wide(60074, "was").problem is None
+
+
 @pytest.mark.parametrize(
     ("host", "problem"), [(Hasty, "violations"), (Forgetful, "missing")], ids=["hasty", "forgetful"]
 )

@@ -134,6 +134,8 @@ def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_p
         ("cells.rates=[0]", "above zero"),
         ("cells.warm_up='20s'", "warm-up"),
         ("cells.speed=3", "no such key"),
+        ("cells.retry_min='1us'", "sooner than any answer"),
+        ("cells.retry_min='2s'", "more than 1s"),
         ("experiments.still=3", "is no table"),
     ],
 )
@@ -158,6 +160,57 @@ def test_a_system_whose_hosts_cannot_move_is_not_made_to_walk(scenario, monkeypa
     assert "cannot change their cell" in refused.value.render()
 
 
+OTHERWISE = {
+    "systems": '["was_flood"]',
+    "sizes": "[[2, 9]]",
+    "rates": "[9]",
+    "macs": '["none"]',
+    "modulation": '"dsss"',
+    "capture": "true",
+    "answers_draw": "false",
+    "radio_mbit_s": "2",
+    "wire_mbit_s": "2",
+    "range": '"99m"',
+    "walks": "false",
+    "stays_covered": "false",
+    "choice": '"nearest"',
+    "placement": '"area"',
+    "payload": "7",
+    "ack_jitter": "0.01",
+    "timer_jitter": "0.01",
+    "duration": '"50s"',
+    "warm_up": '"3s"',
+    "settle": '"3s"',
+    "sample": '"3s"',
+    "search_to": "99",
+    "queue": "7",
+    "inflight": "7",
+    "retry_min": '"300ms"',
+    "silence": '"3s"',
+    "repeats_max": "0.5",
+    "failures": "3",
+    "failures_from": '"11s"',
+    "failures_every": '"31s"',
+    "failures_last": '"6s"',
+    "failures_grow": '"3s"',
+    "failures_at": "1",
+}
+
+
+def test_whatever_an_experiment_says_changes_what_is_run(tmp_path):
+    def planned(line):
+        path = tmp_path / "one.toml"
+        failures = "" if line.startswith("failures ") else "failures = 2\n"
+        path.write_text(f'[scenario]\nworld = "cells"\n[cells]\n{failures}{line}\n')
+        return [task.parameters for task in cells._tasks(read_scenario(path))]
+
+    assert set(OTHERWISE) == set(cells._options())
+    plain = planned("")
+    assert plain == planned("retry_min = '200ms'")
+    silent = [k for k, v in OTHERWISE.items() if planned(f"{k} = {v}") == plain]
+    assert silent == []
+
+
 def test_without_experiments_there_is_one(tmp_path):
     path = tmp_path / "plain.toml"
     path.write_text('[scenario]\nworld = "cells"\n[cells]\nrates = [3]\n')
@@ -168,5 +221,5 @@ def test_without_experiments_there_is_one(tmp_path):
 def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
     assert len(tasks) == 8
-    for name in ("mobile-figures", "mobile-throughput"):
+    for name in ("mobile-figures", "mobile-throughput", "mobile-collapse"):
         assert list(cells._tasks(read_scenario(SCENARIOS / f"{name}.toml")))

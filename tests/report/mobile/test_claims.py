@@ -5,7 +5,7 @@ import pytest
 
 from beforehand.papers.mobile import Claim, read_claims
 from beforehand.report.datasets import Scenario
-from beforehand.report.mobile.claims import ANSWERS, Failure, claims_table, judge
+from beforehand.report.mobile.claims import ANSWERS, Failure, Judged, claims_table, judge
 from beforehand.report.mobile.data import Cells
 
 SCENARIO = Scenario("s", "s", "mob", {}, {}, {}, "cells")
@@ -137,10 +137,25 @@ def test_who_never_recovered_is_not_left_out_of_the_average_unless_it_failed_las
 def test_claims_without_runs_are_not_shown_and_those_without_an_answer_are_unknown():
     some = cells([found("was", 100, 150)])
     judged = judge(some, read_claims())
-    assert {claim.experiment for claim, _ in judged} == {"throughput"}
+    assert {claim.experiment for claim, *_ in judged} == {"throughput"}
     table = claims_table(judged)
     assert [row[-1].text for row in table.rows] == ["unknown"] * 4
     assert {row[2].mark for row in table.rows} == {""}
+
+
+def test_a_run_that_collapsed_holds_no_claim_and_is_told_of():
+    run = {"experiment": "cache", "system": "was"}
+    runs = [{**run, "run": "sound"}, {**run, "run": "collapsed", "seed": 2, "broken": 9}]
+    calm = [moment(30, (20, 10, 10), "cache"), moment(31, (60, 15, 15), "cache")]
+    burst = [moment(30, (900, 10, 10), "cache")]
+    series = [{**row, "run": "sound"} for row in calm]
+    series += [{**row, "run": "collapsed"} for row in burst]
+    judged = {found.claim.key: found for found in judge(cells(runs, series=series), read_claims())}
+    assert judged["cache_most"][1:] == (4, 1, 2)
+    row = claims_table([judged["cache_most"]]).rows[0]
+    assert [cell.text for cell in row[2:4]] == ["4 ×", "1 of 2"]
+    only = judge(cells(runs[1:], series=series[-1:]), read_claims())
+    assert {(found.ours, found.whole, found.runs) for found in only} == {(None, 0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -148,5 +163,5 @@ def test_claims_without_runs_are_not_shown_and_those_without_an_answer_are_unkno
 )
 def test_a_claim_is_held_or_not(ours, verdict, mark):
     claim = Claim("throughput", "MOB", "6", "throughput", 10, 20, "×", "more")
-    (row,) = claims_table([(claim, ours)]).rows
-    assert (row[2].mark, row[4].text) == (mark, verdict)
+    (row,) = claims_table([Judged(claim, ours, 3, 3)]).rows
+    assert (row[2].mark, row[5].text) == (mark, verdict)

@@ -116,3 +116,30 @@ def test_claims_that_our_runs_cannot_answer_are_neither_held_nor_missed(tmp_path
     counts = table.data["verdict"].value_counts()
     assert (held, unknown) == (counts.get("held", 0), counts["unknown"])
     assert known == len(table.data) - unknown
+
+
+@pytest.mark.parametrize("macs", [("dcf",), ("dcf", "none")])
+def test_what_another_mac_would_change_is_announced_where_it_stands(tmp_path, macs):
+    page = page_of(tmp_path, *({"experiment": "static", "mac": mac} for mac in macs))
+    claims = next(section for section in page.sections if section.title == "Beside the papers")
+    is_there = any(section.title == "What the MAC is worth" for section in page.sections)
+    assert ("at the end of this page" in claims.prose[0]) == is_there == (len(macs) > 1)
+
+
+@pytest.mark.parametrize("has_failures", [False, True])
+def test_buffers_are_drawn_whether_or_not_somebody_failed(tmp_path, has_failures):
+    names = {name: RUN[name] for name in ("run", "seed", "stations", "hosts", "rate_per_s", "mac")}
+    names |= {"experiment": "cache", "system": "was"}
+    kept = {"kept": [3, 1], "kept_max": 3, "kept_avg": 2.0, "kept_rest_avg": 1.0}
+    moment = {**names, **kept, "kept_rest_deviation": 0.5, "early_avg": 0.0}
+    moment |= dict.fromkeys(("radio_frames", "radio_bytes", "received", "lost"), 1)
+    write_rows(
+        tmp_path, "cells_series", [{**moment, "t_s": t} for t in (1.0, 2.0)], as_folder=False
+    )
+    if has_failures:
+        outage = {**names, "node": 4, "station": 0, "from_s": 1.0, "to_s": 1.5}
+        write_rows(tmp_path, "cells_outages", [outage], as_folder=False)
+    page = page_of(tmp_path, {"experiment": "cache"})
+    (figure,) = next(s.figures for s in page.sections if s.title == "What stations keep")
+    assert len(figure.data) == 3 * 2 + has_failures
+    assert ("Shaded" in figure.caption) == has_failures

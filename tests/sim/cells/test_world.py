@@ -196,6 +196,38 @@ def test_who_walks_out_of_all_cells_is_not_missed():
     assert measure_cells(spec, 1, result).missing == 0
 
 
+class DeafAtFirst(Host):
+    """One of the hosts does not hear that it is registered, as if the answers were lost."""
+
+    def on_message(self, now_us, source, frame, out):
+        if self.node != 1 or now_us > 5_500_000:
+            super().on_message(now_us, source, frame, out)
+
+
+@pytest.mark.parametrize(
+    ("is_deaf", "counts"), [(True, False), (False, True)], ids=["never heard of it", "heard of it"]
+)
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"routes": (Route(0, ((300.0, 0.0), (0.0, 0.0))),)},
+        {"failures": (Failure(4_500_000, 2_500_000, host=0),)},
+    ],
+    ids=["away", "failed"],
+)
+def test_who_had_not_joined_before_it_was_gone_is_not_missed(trouble, is_deaf, counts):
+    spec = with_(SMALL, stations=1, hosts=3, hosts_at=((0.0, 0.0),) * 3, **trouble)
+    spec = with_(spec, walk=Walk(speed_m_s=50.0), duration_us=30 * SECOND_US, rate_per_s=3.0)
+    still = tuple(Route(host, ((0.0, 0.0),)) for host in range(3))
+    spec = with_(spec, routes=(*spec.routes, *still[len(spec.routes) :]), joins=((0, 0),))
+    kind = DeafAtFirst if is_deaf else Host
+    system = SYSTEMS["was"]._replace(make_host=lambda node, pace: kind(node, pace, durable=True))
+    result = run(spec, 1, system)
+    assert (result.entered[1] < spec.warm_up_us) == counts
+    measure = measure_cells(spec, 1, result)
+    assert (measure.missing, measure.missing_at_returned) == (0, 0)
+
+
 def test_collisions_are_counted_where_nobody_listens_before_speaking():
     spec = with_(SMALL, stations=1, rate_per_s=30.0)  # all hear each other
     rude_radio = Radio(mac="none", bits_per_s=1_000_000)

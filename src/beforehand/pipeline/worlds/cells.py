@@ -23,7 +23,7 @@ from beforehand.units import format_duration
 if TYPE_CHECKING:
     from beforehand.report.content import Page
     from beforehand.sim.cells.measure import CellsMeasure
-    from beforehand.sim.cells.spec import CellsSpec
+    from beforehand.sim.cells.spec import CellsSpec, Failure
 
 STAGE = "cells"
 SOURCES = ("core", "kernels", "sim", "pipeline/worlds/cells.py")
@@ -67,6 +67,16 @@ def _rate(value: object) -> float:
     return float(values.number(value))
 
 
+def _retry_min(value: object) -> int:
+    from beforehand.core.mobile.pace import Pace
+
+    retry_us, most_us = values.retry(value), Pace().retry_us_max
+    if retry_us > most_us:
+        hint = "it is for stations that keep much; those that keep little repeat that seldom"
+        raise InputError(f"more than {format_duration(most_us)}: `{value}`", hint=hint)
+    return retry_us
+
+
 def _options() -> dict[str, Option]:
     """The keys of an experiment; in `[cells]`, for all experiments."""
     from beforehand.core.mobile.systems import SYSTEMS
@@ -99,6 +109,7 @@ def _options() -> dict[str, Option]:
         "search_to": Option(_rate),
         "queue": Option(values.whole(1), default.radio.queue_max),
         "inflight": Option(values.whole(1), default.pace.inflight_max),
+        "retry_min": Option(_retry_min, default.pace.retry_us_min),
         "silence": Option(values.positive_duration),
         "repeats_max": Option(values.share),
         # The first at, then one every so often; each lasts longer than the one before.
@@ -175,7 +186,7 @@ def _spec(
     options: Mapping[str, Any], system: str, stations: int, hosts: int, rate: float, mac: str
 ) -> CellsSpec:
     from beforehand.core.mobile.pace import Pace
-    from beforehand.sim.cells.spec import CellsSpec, Failure, Walk, Wiring
+    from beforehand.sim.cells.spec import CellsSpec, Walk, Wiring
     from beforehand.sim.radio import Radio
 
     return CellsSpec(
@@ -203,6 +214,7 @@ def _spec(
         pace=Pace(
             rounds=CellsSpec().pace.rounds,
             inflight_max=options["inflight"],
+            retry_us_min=options["retry_min"],
             silence_us=options["silence"],
             repeats_max=options["repeats_max"],
         ),
@@ -212,14 +224,20 @@ def _spec(
         duration_us=options["duration"],
         settle_us=options["settle"],
         sample_us=options["sample"],
-        failures=tuple(
-            Failure(
-                at_us=options["failures_from"] + k * options["failures_every"],
-                for_us=options["failures_last"] + k * options["failures_grow"],
-                station=options["failures_at"],
-            )
-            for k in range(options["failures"])
-        ),
+        failures=_failures(options),
+    )
+
+
+def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:
+    from beforehand.sim.cells.spec import Failure
+
+    return tuple(
+        Failure(
+            at_us=options["failures_from"] + k * options["failures_every"],
+            for_us=options["failures_last"] + k * options["failures_grow"],
+            station=options["failures_at"],
+        )
+        for k in range(options["failures"])
     )
 
 

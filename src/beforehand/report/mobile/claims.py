@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,15 +22,34 @@ Answer = float | None
 """None: our runs do not tell."""
 
 
-def judge(cells: Cells, claims: Sequence[Claim]) -> list[tuple[Claim, Answer]]:
+class Judged(NamedTuple):
+    """A claim, and what those runs answer that lack nothing."""
+
+    claim: Claim
+    ours: Answer
+    whole: int
+    runs: int
+    """So many of so many runs."""
+
+
+def judge(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
     """Every claim of whose experiment there are runs."""
-    there = set(cells.runs["experiment"])
-    return [(claim, ANSWERS[claim.key](cells)) for claim in claims if claim.experiment in there]
+    there, whole = set(cells.runs["experiment"]), cells.whole()
+    return [
+        Judged(
+            claim,
+            ANSWERS[claim.key](whole),
+            len(whole.of(claim.experiment)),
+            len(cells.of(claim.experiment)),
+        )
+        for claim in claims
+        if claim.experiment in there
+    ]
 
 
-def claims_table(judged: Sequence[tuple[Claim, Answer]]) -> Table:
+def claims_table(judged: Sequence[Judged]) -> Table:
     rows, data = [], []
-    for claim, ours in judged:
+    for claim, ours, whole, runs in judged:
         verdict = "unknown" if ours is None else "held" if claim.holds(ours) else "not held"
         mark: Mark = "" if ours is None else "met" if claim.holds(ours) else "missed"
         shown = "–" if ours is None else _shown(ours, claim.unit)
@@ -38,15 +58,17 @@ def claims_table(judged: Sequence[tuple[Claim, Answer]]) -> Table:
                 Cell(claim.words),
                 Cell(f"{claim.paper} {claim.figure}"),
                 Cell(shown, mark=mark),
+                Cell(str(runs) if whole == runs else f"{whole} of {runs}"),
                 Cell(f"{claim.published} {claim.unit}".strip()),
                 Cell(verdict),
             )
         )
-        data.append((claim.key, claim.paper, claim.figure, ours, claim.least, claim.most, verdict))
-    head = ("What", "Figure", "Ours", "Held if", "Verdict")
-    columns = ["key", "paper", "figure", "ours", "least", "most", "verdict"]
+        bounds = (claim.least, claim.most)
+        data.append((claim.key, claim.paper, claim.figure, ours, whole, runs, *bounds, verdict))
+    head = ("What", "Figure", "Ours", "Runs", "Held if", "Verdict")
+    columns = ["key", "paper", "figure", "ours", "whole", "runs", "least", "most", "verdict"]
     frame = pd.DataFrame(data, columns=columns)
-    return Table("claims", "Claims", head, tuple(rows), frame, words=(0, 1, 4), is_wide=True)
+    return Table("claims", "Claims", head, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
 
 
 def _shown(value: float, unit: str) -> str:

@@ -34,6 +34,13 @@ class Cells:
     series: pd.DataFrame
     outages: pd.DataFrame
 
+    def whole(self) -> Cells:
+        """Without runs of which something is wrong or missing: a net that has collapsed says
+        nothing about what one that works would send or keep."""
+        broken = set(self.runs.loc[self.runs["broken"] > 0, "run"])
+        frames = (self.runs, self.flows, self.series, self.outages)
+        return Cells(self.scenario, *(frame[~frame["run"].isin(broken)] for frame in frames))
+
     def has(self, experiment: str, *systems: str) -> bool:
         there = self.runs[self.runs["experiment"] == experiment]["system"]
         return not there.empty and set(systems) <= set(there)

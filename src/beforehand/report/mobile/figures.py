@@ -96,10 +96,11 @@ def _in_time(
         for column, name in lines.items()
     ]
     outages = cells.outages[cells.outages["run"] == run]
-    parts.append(
-        pd.DataFrame({"line": "failed", "t_s": outages["from_s"], "to_s": outages["to_s"]})
-    )
-    table = pd.concat(parts, ignore_index=True).astype({"to_s": float})
+    if len(outages):
+        parts.append(
+            pd.DataFrame({"line": "failed", "t_s": outages["from_s"], "to_s": outages["to_s"]})
+        )
+    table = pd.concat(parts, ignore_index=True).reindex(columns=["line", "t_s", "value", "to_s"])
     shades = " Shaded: a host has failed." if len(outages) else ""
     seed, mac = series["seed"].iloc[0], series["mac"].iloc[0]
     caption = f"Seed {seed}, {SYSTEMS[system]}, MAC {mac}.{shades}"

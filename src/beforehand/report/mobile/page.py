@@ -9,9 +9,9 @@ from statistics import fmean
 import pandas as pd
 
 from beforehand.interval import margin_of
-from beforehand.papers.mobile import Claim, read_claims, read_source
+from beforehand.papers.mobile import read_claims, read_source
 from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
-from beforehand.report.mobile.claims import Answer, claims_table, judge
+from beforehand.report.mobile.claims import Judged, claims_table, judge
 from beforehand.report.mobile.data import RUN, SYSTEMS, Cells, read_cells
 from beforehand.report.mobile.figures import (
     buffer_figures,
@@ -82,14 +82,14 @@ def _headline(runs: pd.DataFrame) -> str:
     )
 
 
-def _tiles(runs: pd.DataFrame, judged: Sequence[tuple[Claim, Answer]]) -> tuple[Tile, ...]:
+def _tiles(runs: pd.DataFrame, judged: Sequence[Judged]) -> tuple[Tile, ...]:
     broken = int(runs["broken"].sum())
     tiles = [
         Tile(show_count(len(runs)), "runs"),
         Tile(show_count(int(runs["deliveries"].sum())), "deliveries checked"),
         Tile(show_count(broken), "wrong or missing", TILE_MARKS[_verdict(runs)]),
     ]
-    known = [(claim, ours) for claim, ours in judged if ours is not None]
+    known = [(claim, ours) for claim, ours, *_ in judged if ours is not None]
     if known:
         held, unknown = sum(claim.holds(ours) for claim, ours in known), len(judged) - len(known)
         mark: Mark = "met" if held == len(known) else "missed"
@@ -98,10 +98,12 @@ def _tiles(runs: pd.DataFrame, judged: Sequence[tuple[Claim, Answer]]) -> tuple[
     return tuple(tiles)
 
 
-def _sections(cells: Cells, judged: Sequence[tuple[Claim, Answer]]) -> Iterator[Section]:
+def _sections(cells: Cells, judged: Sequence[Judged]) -> Iterator[Section]:
     yield Section("What was run", SETTING, (_runs_table(cells),))
     if judged:
-        yield Section("Beside the papers", CLAIMS, (claims_table(judged),))
+        others = _mac_table(cells) is not None
+        prose = f"{CLAIMS} {OTHER_MACS if others else ONE_MAC} {UNKNOWN}"
+        yield Section("Beside the papers", (prose,), (claims_table(judged),))
     if figure := throughput_figure(cells):
         yield Section("How much can be said", figures=(figure,))
     if figures := sent_figures(cells):
@@ -189,11 +191,15 @@ SETTING = (
     "half of their 95 % confidence interval (Student's t) where there are several. Highest: the "
     "rate was searched for.",
 )
-CLAIMS = (
-    "A range is as the papers print it; around a single figure it is a quarter up and down. The "
-    "papers do not name their MAC: ours is the one that comes first in the table of the runs, and "
-    "what others would change stands at the end of this page. Where our runs cannot tell, the "
-    "verdict is unknown.",
+CLAIMS = "A range is as the papers print it; around a single figure it is a quarter up and down."
+OTHER_MACS = (
+    "The papers do not name their MAC: ours is the one that comes first in the table of the runs, "
+    "and what others would change stands at the end of this page."
+)
+ONE_MAC = "The papers do not name their MAC; what another would change was not run here."
+UNKNOWN = (
+    "Runs of which deliveries are missing do not count: where it says 1 of 3, two have collapsed. "
+    "Where our runs cannot tell, the verdict is unknown."
 )
 MACS = (
     "dcf: carrier sense with backoff, as 802.11; csma: carrier sense, one draw; none: whoever has "

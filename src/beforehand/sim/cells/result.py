@@ -52,7 +52,8 @@ class CellsRun:
     outages: list[Outage]
     """Node, from, to."""
     entered: dict[int, int]
-    """When a host was in a cell for the first time."""
+    """When a host first came to where it joined: into the first cell that it did not leave, and in
+    which it did not fail, before it had heard of its registration."""
     away: dict[int, int]
     """Hosts that were in the range of no station after they had joined, and when they last were."""
     thrown: int = 0

@@ -84,6 +84,7 @@ class World:
         self._handoffs = 0
         self._outages: list[Outage] = []
         self._entered: dict[int, int] = {}
+        self._joined: set[int] = set()  # as far as is known of those who left a cell
         self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
@@ -232,15 +233,25 @@ class World:
         before = self._cells[node]
         if station == before:
             return
+        driver = self._drivers[node]
+        if driver.is_up and before != NOWHERE:
+            self._depart(node)
         self._cells[node] = station
         self._channel.enter(node, station)
-        driver = self._drivers[node]
         if driver.is_up and before != NOWHERE:
             driver.on_link(self._now_us, before, False)
             self._handoffs += station != NOWHERE
         if driver.is_up and station != NOWHERE:
             self._entered.setdefault(node, self._now_us)
             driver.on_link(self._now_us, station, True)
+
+    def _depart(self, node: int) -> None:
+        """Who goes before it has heard of its registration was not there yet: no station keeps
+        anything for it."""
+        if self._drivers[node].core.state == "connected":
+            self._joined.add(node)
+        elif node not in self._joined:
+            self._entered.pop(node, None)
 
     def _leave(self, node: int) -> None:
         """For good. The host stays in its cell until its station has answered."""
@@ -257,6 +268,7 @@ class World:
             return
         back_us = self._now_us + failure.for_us
         self._outages.append(Outage(node, self._cells[node], self._now_us, back_us))
+        self._depart(node)
         self._drivers[node].crash()
         self._note(node, CRASH)
         self._cells[node] = NOWHERE
