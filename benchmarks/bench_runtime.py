@@ -4,6 +4,10 @@ Every node says as many messages as it can and reads those of all others; then a
 tenth of that rate, which gives the time from broadcast to delivery. `each`: one process per node;
 `one`: all of them in one. CPU is that of all processes. `--catch-up N`: a node that was away for N
 messages. At the end, what a node takes that does nothing.
+
+`--rates 10 100`: instead of all that, the time from broadcast to delivery when all nodes together
+say so many messages a second, not at the same instants. `--parts`: where the CPU goes, at the
+highest load and at 100 messages a second.
 """
 
 from __future__ import annotations
@@ -15,7 +19,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +33,11 @@ DELIVERIES = {200: 48_000, 16_384: 6_000}
 """In one run, by payload: some seconds of work."""
 MESSAGES_MIN = {200: 256, 16_384: 32}
 """Of each node, by payload."""
+WARM_UP = 25
+"""Messages of each node: it is known by then who hears whom."""
+RATE_SECONDS = 5
+PARTS_RATE = 100
+"""Messages per second of all nodes together: most of them come alone."""
 
 
 class Workers:
@@ -76,13 +88,15 @@ class Workers:
         return answer
 
 
-def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> dict[str, Any]:
-    """kind: `plain`, or the durability of a group."""
-    count = max(MESSAGES_MIN[size], deliveries // nodes // (nodes - 1))
+@contextmanager
+def opened(nodes: int, layout: str, kind: str, *, is_watched: bool = False) -> Iterator[Workers]:
+    """Nodes that are linked to each other. kind: `plain`, or the durability of a group."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Workers(1 if layout == "one" else nodes) as all_of,
     ):
+        if is_watched:
+            all_of.tell_all(do="watch")
         new_group("bench").write(Path(folder) / "bench.key")
         peers: list[str] = []
         for index in range(nodes):
@@ -96,6 +110,13 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
                 durable=kind,
             )
             peers.append(answer["address"])
+        yield all_of
+        all_of.tell_all(do="close")
+
+
+def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> dict[str, Any]:
+    count = max(MESSAGES_MIN[size], deliveries // nodes // (nodes - 1))
+    with opened(nodes, layout, kind) as all_of:
         order = {"do": "run", "others": nodes - 1, "size": size}
         # Everybody has met everybody, and long not asked for what it was told of.
         all_of.tell_all(**order, rate=0, count=max(1, count // 10))
@@ -103,7 +124,6 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
         seconds = max(answer["seconds"] for answer in full)
         half = all_of.tell_all(**order, rate=count / seconds / 2, count=count)
         tenth = all_of.tell_all(**order, rate=count / seconds / 10, count=max(8, count // 5))
-        all_of.tell_all(do="close")
     delivered = count * nodes * (nodes - 1)
     return {
         "messages_per_s": round(count * nodes / seconds),
@@ -137,6 +157,54 @@ def compare(nodes: int, layout: str, size: int, kinds: Sequence[str], scale: flo
             of_plain=round(share, 3),
             of_plain_per_cpu=round(cpu, 3),
         )
+
+
+def at_rates(nodes: int, size: int, kind: str, rates: Sequence[int]) -> None:
+    """One process per node."""
+    with opened(nodes, "each", kind) as all_of:
+        order = {"do": "run", "others": nodes - 1, "size": size, "is_mixed": True}
+        all_of.tell_all(**order, rate=0, count=WARM_UP)
+        for rate in rates:
+            found = paced(all_of, order, nodes, rate)
+            case = {"nodes": nodes, "payload_bytes": size, "durable": kind}
+            tell("rate", **case, messages_per_s=rate, **found)
+
+
+def paced(all_of: Workers, order: dict[str, Any], nodes: int, rate: int) -> dict[str, Any]:
+    count = max(2, round(RATE_SECONDS * rate / nodes))
+    answers = all_of.tell_all(**order, rate=rate / nodes, count=count)
+    return {**spent(answers, count * nodes, nodes), **latencies("at_rate", answers)}
+
+
+def spent(answers: list[dict[str, Any]], messages: int, nodes: int) -> dict[str, Any]:
+    """CPU, and where it went, if anybody looked."""
+    deliveries, cpu_s = messages * (nodes - 1), sum(a["cpu_seconds"] for a in answers)
+    found: dict[str, Any] = {"cpu_us_per_delivery": round(1e6 * cpu_s / deliveries, 1)}
+    found["cores"] = round(cpu_s / max(a["seconds"] for a in answers), 2)
+    if answers[0]["parts"] is not None:
+        seconds, calls = Counter[str](), Counter[str]()
+        for answer in answers:
+            seconds.update(answer["parts"]["seconds"])
+            calls.update(answer["parts"]["calls"])
+        seconds["all else"] = cpu_s - seconds.total()
+        shares = {part: round(1e6 * s / deliveries, 1) for part, s in seconds.most_common()}
+        found["us_per_delivery"] = shares
+        found["calls_per_message"] = {n: round(c / messages, 2) for n, c in sorted(calls.items())}
+    return found
+
+
+def parts(nodes: int, size: int, kind: str, scale: float) -> None:
+    """One process per node, each looked at."""
+    most = round(DELIVERIES[size] * scale) // nodes // (nodes - 1)
+    count, case = max(MESSAGES_MIN[size], most), {"nodes": nodes, "payload_bytes": size}
+    with opened(nodes, "each", kind, is_watched=True) as all_of:
+        order = {"do": "run", "others": nodes - 1, "size": size, "is_mixed": True}
+        all_of.tell_all(**order, rate=0, count=WARM_UP)
+        full = all_of.tell_all(**order, rate=0, count=count)
+        found = spent(full, count * nodes, nodes)
+        tell("parts", **case, durable=kind, messages_per_s="highest", **found)
+        found = paced(all_of, order, nodes, PARTS_RATE)
+        tell("parts", **case, durable=kind, messages_per_s=PARTS_RATE, **found)
 
 
 def catch_up(count: int, size: int) -> None:
@@ -191,8 +259,17 @@ def main() -> None:
     parser.add_argument("--layouts", nargs="*", default=["one", "each"])
     parser.add_argument("--durable", nargs="*", default=["disk", "os"])
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of messages")
+    parser.add_argument("--rates", type=int, nargs="*", default=[], help="messages per second")
+    parser.add_argument("--parts", action="store_true", help="where the CPU goes")
     parser.add_argument("--catch-up", type=int, default=100_000, metavar="N")
     args = parser.parse_args()
+    if args.rates or args.parts:
+        for nodes, size, kind in product(args.nodes, args.sizes, args.durable):
+            if args.rates:
+                at_rates(nodes, size, kind, args.rates)
+            if args.parts:
+                parts(nodes, size, kind, args.scale)
+        return
     for nodes in args.nodes:
         for layout in args.layouts:
             for size in args.sizes:

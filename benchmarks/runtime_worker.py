@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import random
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
+
+from runtime_parts import Watch
 
 from beforehand.runtime.group import Group
 
@@ -131,6 +134,12 @@ class Worker:
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
+        self._watch: Watch | None = None
+
+    async def watch(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Look where the time goes, from before the first node is opened."""
+        self._watch = Watch()
+        return {}
 
     async def open(self, order: dict[str, Any]) -> dict[str, Any]:
         kind = PlainNode if order["kind"] == "plain" else GroupNode
@@ -140,8 +149,10 @@ class Worker:
 
     async def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """Every node says `count` messages and reads those of all others. rate: per second and
-        node; 0: as many as it can."""
+        node; 0: as many as it can. is_mixed: not all of them at the same instants."""
         gc.collect()
+        if self._watch is not None:
+            self._watch.begin()
         waits: list[int] = []
         started, cpu = time.monotonic(), time.process_time()
         await asyncio.gather(*(self._play(node, order, waits) for node in self._nodes))
@@ -149,6 +160,7 @@ class Worker:
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - cpu,
             "waits_us": waits[:: max(1, len(waits) // LATENCIES_MAX)],
+            "parts": None if self._watch is None else self._watch.told(),
         }
 
     async def _play(self, node: Node, order: dict[str, Any], waits: list[int]) -> None:
@@ -159,7 +171,8 @@ class Worker:
         reading = asyncio.create_task(node.read(order["others"] * order["count"], arrived))
         filler = bytes(order["size"] - STAMP_BYTES)
         if order["rate"]:
-            await self._say_paced(node, order["count"], order["rate"], filler)
+            phase = random.random() if order.get("is_mixed") else 0.0
+            await self._say_paced(node, order["count"], order["rate"], filler, phase)
         else:
             await self._say_together(node, order["count"], filler)
         await reading
@@ -174,10 +187,12 @@ class Worker:
         for _ in range(count):
             await node.say(time.monotonic_ns().to_bytes(STAMP_BYTES) + filler)
 
-    async def _say_paced(self, node: Node, count: int, rate: float, filler: bytes) -> None:
+    async def _say_paced(
+        self, node: Node, count: int, rate: float, filler: bytes, phase: float
+    ) -> None:
         started, saying = time.monotonic(), set()
         for index in range(count):
-            due = started + index / rate
+            due = started + (index + phase) / rate
             if (wait := due - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
             # Stamped when it was due: who is late has kept it waiting.

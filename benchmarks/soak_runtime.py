@@ -91,7 +91,8 @@ def main() -> int:
 
 def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
     if args.kills:
-        case = draw_kills_case(seed, args.nodes or KILLS_NODES, args.kills)
+        stations = KINDS[args.kind].stations
+        case = draw_kills_case(seed, args.nodes or KILLS_NODES, args.kills, stations)
     else:
         case = draw_case(seed, args.nodes or 20)
     # A kill takes nothing from what the system holds in memory, so a disk would only be slower.
@@ -110,6 +111,8 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
         told |= {"cpu_s": round(spent[0], 1), "wall_s": round(time.perf_counter() - started, 1)}
         print(json.dumps(told), file=sys.stderr)
     problems = [*played.failures, *judged.problems]
+    if args.kills and played.kills != args.kills:
+        problems.append(f"{played.kills} kills, and not {args.kills}")
     if problems:
         total.failed.append(seed)
         _tell(args, seed, problems, folder)

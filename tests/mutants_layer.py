@@ -49,9 +49,39 @@ MUTANTS = [
     (
         "marks for those who ask",
         MARKS,
-        "link.unasked < self._after",
-        "link.unasked < 0",
+        "link.unasked.get(origin, 0) < self._after",
+        "link.unasked.get(origin, 0) < 0",
         f"{MARKS_TEST}::test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked",
+    ),
+    (
+        "who asks for one origin is told of all one by one",
+        NEIGHBOUR,
+        "            self.unasked.pop(origin, None)\n",
+        "            self.unasked.clear()\n",
+        f"{MARKS_TEST}::test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one",
+    ),
+    (
+        "who loses its link waits for a mark",
+        EPIDEMIC,
+        "            self._marks.on_gone(peer, self._links, out)\n",
+        "",
+        f"{MARKS_TEST}"
+        "::test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_once",
+    ),
+    (
+        "who loses a link speaks of its neighbours",
+        MARKS,
+        "if o not in links and o != own]",
+        "if o != own]",
+        f"{MARKS_TEST}"
+        "::test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it",
+    ),
+    (
+        "what the dead were told is kept",
+        MARKS,
+        "for origin, n in link.unasked.items() if origin in self._told}",
+        "for origin, n in link.unasked.items()}",
+        f"{MARKS_TEST}::test_what_is_known_of_marks_is_bounded_by_what_is_alive",
     ),
     (
         "marks of the dead are kept",
@@ -86,8 +116,8 @@ MUTANTS = [
     (
         "do not ask elsewhere when a link goes down",
         EPIDEMIC,
-        "            self._ask_elsewhere(now_us, link.asked, out)\n\n    def on_timer",
-        "            pass\n\n    def on_timer",
+        "            self._ask_elsewhere(now_us, link.asked, out)\n            self._marks",
+        "            self._marks",
         "tests/core/test_epidemic.py"
         "::test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere",
     ),

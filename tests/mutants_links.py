@@ -33,6 +33,28 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{COMMITS_TEST}::test_what_waits_for_a_transaction_went_out_with_the_one_before_it",
     ),
     (
+        "an older copy of a store is not noticed",
+        "src/beforehand/core/barrier.py",
+        "            self.forgotten = self._last_seq = seq\n",
+        "            self._last_seq = seq\n",
+        "tests/runtime/test_durability.py"
+        "::test_with_an_older_copy_of_its_store_a_member_speaks_no_more",
+    ),
+    (
+        "transactions follow each other without a pause",
+        COMMITS,
+        "        self._free_at = now + min(now - self._due_at, PAUSE_SECONDS_MAX)\n",
+        "",
+        f"{COMMITS_TEST}::test_after_a_transaction_the_next_waits_as_long_as_that_one_took",
+    ),
+    (
+        "a bundle waits for more",
+        COMMITS,
+        "        if len(self._open.rows) >= PAUSE_ROWS:\n            self.hurry()\n",
+        "",
+        f"{COMMITS_TEST}::test_enough_for_a_transaction_waits_for_no_more",
+    ),
+    (
         "what is on its way to the disk counts as saved",
         COMMITS,
         "place in rows or place in flying",
@@ -49,8 +71,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a tree with a wrong path is taken for whole",
         TRUST,
-        "if [proof[PROOF_BYTES:] for _, _, proof in together] != paths:",
-        "if not paths:",
+        "    if paths != grown:\n",
+        "    if not paths:\n",
         f"{TREE_TEST}::test_of_those_that_come_together_one_with_another_path_is_refused",
     ),
     (

@@ -118,14 +118,16 @@ def draw_case(seed: int, nodes_max: int) -> Case:
     return Case(seed, nodes, tuple(faults), chaos_s, is_rushed=rng.random() < 0.2)
 
 
-def draw_kills_case(seed: int, nodes: int, kills: int) -> Case:
+def draw_kills_case(seed: int, nodes: int, kills: int, stations: int = 0) -> Case:
     """Nothing but kill -9, again and again, so that the same stores live through many of them. Most
-    of them hit a node that is at work, some hit one that comes up."""
+    of them hit a node that is at work, some hit one that comes up. The first nodes are stations,
+    which nobody kills."""
     rng = random.Random(f"kills {seed}")
     scripts = tuple(_draw_nodes(seed, rng, nodes, chaos_s=1.0, is_busy=True))
     faults = []
     for kill in range(kills):
-        node, wait_s = rng.randrange(nodes), rng.choice((None, 0.0, 0.1, rng.uniform(0.0, 0.4)))
+        node = rng.randrange(stations, nodes)
+        wait_s = rng.choice((None, 0.0, 0.1, rng.uniform(0.0, 0.4)))
         at_s = kill * rng.uniform(0.01, 0.1)
         faults += [Fault(at_s, "kill", node, wait_s), Fault(at_s, "start", node)]
     return Case(seed, scripts, tuple(faults), chaos_s=1.0, is_rushed=False)

@@ -35,6 +35,28 @@ def test_the_expired_go_before_anything_else():
     assert cache.evict(horizon_us=1) == [("ann", 1)]
 
 
+class Walked(dict):
+    """Counts those that anybody went over."""
+
+    steps = 0
+
+    def __iter__(self):
+        for key in super().__iter__():
+            self.steps += 1
+            yield key
+
+
+def test_a_full_cache_is_not_looked_through_with_every_message():
+    cache = Cache(100, "oldest", random.Random(1))
+    cache.entries = Walked()
+    for seq in range(1000, 2000):
+        fill(cache, [seq])
+        cache.evict(horizon_us=500)
+    assert cache.entries.steps < 2000
+    fill(cache, [600, 2001])
+    assert ("ann", 600) in cache.evict(horizon_us=700), "what has expired is found even so"
+
+
 def test_random_eviction_keeps_to_the_capacity_and_spares_no_place():
     gone = set()
     for seed in range(200):

@@ -79,6 +79,49 @@ def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
     assert told == [(0, 2)] * 3 + [(2, 0)] * 3
 
 
+def test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one():
+    net = line(Options(push=True, marks_after=1))
+    net.link(0, 2)
+    net.settle()
+    told = []
+    for seq in range(3):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        for message in chain(1, origin=9, start=10 + seq):
+            net.give(1, "on_message", 0, Data((message,)))
+        net.settle()
+        frames = [
+            f for *way, f in net.history if way == [1, 2] and isinstance(f, Reached | Announce)
+        ]
+        told.append({type(frame): {id[0] for id in frame.ids} for frame in frames})
+    assert told[1:] == [{Reached: {0}, Announce: {9}}] * 2
+    assert (2, (9, 12)) in net.delivered
+
+
+def test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_once():
+    net = triangle()
+    net.give(0, "on_broadcasts", [(b"", None)] * 3)
+    net.settle()
+    net.history.clear()
+    net.link(0, 2, up=False)
+    assert [frame.ids for _, peer, frame in net.frames if peer == 1] == [{(2, NOWHERE)}, {(0, 3)}]
+    net.settle()
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (2, (0, 4)) in net.delivered
+
+
+def test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it():
+    """Not with those to whom it has a link, nor with itself."""
+    net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
+    for node in range(4):
+        net.give(node, "on_broadcast", b"")
+    net.settle()
+    net.frames.clear()
+    out = net.give(3, "on_link", 1, False)
+    assert out.sends == [(2, Behind(frozenset({(0, 1), (1, 1)})))]
+
+
 def test_of_what_waits_or_came_again_no_mark_tells():
     net = line()
     first, second, third = chain(3)
@@ -148,9 +191,11 @@ def test_without_causal_order_messages_are_told_one_by_one():
     assert {len(frame.ids) for frame in net.sent(Announce)} == {5}
 
 
-def test_what_is_known_of_marks_is_bounded_by_what_is_alive():
-    core = make(0, MARKS, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
-    net = joined(core, causal(1), edges=((0, 1),))
+@pytest.mark.parametrize("marks_after", [0, 1])
+def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
+    options = Options(push=True, marks_after=marks_after)
+    core = make(0, options, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
+    net = joined(core, causal(1), causal(2), edges=((0, 1), (0, 2)))
     for now_us in range(5 * STALE_MIN):
         net.now_us = now_us
         net.give(0, "on_message", 1, Push((Message((now_us + 7, now_us + 60), (), b""),)))
@@ -159,6 +204,7 @@ def test_what_is_known_of_marks_is_bounded_by_what_is_alive():
         assert gauges["by_origin"] <= STALE_MIN + 3 * gauges["stored"]
         assert gauges["marks"] <= gauges["stored"] + 60
         assert gauges["unfolded"] <= gauges["stored"] + 60
+        assert gauges["unasked"] <= gauges["stored"] + 60
 
 
 def test_marks_over_links_that_lose_are_refused():

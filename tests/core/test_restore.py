@@ -238,3 +238,19 @@ def test_a_core_that_saved_nothing_starts_from_nothing():
         core = make(0, order=order)
         core.restore(0, {}, Outbox())
         assert core.on_broadcast(0, b"", Outbox()) == (0, 1)
+
+
+def test_what_we_said_and_have_forgotten_is_taken_and_noted_once():
+    order = durable(Barrier("ann", TEN_MINUTES))
+    order.proofs = object()  # the layer has checked what it hands on
+    lost, other = Message(("ann", 5 * MINUTE), (), b""), Message(("bob", 6 * MINUTE), (), b"")
+    saved = []
+    for message in (lost, other):
+        (welcome,) = order.screen(0, [message])
+        out = Outbox()
+        order.on_receive(0, [welcome], out)
+        assert ids(out.deliveries) == [message.id]
+        saved += [row for row in out.saves if row[1] == "forgotten"]
+    assert saved == [("own", "forgotten", 5 * MINUTE)]
+    assert order.last_seq() == order.forgotten == 5 * MINUTE
+    assert (order.counters.regained, order.counters.refused) == (1, 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.processes import Process
 
-from beforehand.cli import _parser
+from beforehand.commands.dispatch import _parser
 from beforehand.runtime.keys import new_group
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

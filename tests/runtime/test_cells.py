@@ -75,6 +75,18 @@ def test_nobody_speaks_in_the_name_of_a_host_that_was_heard(tmp_path):
     run(play)
 
 
+def test_two_hosts_of_one_name_in_one_cell_hear_of_each_other(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north") as (cells, there, (ann,)):
+            async with host(tmp_path, "ann", cells["north"], store=tmp_path / "other.db") as other:
+                await until(lambda: ann.counters.air.namesakes)
+                await ann.broadcast(b"it is me")
+                await until(lambda: other.counters.air.namesakes)
+            assert not there[0].counters.air.namesakes
+
+    run(play)
+
+
 def test_a_host_that_moves_while_messages_flow_gets_each_once(tmp_path):
     async def play():
         async with town(tmp_path, ("north", "south"), ann="north", bob="south") as parts:

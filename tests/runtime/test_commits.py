@@ -8,7 +8,7 @@ import time
 from collections.abc import Coroutine
 
 from beforehand.core.epidemic import MESSAGES
-from beforehand.runtime.commits import Commits
+from beforehand.runtime.commits import PAUSE_ROWS, PAUSE_SECONDS_MAX, Commits
 from beforehand.runtime.store import DiskStore
 
 
@@ -72,6 +72,67 @@ def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path, slo
         await commits.settled()  # the first one: these are not saved before it ends
         await commits.settled()
         assert commits.transactions == 2
+        await commits.close()
+
+    run(play())
+
+
+async def after_a_long_one(tmp_path, monkeypatch, seconds):
+    """A transaction has just taken so long."""
+    disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
+    commits = Commits(disk, durable="disk", on_failure=print)
+    commit = DiskStore.commit
+    monkeypatch.setattr(DiskStore, "commit", lambda self: time.sleep(seconds) or commit(self))
+    commits.save([("own", "1", 1)])
+    await commits.settled()
+    monkeypatch.setattr(DiskStore, "commit", commit)
+    return commits
+
+
+def test_after_a_transaction_the_next_waits_as_long_as_that_one_took(tmp_path, monkeypatch):
+    async def play():
+        commits = await after_a_long_one(tmp_path, monkeypatch, 0.01)
+        ended = time.monotonic()
+        commits.save([("own", "2", 2)])
+        await commits.settled()
+        assert commits.transactions == 2
+        assert time.monotonic() - ended > 0.005
+        await commits.close()
+
+    run(play())
+
+
+def test_after_a_very_long_one_the_next_waits_no_longer_than_it_may(tmp_path, monkeypatch):
+    async def play():
+        commits = await after_a_long_one(tmp_path, monkeypatch, 0.3)
+        commits.save([("own", "2", 2)])
+        due_in = commits._scheduled.when() - asyncio.get_running_loop().time()
+        assert due_in <= PAUSE_SECONDS_MAX
+        await commits.close()
+
+    run(play())
+
+
+def test_what_comes_when_nothing_came_for_a_while_waits_for_nothing(tmp_path, monkeypatch):
+    async def play():
+        commits = await after_a_long_one(tmp_path, monkeypatch, 0.01)
+        await asyncio.sleep(2 * PAUSE_SECONDS_MAX)
+        commits.save([("own", "2", 2)])
+        assert commits._scheduled.when() <= asyncio.get_running_loop().time()
+        await commits.close()
+
+    run(play())
+
+
+def test_enough_for_a_transaction_waits_for_no_more(tmp_path, monkeypatch):
+    async def play():
+        commits = await after_a_long_one(tmp_path, monkeypatch, 0.1)
+        now = asyncio.get_running_loop().time()
+        for key in range(PAUSE_ROWS):
+            commits.save([("own", str(key), key)])
+            assert (commits._scheduled.when() <= now) == (key + 1 == PAUSE_ROWS)
+        await commits.settled()
+        assert not commits._is_enough
         await commits.close()
 
     run(play())

@@ -25,8 +25,13 @@ def counters():
 
 
 @pytest.fixture
-def ear(counters):
-    return Ear(KEY, "north", counters)
+def north():
+    return Voice(KEY, "north")
+
+
+@pytest.fixture
+def ear(north, counters):
+    return Ear(KEY, north, counters)
 
 
 def test_what_a_member_says_another_hears(ear, counters):
@@ -97,9 +102,14 @@ def test_an_earlier_life_is_over_when_the_next_is_heard(ear, counters):
     assert counters.repeated == 1
 
 
-def test_ones_own_voice_is_not_heard(ear, counters):
-    assert ear.hear(Voice(KEY, "north").seal("down", 7, b"echo")) is None
-    assert counters.heard == counters.foreign == 0
+def test_ones_own_voice_is_not_heard(ear, north, counters):
+    assert ear.hear(north.seal("down", 7, b"echo")) is None
+    assert counters == AirCounters()
+
+
+def test_somebody_else_of_our_name_is_not_heard_but_counted(ear, counters):
+    assert ear.hear(Voice(KEY, "north").seal("down", 7, b"it is me")) is None
+    assert counters == AirCounters(namesakes=1)
 
 
 def test_the_memory_of_senders_is_bounded(ear):

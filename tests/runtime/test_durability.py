@@ -202,3 +202,62 @@ def test_a_broadcast_that_meets_a_full_disk_was_not_said(tmp_path, monkeypatch):
                 assert await take(bob, 2) == [b"one", b"three"]
 
     run(play)
+
+
+async def back_to_an_older_copy(net, tmp_path, durable):
+    """`bob`, and `ann` with a store that has forgotten the last thing she said."""
+    bob = await member(net, tmp_path, "bob").__aenter__()
+    async with member(net, tmp_path, "ann") as ann:
+        await ann.broadcast(b"first")
+    older = (tmp_path / "ann.db").read_bytes()
+    async with member(net, tmp_path, "ann") as ann:
+        await ann.broadcast(b"second")
+        assert await take(bob, 2) == [b"first", b"second"]
+    (tmp_path / "ann.db").write_bytes(older)
+    ann = await member(net, tmp_path, "ann", durable=durable).__aenter__()
+    await until(lambda: ann.counters.messages.regained)
+    return bob, ann
+
+
+def test_with_an_older_copy_of_its_store_a_member_speaks_no_more(tmp_path):
+    async def play():
+        bob, ann = await back_to_an_older_copy(Net(), tmp_path, "disk")
+        with pytest.raises(InputError, match="an older copy: others have message"):
+            await ann.broadcast(b"third")
+        await bob.broadcast(b"can you hear me")
+        assert await take(ann, 1) == [b"can you hear me"], "it comes after what she has forgotten"
+        await ann.close()
+        async with member(Net(), tmp_path, "ann", durable="disk") as ann:
+            with pytest.raises(InputError, match="an older copy: others have message"):
+                await ann.broadcast(b"third")
+        await bob.close()
+
+    run(play)
+
+
+def test_after_a_loss_of_power_a_member_that_is_synced_now_and_then_goes_on(tmp_path):
+    async def play():
+        bob, ann = await back_to_an_older_copy(Net(), tmp_path, "os")
+        await ann.broadcast(b"third")
+        assert await take(bob, 1) == [b"third"]
+        await ann.close()
+        await bob.close()
+
+    run(play)
+
+
+def test_what_a_member_said_itself_and_holds_no_more_is_no_sign_of_an_older_copy(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "bob") as bob:
+            async with member(net, tmp_path, "ann", capacity=1) as ann:
+                for turn in range(3):
+                    await ann.broadcast(b"%d" % turn)
+                await take(bob, 3)
+            async with member(net, tmp_path, "ann", capacity=1) as ann:
+                await until(lambda: ann.peers)
+                await bob.broadcast(b"last")
+                assert await take(ann, 1) == [b"last"]
+                await ann.broadcast(b"fine")
+
+    run(play)

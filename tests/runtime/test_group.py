@@ -29,6 +29,26 @@ def test_what_one_says_another_reads(tmp_path):
     run(play)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 3, 10, 100])
+def test_a_group_that_is_closed_while_it_is_opening_is_closed(tmp_path, turns):
+    async def play():
+        ann = member(Net(), tmp_path, "ann")
+        opening = asyncio.create_task(ann.open())
+        for _ in range(turns + 1):
+            await asyncio.sleep(0)
+        was_open = opening.done()
+        await ann.close()
+        if not was_open:
+            with pytest.raises(LocalError, match="it was closed while it was opening"):
+                await opening
+        with pytest.raises(LocalError, match="not open, but closed"):
+            await ann.broadcast(b"x")
+        async with member(Net(), tmp_path, "ann") as again:  # nobody else holds the store
+            await again.broadcast(b"x")
+
+    run(play)
+
+
 def test_what_was_said_alone_is_carried_to_who_comes_later_through_a_third(tmp_path):
     async def play():
         net = Net()

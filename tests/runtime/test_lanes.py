@@ -50,11 +50,14 @@ def test_of_marks_the_last_goes_out_unless_the_neighbour_has_come_as_far():
     lane.put(Reached(ids("bob", 1) | ids("carol", 5)))
     lane.put(Reached(ids("bob", 7)))
     assert not lane.out
-    assert lane.has_later
+    assert lane.has_marks
+    assert not lane.has_later
     lane.on_frame(Reached(ids("bob", 6) | ids("carol", 5) | ids("dave", 1)), now=0)
     lane.release()
+    assert out(lane) == []
+    lane.release_marks()
     assert out(lane) == [Reached(ids("bob", 7))]
-    assert not lane.has_later
+    assert not lane.has_marks
 
 
 def test_a_greeting_is_a_bundle_already():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -332,3 +334,21 @@ def test_who_listens_everywhere_is_reached_over_both_families():
                 await until(lambda: not ann.linked())
 
     run(scene())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_who_comes_while_a_mesh_is_closing_is_hung_up_on(turns):
+    async def scene() -> None:
+        ann = Recorder("ann")
+        with socket.socket() as late:
+            async with started(ann):
+                late.connect((ann.address.host, ann.address.port))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            assert not ann.mesh._open
+            late.settimeout(0)  # it is over, and not only going to be
+            with suppress(ConnectionResetError):
+                assert late.recv(1) == b""
+
+    run(scene())
+    gc.collect()  # a transport that was left open says so

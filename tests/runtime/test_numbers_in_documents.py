@@ -56,6 +56,10 @@ SENTENCES = [
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
     ("group.md", f"to one for whom {lanes.PUSHES_MAX} frames wait"),
     ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
+    ("group.md", f"was told of {group.MARKS_AFTER} messages of an origin and asked for none"),
+    ("group.md", "{} to {} s later".format(*outgoing.MARKS_SECONDS)),
+    ("group.md", f"no longer than {round(1000 * commits.PAUSE_SECONDS_MAX)} ms"),
+    ("group.md", f"if there are {commits.PAUSE_ROWS} rows or {tree.LEAVES_MAX} messages"),
     ("group.md", f"the last {mesh.ENDINGS_MAX} connections"),
     (
         "security.md",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from beforehand.core.frames import Announce, Request
+from beforehand.core.frames import Announce, Reached, Request
 from beforehand.core.wire import OPPORTUNISTIC
+from beforehand.runtime import outgoing as module
 from beforehand.runtime.lanes import PacedLane
 from beforehand.runtime.outgoing import LATER_SECONDS, Outgoing
 
@@ -74,6 +75,23 @@ def test_news_of_others_goes_out_later_and_once():
         assert not wire.sent
         await asyncio.sleep(2 * LATER_SECONDS[1])
         assert [frame.ids for frame in wire.sent] == [frozenset([("eve", 1), ("eve", 2)])]
+        outgoing.stop()
+
+    play(test)
+
+
+def test_marks_go_out_later_than_news_and_once(monkeypatch):
+    monkeypatch.setattr(module, "MARKS_SECONDS", (0.15, 0.2))
+
+    async def test(lanes, outgoing, wire):
+        lane = lanes["bob"]
+        for seq in (1, 2):
+            outgoing.put([("bob", lane, Reached(frozenset([("eve", seq)])))])
+        outgoing.put([("bob", lane, Announce(1, frozenset([("eve", 9)])))])
+        await asyncio.sleep(2 * LATER_SECONDS[1])
+        assert [type(frame) for frame in wire.sent] == [Announce]
+        await asyncio.sleep(0.3)
+        assert wire.sent[1:] == [Reached(frozenset([("eve", 2)]))]
         outgoing.stop()
 
     play(test)

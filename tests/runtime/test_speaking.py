@@ -10,6 +10,7 @@ import pytest
 
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError, LocalError
+from beforehand.runtime import commits
 from beforehand.runtime.store import DiskStore
 from beforehand.runtime.trust import PROOF_BYTES
 from tests.runtime.memory_mesh import Net, member, run, take
@@ -65,6 +66,7 @@ def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
 def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
     tmp_path, monkeypatch, slow_disk
 ):
+    monkeypatch.setattr(commits, "PAUSE_SECONDS_MAX", 0.0)  # the first of them is said at once
     opened, commit = threading.Event(), DiskStore.commit
 
     def wait_and_commit(self):

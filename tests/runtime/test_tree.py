@@ -12,8 +12,12 @@ from beforehand.runtime.trust import PROOF_BYTES, Trust
 
 
 def root_of(content: bytes, path: bytes) -> bytes:
-    *_, last = tree.climb(content, path)
+    *_, last = tree.climb(tree.leaf_of(content), path)
     return last.removeprefix(tree.TOP)
+
+
+def grown(contents: list[bytes]) -> tuple[bytes, list[bytes]]:
+    return tree.grow([tree.leaf_of(content) for content in contents])
 
 
 CONTENTS = st.lists(st.binary(max_size=20), min_size=2, max_size=tree.LEAVES_MAX)
@@ -21,22 +25,22 @@ CONTENTS = st.lists(st.binary(max_size=20), min_size=2, max_size=tree.LEAVES_MAX
 
 @given(contents=CONTENTS)
 def test_every_path_leads_to_the_root(contents):
-    root, paths = tree.grow(contents)
+    root, paths = grown(contents)
     assert {root_of(*pair) for pair in zip(contents, paths, strict=True)} == {root}
 
 
 @given(contents=CONTENTS, other=st.binary(max_size=20), place=st.integers(0, 63))
 def test_no_path_leads_from_anything_else_to_the_root(contents, other, place):
-    root, paths = tree.grow(contents)
+    root, paths = grown(contents)
     place %= len(contents)
     if other != contents[place]:
         assert root_of(other, paths[place]) != root
 
 
 def test_an_inner_node_is_no_message():
-    root, paths = tree.grow([b"a", b"b", b"c", b"d"])
+    root, paths = grown([b"a", b"b", b"c", b"d"])
     beside = paths[0][-32:]
-    both = tree._leaf(b"a") + tree._leaf(b"b")
+    both = tree.leaf_of(b"a") + tree.leaf_of(b"b")
     assert tree._inner(tree._inner(both[:32], both[32:]), beside) == root
     assert root_of(both, bytes((1, 0)) + beside) != root
 
@@ -161,6 +165,17 @@ def test_a_whole_tree_costs_one_signature_and_no_climbing(monkeypatch):
     together = signed(ann, [b"%d" % index for index in range(64)])
     monkeypatch.setattr(tree, "climb", None)
     assert all(bob.check_all(together))
+
+
+def test_a_part_of_a_tree_is_hashed_once(monkeypatch):
+    """Long messages that were signed together do not fit into one frame."""
+    ann, bob = ann_and_bob()
+    assert bob.meet("ann", ann.key_of("ann"))
+    together = signed(ann, [b"%d" % index for index in range(64)])
+    hashed, leaf_of = [], tree.leaf_of
+    monkeypatch.setattr(tree, "leaf_of", lambda data: hashed.append(data) or leaf_of(data))
+    assert all(bob.check_all(together[:3]))
+    assert len(hashed) == 3
 
 
 @pytest.mark.parametrize("place", [0, 17, 63])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 EXAMPLE = "beforehand host port.toml --name ann --at north --key port.key"
 MOVE = "/move"
 LOOK_SECONDS = 0.2
+NAMESAKES = 3
+"""So many datagrams may be late ones of a life of ours before."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -85,11 +87,17 @@ class Terminal:
     async def _look(self) -> None:
         """Say when it is in another cell."""
         before: str | None = None
-        restarted = 0
+        restarted, is_alone = 0, True
         while True:
-            if (count := self._host.counters.air.restarted) > restarted:
-                restarted = count
+            heard = self._host.counters.air
+            if heard.restarted > restarted:
+                restarted = heard.restarted
                 note("* the station was restarted: what it kept for us is lost")
+            if is_alone and heard.namesakes > NAMESAKES:
+                is_alone = False
+                note(
+                    f"* another host here says that it is {self._host.name}: one of us is not heard"
+                )
             now = self._host.station if self._host.is_connected else None
             if now != before:
                 note("* in no cell" if now is None else f"* in the cell of {now}")

@@ -64,6 +64,10 @@ class Barrier(Order):
         super().__init__(node, lifetimes)
         self._literal_deadlines = literal_deadlines
         self._literal_barriers = literal_barriers
+        self.forgotten: int | None = None
+        """The seq of a message that is proven to be ours, and of which we knew nothing: what was
+        restored is older than what we have said."""
+        self._saved_forgotten: int | None = None
         self._barrier: dict[NodeId, int] = {}
         self._waiting = Waiting(expires=self.expires)
         self._armed_us = LONG_AHEAD
@@ -105,6 +109,9 @@ class Barrier(Order):
         """Code 5, and Code 11 with lifetimes."""
         if self.expires:
             self._expire(now_us, out)
+        if self.forgotten != self._saved_forgotten and self.durable:
+            self._saved_forgotten = self.forgotten
+            out.saves += [("own", "seq", self._last_seq), ("own", "forgotten", self.forgotten)]
         if len(messages) > 1:
             # They came together, so any order will do. By seq, a cause mostly comes before its
             # effects (with lifetimes always: deadlines grow along causality) and few must wait.
@@ -145,6 +152,7 @@ class Barrier(Order):
     def restore(self, rows: Rows) -> None:
         last_seq = self._restore_own(rows)
         self._last_seq = self._last_seq if last_seq is None else last_seq
+        self.forgotten = self._saved_forgotten = rows.get(OWN.name, {}).get("forgotten")
         self._barrier = dict(rows.get("barrier", {}))
         self._waiting.delivered = dict(rows.get("delivered", {}))
 
@@ -175,6 +183,18 @@ class Barrier(Order):
         }
 
     # ---- steps ----------------------------------------------------------------------------------
+
+    def _is_fine(self, message: Message, after: int, until: int) -> bool:
+        """What we said in a life that we have forgotten is taken like that of anybody else: others
+        name it, and what we say next must come after it."""
+        origin, seq = message.id
+        is_new = origin == self.node and seq > self._last_seq and message.id not in message.past
+        # The layer below has checked proofs: nobody else can have said it.
+        if is_new and self.proofs is not None and after < seq <= until:
+            self.counters.regained += 1
+            self.forgotten = self._last_seq = seq
+            return True
+        return super()._is_fine(message, after, until)
 
     def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
         """Code 3: the barrier of the next own message now names these."""

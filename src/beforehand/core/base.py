@@ -117,6 +117,8 @@ class Counters(msgspec.Struct):
     refused: int = 0
     """A peer's error: a message without its origin's proof, with a deadline too far ahead, one that
     names itself as its cause, or one of ours that we never sent."""
+    regained: int = 0
+    """Our own by our own proof, and unknown to us: what we were restored from is older than it."""
 
 
 FrameT = TypeVar("FrameT")

@@ -40,6 +40,8 @@ class Cache:
         self._rng = rng
         self._rank = 0
         self._purge_at = 64
+        self._earliest_us: int | None = None
+        """No deadline here lies before this one; of a bounded cache."""
 
     def add(self, messages: Sequence[Message]) -> None:
         rank, entries = self._rank, self.entries
@@ -49,6 +51,10 @@ class Cache:
         self._rank = rank
         if self._bytes_max is not None:
             self._bytes += sum([len(message.payload) for message in messages])
+        if self.is_bounded and messages:
+            earliest_us = min([message.id[1] for message in messages])
+            if self._earliest_us is None or earliest_us < self._earliest_us:
+                self._earliest_us = earliest_us
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):
@@ -71,8 +77,13 @@ class Cache:
         """What was removed because its deadline has passed; at most now and then."""
         if len(self.entries) < self._purge_at:
             return []
-        expired = [id for id in self.entries if id[1] <= horizon_us]
-        self._remove(expired)
+        expired: list[MessageId] = []
+        # A full cache asks with every message: it is not looked through if nothing can be found.
+        if self._earliest_us is None or self._earliest_us <= horizon_us:
+            expired = [id for id in self.entries if id[1] <= horizon_us]
+            self._remove(expired)
+            if self.is_bounded:
+                self._earliest_us = min([id[1] for id in self.entries], default=None)
         self._purge_at = max(64, 2 * len(self.entries))
         return expired
 

@@ -136,6 +136,7 @@ class Epidemic:
         link = self._links.pop(peer, None)
         if link is not None:
             self._ask_elsewhere(now_us, link.asked, out)
+            self._marks.on_gone(peer, self._links, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """News is due, an answer is overdue, or something has expired."""
@@ -212,7 +213,7 @@ class Epidemic:
         link.unheard.pop(frame.heard, None)
         if not frame.ids:
             return
-        link.unasked = 0
+        link.lacks(frame.ids)
         messages = self._cache.pick(frame.ids, self._horizon(now_us))
         if self._options.transfer == "random":
             self._rng.shuffle(messages)
@@ -319,8 +320,7 @@ class Epidemic:
         everything: frozenset[MessageId] | None = None
         for peer, link in self._links.items():
             if link.greeted:
-                ids = self._marks.tell(peer, link, fresh, out) - link.theirs
-                link.unasked += len(ids)
+                ids = self._marks.tell(peer, link, fresh, out)
             else:
                 if everything is None:
                     everything = self._cache.live_ids(self._horizon(now_us))

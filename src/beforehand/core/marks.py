@@ -7,7 +7,9 @@ have it. Who is behind a mark says how far it has come, and is told what is held
 message by message.
 
 That takes a way more than telling of messages at once. So marks are for neighbours that were told
-of many messages and asked for none (`Options.marks_after`): they hear them from others.
+of some messages of an origin and asked for none (`Options.marks_after`): they hear this origin
+from others. Nobody waits for such a mark but who has just lost sight of the origin; so whoever
+carries frames may take its time with it.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Marks:
         self._seqs: dict[NodeId, list[int]] = {}
         """Of what is held, in order; some of it may be gone."""
         self._count = 0
-        self._news: list[MessageId] = []
+        self._news: dict[NodeId, tuple[int, list[MessageId]]] = {}
+        """By origin, how far we have come, and what a mark for that stands for."""
         self._rest: frozenset[MessageId] = frozenset()
 
     # ---- what is told ---------------------------------------------------------------------------
@@ -63,26 +66,37 @@ class Marks:
         if self._after is None:
             return
         told, reached = self._told, self._order.reached
-        marks: dict[NodeId, int] = {}
+        news: dict[NodeId, tuple[int, list[MessageId]]] = {}
         rest = []
         for id in fresh:
             origin, seq = id
             if told.get(origin, LONG_AGO) < seq <= reached(origin):
-                marks[origin] = max(seq, marks.get(origin, LONG_AGO))
+                mark, ids = news.get(origin, (seq, []))
+                ids.append(id)
+                news[origin] = (max(seq, mark), ids)
             else:
                 rest.append(id)
-        told.update(marks)
-        self._news, self._rest = list(marks.items()), frozenset(rest)
+        told.update({origin: mark for origin, (mark, _) in news.items()})
+        self._news, self._rest = news, frozenset(rest)
 
     def tell(
         self, peer: NodeId, link: Neighbour, fresh: frozenset[MessageId], out: Outbox[Frame]
     ) -> frozenset[MessageId]:
-        """Tell a neighbour of the news by marks, if they are for it; what is left to be told."""
-        if self._after is None or link.unasked < self._after:
-            return fresh
-        marks = [mark for mark in self._news if mark[0] != peer]
+        """Tell a neighbour of the news by marks, of the origins for which it gets those; what is
+        left to be told."""
+        if self._after is None:
+            return fresh - link.theirs
+        marks, single = [], []
+        for origin, (mark, ids) in self._news.items():
+            if link.unasked.get(origin, 0) < self._after:
+                single += ids
+            elif origin != peer:
+                marks.append((origin, mark))
         out.sends += [(peer, Reached(ids)) for ids in split_ids(marks, self._bytes_max)]
-        return self._rest
+        left = self._rest.union(single) - link.theirs
+        for origin, _ in left:
+            link.unasked[origin] = link.unasked.get(origin, 0) + 1
+        return left
 
     # ---- what comes -----------------------------------------------------------------------------
 
@@ -111,7 +125,7 @@ class Marks:
         self, source: NodeId, link: Neighbour, frame: Behind, horizon_us: int, out: Outbox[Frame]
     ) -> None:
         """Each message is told only once: it may say so again before it has got them."""
-        link.unasked = 0
+        link.lacks(frame.ids)
         found: list[MessageId] = []
         for origin, seq in frame.ids:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
@@ -123,6 +137,18 @@ class Marks:
         ids = frozenset(filter(self._held.__contains__, found)) - link.theirs
         out.sends += [(source, Announce(0, batch)) for batch in split_ids(ids, self._bytes_max)]
 
+    def on_gone(self, peer: NodeId, links: Mapping[NodeId, Neighbour], out: Outbox[Frame]) -> None:
+        """The link to this neighbour is down. What it said, and whatever came by way of it, has to
+        come from others now: they are told how far we have come with whom we have no link to,
+        before they find out by a mark."""
+        if self._after is None:
+            return
+        own, reached = self._order.node, self._order.reached
+        origins = [o for o in dict.fromkeys((peer, *self._told)) if o not in links and o != own]
+        known = [(origin, max(NOWHERE, reached(origin))) for origin in origins]
+        frames = [Behind(ids) for ids in split_ids(known, self._bytes_max)]
+        out.sends += [(other, frame) for other in links for frame in frames]
+
     # ---- what is kept ---------------------------------------------------------------------------
 
     def forget(self, links: Iterable[Neighbour], horizon_us: int) -> None:
@@ -131,10 +157,15 @@ class Marks:
         for link in links:
             alive = {origin: seq for origin, seq in link.unfolded.items() if seq > horizon_us}
             link.unfolded = alive
+            link.unasked = {origin: n for origin, n in link.unasked.items() if origin in self._told}
 
     def gauges(self, links: Iterable[Neighbour]) -> dict[str, int]:
-        unfolded = sum(len(link.unfolded) for link in links)
-        return {"marks": len(self._told), "by_origin": self._count, "unfolded": unfolded}
+        unfolded = unasked = 0
+        for link in links:
+            unfolded += len(link.unfolded)
+            unasked += len(link.unasked)
+        by_origin = {"by_origin": self._count, "unfolded": unfolded, "unasked": unasked}
+        return {"marks": len(self._told), **by_origin}
 
     def _insert(self, id: MessageId) -> None:
         origin, seq = id

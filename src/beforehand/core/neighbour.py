@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -25,10 +25,15 @@ class Neighbour(msgspec.Struct):
     """Was it told all that is here?"""
     progress_us: int = 0
     """When it last sent data, or was asked for some."""
-    unasked: int = 0
-    """How many messages it was told of since it last asked for any."""
+    unasked: dict[NodeId, int] = {}
+    """How many messages of an origin it was told of since it last asked for one of that origin."""
     unfolded: dict[NodeId, int] = {}
     """Up to where it was told of single messages of an origin, because it was behind."""
+
+    def lacks(self, ids: Iterable[MessageId]) -> None:
+        """It does not hear of these origins from others."""
+        for origin, _ in ids:
+            self.unasked.pop(origin, None)
 
     def trim(self, held: Mapping[MessageId, object], asking: Mapping[MessageId, object]) -> None:
         """Forget what it has, if that is much more than matters here: what is held here need not

@@ -28,6 +28,12 @@ APART_SECONDS = 1.0
 """For so long a slow disk is written to by a thread, before the loop tries again."""
 GATHER_SECONDS = 0.001
 """Transactions begin no faster than this: what comes in between is cheaper together."""
+PAUSE_SECONDS_MAX = 0.02
+"""As long as the last transaction took, from when it was due, the next one waits; but no longer
+than this. So of a machine with little to do nobody waits, and on a busy one what is said and what
+comes goes together, and costs less, before the queues are long."""
+PAUSE_ROWS = 64
+"""So many rows are a bundle already, and wait for nothing."""
 SYNC_SECONDS = 1.0
 """With the durability `os`: a loss of power loses no more than this."""
 
@@ -82,10 +88,13 @@ class Commits(Store):
         self._flying: Batch | None = None
         self._before: list[Action] = []
         self._waiters: set[asyncio.Future[None]] = set()
-        self._is_scheduled = self._is_closed = False
+        self._scheduled: asyncio.TimerHandle | None = None
+        self._is_closed = self._is_enough = False
         self._slow = 0
         """Commits in a row that took long."""
         self._apart_until = self._began_at = 0.0
+        self._due_at = self._free_at = 0.0
+        """When the last transaction was to begin, and when the next one may."""
         self._is_sync_due = False
         """A second has passed since something was written that is not synced."""
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -97,6 +106,8 @@ class Commits(Store):
         self.steps += 1
         collect(self._open, saves)
         self._schedule()
+        if len(self._open.rows) >= PAUSE_ROWS:
+            self.hurry()
 
     def load(self, tables: Sequence[Table]) -> Rows:
         """What is on the disk; asked for before anything is saved."""
@@ -131,6 +142,15 @@ class Commits(Store):
         self._before.append(action)
         self._schedule()
 
+    def hurry(self) -> None:
+        """There is enough for a transaction: the next one need not wait for more."""
+        if not self._is_enough:
+            self._is_enough = True
+            if self._scheduled is not None:
+                self._scheduled.cancel()
+                self._scheduled = None
+                self._schedule()
+
     async def settled(self) -> None:
         """All that was saved up to now is on the disk, and carried out. It raises what kept it from
         getting there."""
@@ -159,13 +179,16 @@ class Commits(Store):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        if not self._is_scheduled and self._flying is None and self.error is None:
-            self._is_scheduled = True
-            self._loop.call_at(self._began_at + GATHER_SECONDS, self._start)
+        if self._scheduled is None and self._flying is None and self.error is None:
+            at = self._began_at + GATHER_SECONDS
+            if not self._is_enough:
+                at = max(at, self._free_at)
+            self._due_at = max(at, self._loop.time())
+            self._scheduled = self._loop.call_at(at, self._start)
 
     def _start(self) -> None:
         """Write what has come together; or, if that is nothing, carry out what waits for it."""
-        self._is_scheduled = False
+        self._scheduled, self._is_enough = None, False
         if self._is_closed:
             return
         if self._flying is not None:
@@ -218,6 +241,8 @@ class Commits(Store):
             return
         assert batch is not None
         self.transactions += 1
+        now = self._loop.time()
+        self._free_at = now + min(now - self._due_at, PAUSE_SECONDS_MAX)
         self._carry_out(batch)
         if self._open.rows or self._open.actions or self._before or self._is_sync_due:
             self._schedule()

@@ -66,6 +66,8 @@ class AirCounters(msgspec.Struct):
     """Came again, or from a life that is over: a network that doubles, or a replay."""
     stale: int = 0
     """A host that names no tick of late: a replay, or one that hears nothing."""
+    namesakes: int = 0
+    """Datagrams in our name that are not ours: somebody else has it, or a life of ours before."""
     restarted: int = 0
     """The station of the cell came back without its memory: what it kept for us is lost."""
 
@@ -83,11 +85,11 @@ class Voice:
     def __init__(self, key: GroupKey, name: str) -> None:
         self.name = name
         self._key = _cell_key(key)
-        self._life, self._number = new_number(), 0
+        self.life, self._number = new_number(), 0
 
     def seal(self, kind: Kind, tick: int, frame: bytes) -> bytes:
         self._number += 1
-        said = Said(kind, self.name, self._life, self._number, tick, frame)
+        said = Said(kind, self.name, self.life, self._number, tick, frame)
         nonce = secrets.token_bytes(NONCE_BYTES)
         return MAGIC + nonce + _seal(_encode(said), MAGIC, nonce, self._key)
 
@@ -122,9 +124,9 @@ class _Sender:
 class Ear:
     """Opens what others seal, each datagram once."""
 
-    def __init__(self, key: GroupKey, own_name: str, counters: AirCounters) -> None:
+    def __init__(self, key: GroupKey, own: Voice, counters: AirCounters) -> None:
         self._key = _cell_key(key)
-        self._own_name = own_name
+        self._own = own
         self._counters = counters
         self._senders: dict[str, _Sender] = {}
 
@@ -140,7 +142,9 @@ class Ear:
         except (CryptoError, msgspec.MsgspecError, ValueError, TypeError):
             self._counters.foreign += 1
             return None
-        if said.sender == self._own_name:  # a multicast comes back; or somebody took our name
+        if said.sender == self._own.name:
+            if said.life != self._own.life:  # else it is our own, which a multicast brings back
+                self._counters.namesakes += 1
             return None
         if flaw_of_name(said.sender):
             self._counters.foreign += 1

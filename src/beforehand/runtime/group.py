@@ -38,7 +38,8 @@ SKEW_US = 60_000_000
 """By which the clocks of two members may differ."""
 ANNOUNCE_US = 2_000
 """News of one such period goes out together."""
-MARKS_AFTER = 64
+MARKS_AFTER = 8
+"""Who hears an origin from us alone asks for each of its messages."""
 CAPACITY = 200_000
 CAPACITY_BYTES = 256 << 20
 
@@ -119,9 +120,14 @@ class Group(Meshed[Frame]):
     ) -> MessageId:
         """The id, when the message is on the disk: from then on it is said, whatever happens. Who
         is cancelled while waiting has most likely said it. InputError if the clock was so far
-        ahead that nobody would take it."""
+        ahead that nobody would take it, or if others have messages of ours that our store has
+        not."""
         lifetime_us = self._lifetimes.default_us if lifetime is None else read_lifetime(lifetime)
         core = self._core()
+        order = core.order
+        assert isinstance(order, Barrier), "can't happen: that is what was made"
+        if order.forgotten is not None and self._durable == "disk":
+            raise self._older_store((self.name, order.forgotten))
         earliest_us = max(core.passed_us() + lifetime_us, core.order.last_seq() + 1)
         if earliest_us > self._lifetimes.latest_us(self._clock_us()):
             raise self._out_of_time(earliest_us - lifetime_us)
@@ -144,6 +150,12 @@ class Group(Meshed[Frame]):
         behind = format_duration(before_us - self._clock_us())
         problem = f"the clock is {behind} behind what it was: nobody would hear this member"
         hint = "set the clock; if it was wrong before, take another store and another name"
+        return InputError(problem, where=str(self._store_path), hint=hint)
+
+    def _older_store(self, message: MessageId) -> InputError:
+        """With the durability `os` it may be a loss of power, and is as told."""
+        problem = f"an older copy: others have message {message} of this member, and it has not"
+        hint = "bring the newer store back, or take another store and another name"
         return InputError(problem, where=str(self._store_path), hint=hint)
 
     @property

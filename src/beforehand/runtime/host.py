@@ -77,7 +77,8 @@ class Cell:
         self.counters = AirCounters()
         self.station: str | None = None
         self._segment = segment
-        self._voice, self._ear = Voice(key, name), Ear(key, name, self.counters)
+        self._voice = Voice(key, name)
+        self._ear = Ear(key, self._voice, self.counters)
         self._on_link, self._on_frame = on_link, on_frame
         self._air: Air | None = None
         self._beacons: dict[str, tuple[float, int]] = {}

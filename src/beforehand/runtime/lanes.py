@@ -75,6 +75,8 @@ class Lane(Generic[FrameT]):
 
         self.has_later = False
         """Is there something that is not urgent?"""
+        self.has_marks = False
+        """Is there something that hardly anybody waits for?"""
         self.held_since: float | None = None
         """When something came that must wait, and for which others wait."""
 
@@ -116,6 +118,9 @@ class Lane(Generic[FrameT]):
     def release(self) -> None:
         """What was not urgent goes out with what is."""
 
+    def release_marks(self) -> None:
+        """So does what hardly anybody waits for."""
+
     def next_out(self) -> FrameT:
         """The next frame to be put on the wire."""
         return self.out.popleft()
@@ -135,7 +140,7 @@ class PacedLane(Lane[Frame]):
     def put(self, frame: Frame) -> None:
         if isinstance(frame, Reached):
             self._marks.update(frame.ids)
-            self.has_later = True
+            self.has_marks = True
             return
         if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:
             frame = self.as_news(frame)
@@ -146,16 +151,19 @@ class PacedLane(Lane[Frame]):
         if urgent:
             self.out.append(Announce(frame.number, urgent))
         self._later |= frame.ids - urgent
-        self.has_later = bool(self._later or self._marks)
+        self.has_later = bool(self._later)
 
     def release(self) -> None:
         for ids in split_ids(self._later, FRAME_BYTES_MAX):
             self.out.append(Announce(0, ids))
+        self._later.clear()
+        self.has_later = False
+
+    def release_marks(self) -> None:
         for ids in split_ids(list(self._marks.items()), FRAME_BYTES_MAX):
             self.out.append(Reached(ids))
-        self._later.clear()
         self._marks.clear()
-        self.has_later = False
+        self.has_marks = False
 
     def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
         is_news = isinstance(frame, Announce | Push | Reached)

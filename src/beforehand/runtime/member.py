@@ -104,6 +104,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._state = "new"
         self._parts: Parts[FrameT, NetworkT] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._opening = asyncio.Event()
+        """Set when that has come to an end, well or not."""
 
     # ---- life -----------------------------------------------------------------------------------
 
@@ -126,6 +128,20 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         if self._state != "new":
             raise LocalError(f"it is {self._state} already", hint="make another one")
         self._state = "opening"
+        try:
+            await self._open()
+        except BaseException:
+            self._opening.set()
+            await self.close()
+            raise
+        self._opening.set()
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            hint = "wait for the end of `open`, and close it then"
+            raise LocalError("it was closed while it was opening", hint=hint)
+        self._state = "open"
+
+    async def _open(self) -> None:
         key = GroupKey.read(self._key_path)
         if key.name != self.group:
             hint = "give the key of this group, or the name of that one"
@@ -143,9 +159,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         except BaseException:
             if self._parts is None:
                 await commits.close()
-            await self.close()
             raise
-        self._state = "open"
 
     async def close(self) -> None:
         """Leave the network and close the store. Whoever iterates comes to the end; what was not
@@ -155,6 +169,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        if self._state == "opening":  # what is half open cannot be closed
+            await self._opening.wait()
         self._state = "closed"
         parts = self._parts
         if parts is None:

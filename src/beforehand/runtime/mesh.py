@@ -11,17 +11,17 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from beforehand.errors import InputError, LocalError
+from beforehand.errors import LocalError
 from beforehand.runtime.address import Address, neighbourhood
 from beforehand.runtime.dialer import Dialer
 from beforehand.runtime.keys import GroupKey, MemberKey
 from beforehand.runtime.limits import DEFAULTS, Limits
 from beforehand.runtime.link import LINGER_SECONDS, Link, State
+from beforehand.runtime.listener import Listener
 from beforehand.runtime.records import CLOSING
 from beforehand.runtime.refusals import Ending, LinkCounters
 from beforehand.runtime.seal import Handshake, Introduction
@@ -92,7 +92,7 @@ class Mesh:
         self._greetings: dict[bytes, None] = {}
         self._shunned: dict[str, float] = {}
         self._endings: deque[Ending] = deque(maxlen=ENDINGS_MAX)
-        self._servers: list[asyncio.Server] = []
+        self._listener = Listener(lambda: self._new_link(is_dialer=False))
         self._tick_seconds = min(limits.heartbeat_seconds, limits.handshake_seconds) / 4
         self._ticking: asyncio.TimerHandle | None = None
         self._is_running = False
@@ -116,8 +116,7 @@ class Mesh:
         """InputError where it cannot listen."""
         self._is_running = True
         try:
-            for address in self._listen:
-                await self._serve(address)
+            await self._listener.start(self._listen)
         except BaseException:
             await self.close()
             raise
@@ -135,15 +134,13 @@ class Mesh:
         if self._discovery:
             await self._discovery.close()
         await self._dialer.close()
-        for server in self._servers:
-            server.close()
+        await self._listener.close()
         for link in list(self._open):
             link.end(CLOSING, "we close")
         lost = [link.lost for link in self._open]
         if lost:
             await asyncio.wait(lost, timeout=LINGER_SECONDS * 2)
-        for server in self._servers:
-            await server.wait_closed()
+        await self._listener.closed()
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
         """Queue them, in order; nothing for a peer that is gone. Never blocks.
@@ -202,35 +199,13 @@ class Mesh:
 
     def addresses(self) -> list[Address]:
         """Where it really listens."""
-        names = [s.getsockname() for server in self._servers for s in server.sockets]
-        return [Address(name[0], name[1]) for name in names]
+        return self._listener.addresses()
 
     def endings(self) -> list[Ending]:
         """The last few connections that were refused or broke, newest last."""
         return list(self._endings)
 
     # Connections come and go
-
-    async def _serve(self, address: Address) -> None:
-        if address.host:
-            self._servers.append(await self._listen_on(address))
-            return
-        first = await self._listen_on(Address("0.0.0.0", address.port))
-        self._servers.append(first)
-        with suppress(InputError):  # a machine may have no IPv6
-            port = first.sockets[0].getsockname()[1]
-            self._servers.append(await self._listen_on(Address("::", port)))
-
-    async def _listen_on(self, address: Address) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.create_server(
-                lambda: self._new_link(is_dialer=False), address.host, address.port
-            )
-        except (OSError, UnicodeError) as error:
-            hint = "is another program there? choose another port, or 0 for any that is free"
-            problem = f"cannot listen: {error}"
-            raise InputError(problem, where=str(address), hint=hint) from error
 
     async def _connect(self, address: Address) -> Link | None:
         loop = asyncio.get_running_loop()

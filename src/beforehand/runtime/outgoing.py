@@ -2,7 +2,9 @@
 
 What a node says itself it announces at once. That it has got a message of somebody else is of use
 to few: most neighbours get it from its origin too. Such news waits for a moment, goes out together,
-and is left out for whoever has told meanwhile that it has the message.
+and is left out for whoever has told meanwhile that it has the message. Marks (`core.marks`) are for
+neighbours of which that is known: they wait for long, or else among many neighbours they would be
+most of what a node has to do.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ OUT_FRAMES_MAX = 20_000
 """That wait for one neighbour. One more, and its link is cut (`slow`)."""
 LATER_SECONDS = (0.01, 0.04)
 """Drawn anew each time: of two who got a message together, one is to hear the other first."""
+MARKS_SECONDS = (0.5, 1.5)
+"""The same for marks: so long it takes at most until one who has lost its link to an origin, and
+heard nothing but that origin until then, is told by others what it lacks."""
 
 
 class Wire(Protocol):
@@ -51,6 +56,7 @@ class Outgoing(Generic[FrameT]):
         self._ready: set[str] = set()
         """Peers with something to be put on the wire."""
         self._later: asyncio.TimerHandle | None = None
+        self._marks_later: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     def put(self, frames: Sequence[tuple[str, Lane[FrameT], FrameT]]) -> None:
@@ -63,6 +69,9 @@ class Outgoing(Generic[FrameT]):
                 self._schedule(peer)
             if lane.has_later and self._later is None:
                 self._later = self._loop.call_later(random.uniform(*LATER_SECONDS), self._release)
+            if lane.has_marks and self._marks_later is None:
+                wait = random.uniform(*MARKS_SECONDS)
+                self._marks_later = self._loop.call_later(wait, self._release_marks)
             if len(lane.out) > OUT_FRAMES_MAX:
                 self._on_slow(peer)
 
@@ -93,8 +102,9 @@ class Outgoing(Generic[FrameT]):
 
     def stop(self) -> None:
         self.wire = None
-        if self._later is not None:
-            self._later.cancel()
+        for timer in (self._later, self._marks_later):
+            if timer is not None:
+                timer.cancel()
 
     def _schedule(self, peer: str) -> None:
         if not self._ready:
@@ -112,4 +122,11 @@ class Outgoing(Generic[FrameT]):
         for peer, lane in list(self._lanes.items()):
             if lane.has_later:
                 lane.release()
+                self._schedule(peer)
+
+    def _release_marks(self) -> None:
+        self._marks_later = None
+        for peer, lane in list(self._lanes.items()):
+            if lane.has_marks:
+                lane.release_marks()
                 self._schedule(peer)

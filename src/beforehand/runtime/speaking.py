@@ -12,6 +12,7 @@ from beforehand.core.base import FrameT, MessageId, Said
 from beforehand.core.driver import SpeakerDriver
 from beforehand.errors import LocalError
 from beforehand.runtime.commits import Commits
+from beforehand.runtime.tree import LEAVES_MAX
 
 Answers = list[tuple[MessageId, "asyncio.Future[MessageId]"]]
 
@@ -45,6 +46,8 @@ class Speaking(Generic[FrameT]):
         if not self._waiting:
             self._commits.before_next(self._speak)
         self._waiting.append(((payload, lifetime_us), answer))
+        if len(self._waiting) == LEAVES_MAX:
+            self._commits.hurry()  # more would not share a signature with these
         return answer
 
     def stop(self, error: Exception | None) -> None:

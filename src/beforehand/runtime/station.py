@@ -158,9 +158,9 @@ class Station:
 
     def _make_air(self) -> Air:
         counters = self._air_counters
-        voice, ear = Voice(self._key, self.name), Ear(self._key, self.name, counters)
+        voice = Voice(self._key, self.name)
         segment = self._stations.segments[self.name]
-        return Air(segment, voice, ear, counters, self._on_heard)
+        return Air(segment, voice, Ear(self._key, voice, counters), counters, self._on_heard)
 
     def _make_mesh(self) -> Mesh:
         addresses = self._stations.addresses

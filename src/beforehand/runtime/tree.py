@@ -24,12 +24,11 @@ _LEAF = hashlib.blake2b(digest_size=HASH_BYTES, person=b"beforehand leaf")
 _NODE = hashlib.blake2b(digest_size=HASH_BYTES, person=b"beforehand node")
 
 
-def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
+def grow(leaves: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     """The root over at least two, and the path of each."""
-    assert 2 <= len(contents) <= LEAVES_MAX, "can't happen: the caller divides them"
-    depth = (len(contents) - 1).bit_length()
-    level = [_leaf(content) for content in contents]
-    level += [EMPTY] * ((1 << depth) - len(level))
+    assert 2 <= len(leaves) <= LEAVES_MAX, "can't happen: the caller divides them"
+    depth = (len(leaves) - 1).bit_length()
+    level = [*leaves, *[EMPTY] * ((1 << depth) - len(leaves))]
     levels = [level]
     while len(level) > 1:
         level = [_inner(level[at], level[at + 1]) for at in range(0, len(level), 2)]
@@ -38,7 +37,7 @@ def grow(contents: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     ways = [b""]
     for level in levels[-2::-1]:
         ways = [level[at ^ 1] + ways[at >> 1] for at in range(len(level))]
-    paths = [bytes((depth, index)) + ways[index] for index in range(len(contents))]
+    paths = [bytes((depth, index)) + ways[index] for index in range(len(leaves))]
     return levels[-1][0], paths
 
 
@@ -51,10 +50,10 @@ def is_path(path: bytes) -> bool:
     return 1 <= depth <= DEPTH_MAX and is_long_enough and not index >> depth
 
 
-def climb(content: bytes, path: bytes) -> Iterator[bytes]:
+def climb(leaf: bytes, path: bytes) -> Iterator[bytes]:
     """Step by step up the path: where one is, and what remains of the path from there. So two that
     come to the same step end at the same root. The last step is `TOP` and the root."""
-    index, found = path[1], _leaf(content)
+    index, found = path[1], leaf
     for start in range(HEAD_BYTES, len(path), HASH_BYTES):
         beside = path[start : start + HASH_BYTES]
         found = _inner(beside, found) if index & 1 else _inner(found, beside)
@@ -62,7 +61,8 @@ def climb(content: bytes, path: bytes) -> Iterator[bytes]:
         yield bytes((index,)) + found + path[start + HASH_BYTES :]
 
 
-def _leaf(content: bytes) -> bytes:
+def leaf_of(content: bytes) -> bytes:
+    """Most of the work, where messages are long: so who needs it twice keeps it."""
     state = _LEAF.copy()  # a third of what it takes to make one
     state.update(content)
     return state.digest()

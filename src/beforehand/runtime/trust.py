@@ -88,12 +88,13 @@ class Trust:
         return [proof for cut in pairwise(cuts) for proof in self._sign_tree(datas[slice(*cut)])]
 
     def _sign_tree(self, datas: Sequence[bytes]) -> list[bytes]:
-        root, paths = tree.grow(datas)
+        root, paths = tree.grow([tree.leaf_of(data) for data in datas])
         start = self._own.public + self._own.sign(ROOT_PREFIX + root)
         return [start + path for path in paths]
 
-    def check(self, origin: NodeId, data: bytes, proof: bytes) -> bool:
-        """Did the owner of that name sign the data? A first sight binds the name.
+    def check(self, origin: NodeId, data: bytes, proof: bytes, leaf: bytes = b"") -> bool:
+        """Did the owner of that name sign the data? A first sight binds the name. leaf: of the
+        data, if somebody has found it already.
 
         What it costs is one signature, whoever asks: what was refused because of its key alone is
         refused before that.
@@ -110,7 +111,11 @@ class Trust:
         if known is not None and known != public:
             self.counters.wrong_key += 1
             return False
-        if not (self._is_signed_alone if is_alone else self._leads_to_signed)(data, proof):
+        if is_alone:
+            is_proven = is_signed(public, _digest(data), proof[PUBLIC_BYTES:])
+        else:
+            is_proven = self._leads_to_signed(leaf or tree.leaf_of(data), proof)
+        if not is_proven:
             self.counters.forged += 1
             return False
         return known is not None or self.meet(origin, public)
@@ -121,19 +126,20 @@ class Trust:
         found: list[bool] = []
         for (origin, start), group in groupby(signed, key=_signer):
             together = list(group)
-            is_whole = isinstance(origin, str) and self._keys.get(origin) == start[:PUBLIC_BYTES]
-            if is_whole and _is_whole_tree(start, together):
-                found += [True] * len(together)
-            else:  # it may be in order even so, or one of them may not
-                found += [self.check(*one) for one in together]
+            is_known = isinstance(origin, str) and self._keys.get(origin) == start[:PUBLIC_BYTES]
+            leaves = [b""] * len(together)
+            if is_known and 2 <= len(together) <= tree.LEAVES_MAX:
+                leaves = [tree.leaf_of(data) for _, data, _ in together]
+                if _is_whole_tree(start, leaves, [proof[PROOF_BYTES:] for *_, proof in together]):
+                    found += [True] * len(together)
+                    continue
+            # It may be in order even so, or one of them may not.
+            found += [self.check(*one, leaf) for one, leaf in zip(together, leaves, strict=True)]
         return found
 
-    def _is_signed_alone(self, data: bytes, proof: bytes) -> bool:
-        return is_signed(proof[:PUBLIC_BYTES], _digest(data), proof[PUBLIC_BYTES:])
-
-    def _leads_to_signed(self, data: bytes, proof: bytes) -> bool:
+    def _leads_to_signed(self, leaf: bytes, proof: bytes) -> bool:
         start, step, climbed = proof[:PROOF_BYTES], b"", []
-        for step in tree.climb(data, proof[PROOF_BYTES:]):
+        for step in tree.climb(leaf, proof[PROOF_BYTES:]):
             place = start + step
             if place in self._shown or place in self._shown_before:
                 break
@@ -185,12 +191,10 @@ def _signer(signed: Signed) -> tuple[NodeId, bytes]:
     return origin, proof[:PROOF_BYTES]
 
 
-def _is_whole_tree(start: bytes, together: Sequence[Signed]) -> bool:
+def _is_whole_tree(start: bytes, leaves: Sequence[bytes], paths: Sequence[bytes]) -> bool:
     """Are these all the leaves of one tree, in their order, each with its path, and its root
     signed by the key that they show?"""
-    if not 2 <= len(together) <= tree.LEAVES_MAX:
-        return False
-    root, paths = tree.grow([data for _, data, _ in together])
-    if [proof[PROOF_BYTES:] for _, _, proof in together] != paths:
+    root, grown = tree.grow(leaves)
+    if paths != grown:
         return False
     return is_signed(start[:PUBLIC_BYTES], ROOT_PREFIX + root, start[PUBLIC_BYTES:])
