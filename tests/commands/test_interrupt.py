@@ -182,7 +182,10 @@ def early_endings(command: list[str], arguments: list[str]) -> Iterator[tuple[fl
         )
         time.sleep(milliseconds / 1000)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
         yield milliseconds, process.returncode, said
 
 
@@ -212,6 +215,56 @@ def test_what_others_print_of_an_interruption_while_they_are_imported_is_not_sho
     finally:
         signals.restore()
     assert sys.excepthook is shown
+
+
+LOSES = """
+import argparse, sys, time
+from beforehand.commands import dispatch
+
+class Deaf:
+    def __del__(self):  # what is raised here, Python drops
+        print("ready", flush=True)
+        time.sleep(60)
+
+def lose(_):
+    try:
+        Deaf()
+        time.sleep(60)
+    finally:
+        print("tidied up", flush=True)
+
+def swallow(_):
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    except BaseException:
+        time.sleep(60)
+
+run = {"lose": lose, "swallow": swallow}[sys.argv[1]]
+dispatch._parse = lambda _: argparse.Namespace(run=run, quiet=False, debug=False, verbose=False)
+sys.exit(dispatch.dispatch(None))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", ["lose", "swallow"])
+def test_a_command_went_on_for_hours_whose_ctrl_c_fell_where_python_drops_it(how, number):
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOSES, how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    try:
+        printed, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (128 + number, "interrupted\n")
+    assert (printed == "tidied up\n") == (how == "lose")  # the other one is out of patience
 
 
 STUBBORN = """
@@ -266,7 +319,6 @@ def test_ctrl_c_ends_the_workers_of_fuzz_too(tmp_path):
 def test_a_kill_of_fuzz_left_its_workers_behind(tmp_path, number):
     with started(tmp_path, "fuzz", "--seeds", "1000000", "--workers", "2") as process:
         wait_for(process, lambda: len(members(process.pid)) == 4)
-        time.sleep(1)  # who has not read yet what it is to do ends with words of multiprocessing
         process.send_signal(number)  # to itself alone, as `kill` does
         _, said = process.communicate(timeout=STOP_SECONDS_MAX)
         if number == signal.SIGTERM:

@@ -128,12 +128,23 @@ def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """What is started here never hears Ctrl-C, which a terminal sends to all: we end it."""
+    """What is started here never hears Ctrl-C, which a terminal sends to all: we end it. And it is
+    started whole: a worker whose parent is broken off meanwhile ends with a traceback. Blocked in
+    this thread, a signal finds another one; so it is also kept, and raised at the end."""
+    kept: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers[number] = signal.signal(number, lambda number, _: kept.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for late in kept:
+        signal.raise_signal(late)
 
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> Done:

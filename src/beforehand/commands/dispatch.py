@@ -34,6 +34,7 @@ from beforehand.commands import (
     verify,
 )
 from beforehand.commands.console import Parser, be_quiet, forget, open_closed_streams, say
+from beforehand.commands.interrupt import leave_after_patience
 from beforehand.errors import (
     EXIT_CRASH,
     EXIT_INTERRUPTED,
@@ -51,6 +52,7 @@ COMMANDS = (
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """Set in the environment, it does what `-v` does for a crash."""
+AGAIN_SECONDS = 0.02
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:
@@ -87,18 +89,24 @@ class Terminated(KeyboardInterrupt):
 
 
 class Signals:
-    """Ctrl-C and polite kills while a command runs, unless it has its own way with them."""
+    """Ctrl-C and polite kills while a command runs, unless it has its own way with them.
+
+    What a handler raises may be lost: Python drops what is raised in a destructor or a callback,
+    and some libraries catch everything. The first is raised again; for the second, patience ends.
+    """
 
     def __init__(self) -> None:
         self.heard: KeyboardInterrupt | None = None
         """Remembered, because what is being imported or compiled may raise something else."""
+        self._is_lost = False
+        self._patience: threading.Timer | None = None
         self._before: dict[int, Any] = {}
-        self._show = sys.excepthook
+        self._show, self._drop = sys.excepthook, sys.unraisablehook
 
     def hear(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        sys.excepthook = self._show_others
+        sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` and `&` have it
                 self._before[number] = signal.signal(number, self._raise)
@@ -106,6 +114,10 @@ class Signals:
     def restore(self) -> None:
         if sys.excepthook == self._show_others:
             sys.excepthook = self._show
+        if sys.unraisablehook == self._drop_others:
+            sys.unraisablehook = self._drop
+        if self._patience is not None:
+            self._patience.cancel()
         for number, handler in self._before.items():
             if signal.getsignal(number) == self._raise:
                 signal.signal(number, handler)
@@ -115,11 +127,33 @@ class Signals:
         if error is not self.heard:
             self._show(kind, error, trace)
 
+    def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Ours is not dropped: it is raised again in a moment, when this is over."""
+        if self.heard is None or dropped.exc_value is not self.heard:
+            self._drop(dropped)
+            return
+        self._is_lost = True
+        number = self._number(self.heard)
+        send = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number))
+        send.daemon = True
+        send.start()
+
     def _raise(self, number: int, _frame: object) -> NoReturn:
-        if self.heard is not None:
+        if self.heard is None:
+            self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+            self._patience = leave_after_patience(self._leave)
+        elif not self._is_lost:
             os._exit(128 + number)  # the second one: now
-        self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+        self._is_lost = False
         raise self.heard
+
+    def _leave(self) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + self._number(self.heard))
+
+    @staticmethod
+    def _number(heard: KeyboardInterrupt | None) -> int:
+        return signal.SIGTERM if isinstance(heard, Terminated) else signal.SIGINT
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

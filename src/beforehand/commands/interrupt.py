@@ -38,13 +38,9 @@ class Interruption:
         self.exit_code = 128 + number  # as shells have it
         _say(f"stopping; {self._promise}")
         logging.disable()  # libraries would tell of every connection that breaks now
-        sys.unraisablehook = lambda _: (
-            None
-        )  # and Python of what is raised where nobody can catch it
-        # What is called from C, as compilers do, may swallow what is raised here.
-        patience = threading.Timer(PATIENCE_SECONDS, self._leave)
-        patience.daemon = True
-        patience.start()
+        # And Python would tell of what is raised where nobody can catch it.
+        sys.unraisablehook = lambda _: None
+        leave_after_patience(self._leave)
         self.break_off()
 
     def unless_asked(self, tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -61,6 +57,15 @@ class Interruption:
     def _leave(self) -> None:
         _end_spark(at_once=True)
         os._exit(self.exit_code)
+
+
+def leave_after_patience(leave: Callable[[], None]) -> threading.Timer:
+    """What is called from C, as compilers do, or catches everything, may swallow what the handler
+    of a signal raises, and go on."""
+    patience = threading.Timer(PATIENCE_SECONDS, leave)
+    patience.daemon = True
+    patience.start()
+    return patience
 
 
 @contextmanager
