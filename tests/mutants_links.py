@@ -21,6 +21,8 @@ LANES = "src/beforehand/runtime/lanes.py"
 COMMITS = "src/beforehand/runtime/commits.py"
 LANES_TEST = "tests/runtime/test_lanes.py"
 COMMITS_TEST = "tests/runtime/test_commits.py"
+BUNDLES = "src/beforehand/runtime/bundles.py"
+STORE_TEST = "tests/runtime/test_store.py"
 TREE_TEST = "tests/runtime/test_tree.py"
 DISCOVERY_TEST = "tests/runtime/test_discovery.py"
 
@@ -278,6 +280,49 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "return 0",
         "tests/runtime/test_store.py::"
         "test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word",
+    ),
+    (
+        "what is left of a bundle keeps the key of what is gone",
+        BUNDLES,
+        "        key, content = bytes(left[0][0]), _encode(left)\n",
+        "        content = _encode(left)\n",
+        f"{STORE_TEST}::test_messages_go_one_by_one_from_the_rows_that_they_share[True]",
+    ),
+    (
+        "what has changed on the disk gets a new checksum",
+        BUNDLES,
+        "        self._check(key, content, checksum)  # or what",
+        "        # or what",
+        f"{STORE_TEST}::test_a_message_that_changed_on_the_disk_is_noticed_when_its_neighbour_goes",
+    ),
+    (
+        "a bundle is deleted with what is left of it",
+        BUNDLES,
+        "[None] * self._counts[place]:",
+        "[None] * len(changes):",
+        f"{STORE_TEST}::test_messages_go_one_by_one_from_the_rows_that_they_share[True]",
+    ),
+    (
+        "messages that were not loaded are not known to be there",
+        BUNDLES,
+        "        if self._places is None:\n            self.load()\n",
+        "        if self._places is None:\n            self._places = {}\n",
+        f"{STORE_TEST}::test_messages_go_one_by_one_from_the_rows_that_they_share[False]",
+    ),
+    (
+        "bundles as long as a transaction",
+        BUNDLES,
+        "or size > BUNDLE_BYTES)",
+        "or size < 0)",
+        f"{STORE_TEST}::test_messages_of_a_transaction_share_rows_that_are_not_too_long",
+    ),
+    (
+        "a damaged store of an older version is migrated",
+        BUNDLES,
+        "checksum_of(kind, key, value) != checksum:",
+        "checksum_of(kind, key, value) == None:",
+        f"{STORE_TEST}::"
+        "test_a_store_of_version_2_that_has_changed_on_the_disk_is_refused_and_left_alone",
     ),
     (
         "a child of a fork closes the store of its parent",

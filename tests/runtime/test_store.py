@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from beforehand.core.base import Message, MessageId
 from beforehand.core.tables import Store, Table
 from beforehand.errors import InputError
+from beforehand.runtime.bundles import checksum_of
 from beforehand.runtime.commits import Batch, collect
 from beforehand.runtime.store import APPLICATION_ID, DiskStore
 from beforehand.runtime.wal import log_of
@@ -47,13 +49,20 @@ def test_rows_come_back_typed(tmp_path):
     store.close()
 
 
-ROWS = st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.none() | st.integers(0, 9))
+def as_message(row: tuple[str, int, int | None]) -> tuple[str, object, object]:
+    _, seq, value = row
+    id = ("ann", seq)
+    return "message", id, None if value is None else Message(id, (), bytes(20 * value))
 
 
-@settings(max_examples=25)
+NUMBERS = st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.none() | st.integers(0, 9))
+ROWS = NUMBERS | NUMBERS.map(as_message)
+
+
+@settings(max_examples=60)
 @given(steps=st.lists(st.lists(ROWS, max_size=6), max_size=12), cuts=st.sets(st.integers(0, 11)))
 def test_it_is_the_store_in_memory_whatever_shares_a_transaction(tmp_path_factory, steps, cuts):
-    tables = (Table("a", int, int), Table("b", int, int))
+    tables = (Table("a", int, int), Table("b", int, int), MESSAGES)
     model, path = Store(), tmp_path_factory.mktemp("store") / "a.db"
     store, batch = opened(path, durable="os"), Batch()
     for index, step in enumerate(steps):
@@ -78,6 +87,57 @@ def test_many_rows_are_one_transaction(tmp_path):
     saved(path, *(("delivered", f"n{i}", None) for i in range(0, 1500, 2)))
     store = opened(path)
     assert list(store.load((COUNTS,))["delivered"].values()) == list(range(1, 1500, 2))
+    store.close()
+
+
+def messages(count: int, size: int = 200) -> dict[tuple[str, MessageId], Message]:
+    all_of = [Message(("ann", seq), (), bytes(size)) for seq in range(count)]
+    return {("message", message.id): message for message in all_of}
+
+
+def bundles(path: Path) -> list[int]:
+    """How many messages each row of the file has."""
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT value FROM rows WHERE kind = 'message' ORDER BY place")
+        return [len(msgspec.msgpack.decode(content)) for (content,) in found]
+
+
+@pytest.mark.parametrize(("size", "rows"), [(200, [64, 64, 22]), (20_000, [3] * 50)])
+def test_messages_of_a_transaction_share_rows_that_are_not_too_long(tmp_path, size, rows):
+    store = opened(tmp_path / "a.db")
+    write(store, messages(150, size))
+    assert store.load((MESSAGES,))["message"] == {
+        id: m for (_, id), m in messages(150, size).items()
+    }
+    store.close()
+    assert bundles(store.path) == rows
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_messages_go_one_by_one_from_the_rows_that_they_share(tmp_path, is_loaded):
+    saved(tmp_path / "a.db", *((kind, id, m) for (kind, id), m in messages(150).items()))
+    store = opened(tmp_path / "a.db")
+    if is_loaded:
+        store.load((MESSAGES,))
+    write(store, {("message", ("ann", seq)): None for seq in (0, 3, *range(64, 128), 500)})
+    write(store, {("message", ("ann", 0)): HELLO})  # what was the first of the first comes again
+    left = [*(seq for seq in range(1, 150) if seq != 3 and not 64 <= seq < 128), 0]
+    assert [seq for _, seq in store.load((MESSAGES,))["message"]] == left
+    store.close()
+    assert bundles(store.path) == [62, 22, 1]
+
+
+def test_a_message_that_changed_on_the_disk_is_noticed_when_its_neighbour_goes(tmp_path):
+    path = tmp_path / "a.db"
+    other = Message(("ann", 8), (), b"other")
+    saved(path, ("message", HELLO.id, HELLO), ("message", other.id, other))
+    store = opened(path)
+    store.load((MESSAGES,))
+    store._database.execute(
+        "UPDATE rows SET value = CAST(replace(value, 'hello', 'jello') AS BLOB)"
+    )
+    with pytest.raises(InputError, match="a saved row of `message` has changed on the disk"):
+        write(store, {("message", other.id): None})
     store.close()
 
 
@@ -284,6 +344,41 @@ def test_a_link_to_a_store_that_was_not_there_yet_led_nowhere(tmp_path):
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be used"):
         opened(tmp_path / "nowhere" / "a.db")
+
+
+def as_version_2(path: Path, *rows: tuple[str, object, object]) -> None:
+    """A row for each message."""
+    saved(path)
+    encode = msgspec.msgpack.encode
+    encoded = [(kind, encode(key), encode(value)) for kind, key, value in rows]
+    with closing(sqlite3.connect(path)) as database:
+        database.executemany(
+            "INSERT INTO rows (kind, key, value, checksum) VALUES (?, ?, ?, ?)",
+            [(*row, checksum_of(*row)) for row in encoded],
+        )
+        database.execute("PRAGMA user_version=2")
+        database.commit()
+
+
+def test_a_store_of_version_2_is_migrated_and_keeps_everything(tmp_path):
+    path = tmp_path / "a.db"
+    other = Message(("bob", 8), (), b"other")
+    as_version_2(path, ("message", HELLO.id, HELLO), ("message", other.id, other))
+    saved(path, ("message", HELLO.id, None), ("delivered", "ann", 7))
+    store = opened(path)
+    assert store.load((MESSAGES, COUNTS)) == {"message": {other.id: other}, "delivered": {"ann": 7}}
+    store.close()
+
+
+def test_a_store_of_version_2_that_has_changed_on_the_disk_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "a.db"
+    as_version_2(path, ("message", HELLO.id, HELLO))
+    content = path.read_bytes()
+    assert content.count(b"hello") == 1
+    path.write_bytes(content.replace(b"hello", b"jello"))
+    for _ in range(2):
+        with pytest.raises(InputError, match="a saved row of `message` has changed on the disk"):
+            opened(path)
 
 
 def test_a_store_of_version_1_is_migrated_and_keeps_everything(tmp_path):

@@ -13,17 +13,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from beforehand.core.epidemic import MESSAGES
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import InputError, LocalError
+from beforehand.runtime.bundles import Bundles, Damaged, checksum_of, put_into_bundles
 from beforehand.runtime.wal import log_of, lost_commits
 from beforehand.temporary import own_name
 
@@ -32,7 +32,7 @@ Durability = Literal["disk", "os"]
 but not the loss of power."""
 
 APPLICATION_ID = 0x62666864  # "bfhd", so that nobody's photographs are taken for a store
-SCHEMA = 2
+SCHEMA = 3
 HEADER_BYTES = 100
 """Of every SQLite file: what it is at 0, the schema's version at 60, whose it is at 68."""
 PAGE_BYTES = 8192
@@ -84,6 +84,7 @@ class DiskStore:
                 self._make(group, name)
             self._refuse_stranger()
             self._database = _connect(path)
+            self._bundles = Bundles(self._database, MESSAGES)
             try:
                 self._open(group, name)
             except BaseException:
@@ -106,11 +107,22 @@ class DiskStore:
             self._set_synced(sync)
             self._database.execute("BEGIN")
             try:
+                self._stage_messages(rows, again)
                 self._database.executemany(_DELETE, _deleted(rows, again))
                 self._database.executemany(_UPSERT, _saved(rows))
             except BaseException:
                 self._roll_back()
                 raise
+
+    def _stage_messages(self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey]) -> None:
+        name = MESSAGES.name
+        come = {key: value for (kind, key), value in rows.items() if kind == name}
+        gone = [key for key, value in come.items() if value is None]
+        for key in gone:
+            del come[key]
+        gone += [key for kind, key in again if kind == name]
+        if come or gone:
+            self._bundles.change(gone, come)
 
     def commit(self) -> None:
         """All that was staged is on the disk, or nothing of it."""
@@ -224,22 +236,24 @@ class DiskStore:
         self.sync()  # this takes the lock, and shows now whether it can be written to
 
     def _load(self, table: Table) -> dict[Any, Any]:
-        rows: dict[Any, Any] = {}
+        try:
+            if table.name == MESSAGES.name:
+                return self._bundles.load()
+            return dict(self._load_rows(table))
+        except msgspec.DecodeError as error:
+            hint = "it was written by another version; start with a new store and a new name"
+            problem = f"a saved row of `{table.name}` cannot be read: {error}"
+            raise self._refusal(problem, hint) from error
+
+    def _load_rows(self, table: Table) -> Iterator[tuple[Any, Any]]:
         found = self._database.execute(
             "SELECT key, value, checksum FROM rows WHERE kind = ? ORDER BY place", (table.name,)
         )
         for key, value, checksum in found:
-            if _checksum(table.name, key, value) != checksum:
-                problem = f"a saved row of `{table.name}` has changed on the disk"
-                raise self._refusal(problem, _HINTS["SQLITE_CORRUPT"])
-            try:
-                typed_key = msgspec.msgpack.decode(key, type=table.key)
-                rows[typed_key] = msgspec.msgpack.decode(value, type=table.value)
-            except msgspec.DecodeError as error:
-                hint = "it was written by another version; start with a new store and a new name"
-                problem = f"a saved row of `{table.name}` cannot be read: {error}"
-                raise self._refusal(problem, hint) from error
-        return rows
+            if checksum_of(table.name, key, value) != checksum:
+                raise Damaged(table.name)
+            typed_key = msgspec.msgpack.decode(key, type=table.key)
+            yield typed_key, msgspec.msgpack.decode(value, type=table.value)
 
     def _refusal(self, problem: str, hint: str) -> InputError:
         return InputError(problem, where=str(self.path), hint=hint)
@@ -257,6 +271,8 @@ class DiskStore:
             hint = _HINTS.get(kind, "check the disk and the file")
             problem = "open elsewhere" if kind == "SQLITE_BUSY" else str(error)
             raise self._refusal(f"the store cannot be used: {problem}", hint) from error
+        except Damaged as error:
+            raise self._refusal(str(error), _HINTS["SQLITE_CORRUPT"]) from error
         except OSError as error:
             problem = f"the store cannot be used: {error.strerror or error}"
             raise self._refusal(problem, _HINTS["SQLITE_CANTOPEN"]) from error
@@ -308,12 +324,13 @@ def _publish(partial: Path, path: Path) -> None:
 
 def _migrate(database: sqlite3.Connection, version: int) -> None:
     """From the schema that it has, step by step; all of it or nothing."""
-    database.create_function("checksum", 3, _checksum, deterministic=True)
+    database.create_function("checksum", 3, checksum_of, deterministic=True)
     database.execute("BEGIN")
     try:
         if version < 2:
             database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
             database.execute("UPDATE rows SET checksum = checksum(kind, key, value)")
+        put_into_bundles(database, MESSAGES.name)
         database.execute(f"PRAGMA user_version={SCHEMA}")
         database.execute("COMMIT")
     except BaseException:
@@ -321,28 +338,19 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
         raise
 
 
-def _checksum(kind: str, key: bytes, value: bytes) -> int:
-    return zlib.crc32(value, zlib.crc32(key, _checksum_of_kind(kind)))
-
-
-@cache
-def _checksum_of_kind(kind: str) -> int:
-    """There are few of them."""
-    return zlib.crc32(kind.encode())
-
-
 def _deleted(
     rows: Mapping[SaveKey, Any], again: Collection[SaveKey]
 ) -> Iterator[tuple[str, bytes]]:
     for (kind, key), value in rows.items():
-        if value is None:
+        if value is None and kind != MESSAGES.name:
             yield kind, _encode(key)
     for kind, key in again:
-        yield kind, _encode(key)
+        if kind != MESSAGES.name:
+            yield kind, _encode(key)
 
 
 def _saved(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, bytes, bytes, int]]:
     for (kind, key), value in rows.items():
-        if value is not None:
+        if value is not None and kind != MESSAGES.name:
             place, content = _encode(key), _encode(value)
-            yield kind, place, content, _checksum(kind, place, content)
+            yield kind, place, content, checksum_of(kind, place, content)
