@@ -13,6 +13,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -41,7 +42,8 @@ class Bundles:
 
     def __init__(self, database: sqlite3.Connection, table: Table) -> None:
         self._database, self._table = database, table
-        self._pairs = msgspec.msgpack.Decoder(list[tuple[table.key, table.value]])  # type: ignore[name-defined]
+        pair = GenericAlias(tuple, (table.key, table.value))
+        self._decoder = msgspec.msgpack.Decoder(GenericAlias(list, (pair,)))
         self._places: dict[Any, int] | None = None
         """By key, the bundle; None until somebody has looked."""
         self._counts: dict[int, int] = {}
@@ -57,7 +59,7 @@ class Bundles:
         )
         for place, key, content, checksum in found:
             self._check(key, content, checksum)
-            pairs = self._pairs.decode(content)
+            pairs = self._decoder.decode(content)
             rows.update(pairs)
             places.update(dict.fromkeys([key for key, _ in pairs], place))
             self._counts[place] = len(pairs)
