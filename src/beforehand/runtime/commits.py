@@ -32,7 +32,7 @@ PAUSE_SECONDS_MAX = 0.02
 """As long as the last transaction took, from when it was due, the next one waits; but no longer
 than this. So of a machine with little to do nobody waits, and on a busy one what is said and what
 comes goes together, and costs less, before the queues are long."""
-PAUSE_ROWS = 64
+PAUSE_ROWS = 256
 """So many rows are a bundle already, and wait for nothing."""
 SYNC_SECONDS = 1.0
 """With the durability `os`: a loss of power loses no more than this."""
