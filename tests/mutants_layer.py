@@ -69,6 +69,35 @@ MUTANTS = [
         "::test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_once",
     ),
     (
+        "a greeting is answered again and again",
+        MARKS,
+        "        elif not link.greeted:  # what",
+        "        else:  # what",
+        f"{MARKS_TEST}::test_who_greets_again_and_again_is_told_once_what_is_held",
+    ),
+    (
+        "of origins that a greeting does not name nothing is told",
+        MARKS,
+        "for origin in self._seqs]\n            self._unfold",
+        "for origin in self._seqs if origin in come]\n            self._unfold",
+        f"{MARKS_TEST}::test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else",
+    ),
+    (
+        "a greeting that says nothing",
+        MARKS,
+        "Greeting(frozenset(known[:most]))",
+        "Greeting(frozenset())",
+        f"{MARKS_TEST}"
+        "::test_who_has_come_as_far_is_greeted_with_an_id_for_each_origin_however_much_is_held",
+    ),
+    (
+        "the dead are part of a greeting",
+        MARKS,
+        "if reached(origin) > least]",
+        "if reached(origin) > NOWHERE]",
+        f"{MARKS_TEST}::test_what_has_expired_is_not_part_of_a_greeting",
+    ),
+    (
         "who loses a link speaks of its neighbours",
         MARKS,
         "if o not in links and o != own]",

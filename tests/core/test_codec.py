@@ -11,7 +11,17 @@ from beforehand.check import fuzz_codec
 from beforehand.check.draw_frames import draw_frame
 from beforehand.core.base import NAME_CHARS_MAX, PROOF_BYTES_MAX, Message
 from beforehand.core.codec import WIRE_VERSION, Codec, in_order
-from beforehand.core.frames import IDS_MAX, Announce, Behind, Data, Frame, Push, Reached, Request
+from beforehand.core.frames import (
+    IDS_MAX,
+    Announce,
+    Behind,
+    Data,
+    Frame,
+    Greeting,
+    Push,
+    Reached,
+    Request,
+)
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
@@ -56,6 +66,7 @@ FRAMES = {
     ),
     Reached: st.builds(Reached, ID_SETS),
     Behind: st.builds(Behind, ID_SETS),
+    Greeting: st.builds(Greeting, ID_SETS),
     Packet: st.builds(Packet, COUNTS, st.lists(CUBE_MESSAGES, max_size=4).map(tuple)),
     Ask: st.builds(Ask, CLOCKS),
     Answer: st.builds(Answer, CLOCKS),
@@ -83,6 +94,7 @@ GOLDEN = [
     ),
     (Reached(frozenset({("a", 5)})), "0192a7726561636865649192a16105"),
     (Behind(frozenset({("a", 1 - 2**62)})), "0192a6626568696e64" + "9192a161d3c000000000000001"),
+    (Greeting(frozenset({("a", 7), (3, -1)})), "0192a86772656574696e67" + "929203ff92a16107"),
     (Ask((3, 0, 300)), "0192a361736b" + "930300cd012c"),
     (Answer(()), "0192a6616e7377657290"),
     (Known(7), "0192a56b6e6f776e07"),

@@ -14,7 +14,7 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.driver import Driver, SpeakerDriver
 from beforehand.core.epidemic import Epidemic
-from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
+from beforehand.core.frames import Announce, Behind, Data, Greeting, Push, Reached, Request
 from beforehand.core.mobile.frames import Downlink, Join, Request2, Uplink
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
@@ -87,7 +87,7 @@ class Contacts:
         ids = frozenset(self.ids(rng, 5))
         said = tuple(Message(id, (*self.ids(rng, 3),), bytes(id[1] % 3)) for id in self.ids(rng, 4))
         number = rng.randrange(4)
-        told = Announce(number, ids), Reached(ids), Behind(ids)
+        told = Announce(number, ids), Reached(ids), Behind(ids), Greeting(ids)
         return rng.choice((*told, Request(number, ids), Data(said, ids), Push(said)))
 
     def trouble(self, rng, driver, now_us):

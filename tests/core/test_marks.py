@@ -5,7 +5,7 @@ from tests.core.nets import Net, make
 
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
+from beforehand.core.frames import Announce, Behind, Data, Greeting, Push, Reached, Request
 from beforehand.core.marks import NOWHERE, STALE_MIN
 from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
@@ -39,6 +39,82 @@ def chain(count, origin=9, start=1):
     """Messages of one origin, each after the one before it."""
     pasts = [(), *(((origin, seq),) for seq in range(start, start + count))]
     return [Message((origin, start + n), pasts[n], b"") for n in range(count)]
+
+
+def met(*said, options=MARKS):
+    """Two who come into contact after each has got some messages."""
+    net = Net(causal(0, options), causal(1, options), causal(7))
+    for node, messages in enumerate(said):
+        net.link(node, 7)
+        net.settle()
+        net.give(node, "on_message", 7, Data(tuple(messages)))
+        net.link(node, 7, up=False)
+        net.settle()
+    net.history.clear()
+    net.link(0, 1)
+    net.settle()
+    return net
+
+
+def test_who_has_come_as_far_is_greeted_with_an_id_for_each_origin_however_much_is_held():
+    said = [*chain(500), *chain(500, origin=8)]
+    net = met(said, said)
+    assert [frame.ids for frame in net.sent(Greeting)] == [{(9, 500), (8, 500)}] * 2
+    assert [type(frame) for *_, frame in net.history] == [Greeting] * 2
+
+
+def test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else():
+    said, more = chain(500), chain(3, origin=8)
+    net = met([*said, *more], said[:498])
+    (told,) = net.sent(Announce)
+    assert told.ids == {(9, 499), (9, 500), *(message.id for message in more)}
+    assert {(1, message.id) for message in (*said, *more)} <= set(net.delivered)
+
+
+def test_what_waits_is_told_in_a_greeting_too():
+    first, second, third = chain(3)
+    net = met([third], [first, second])
+    assert {(0, third.id), (1, third.id)} <= set(net.delivered)
+
+
+def test_who_says_something_before_it_is_greeted_is_heard_all_the_same():
+    net = Net(causal(0), causal(1))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
+
+
+def test_who_greets_again_and_again_is_told_once_what_is_held():
+    _, second = chain(2)
+    net = Net(causal(0), causal(1), causal(7))
+    net.link(0, 7)
+    net.give(0, "on_message", 7, Data((second,)))  # it waits, so no mark says that it was told
+    net.give(0, "on_link", 1, True)
+    greeting = Greeting(frozenset())
+    (told,) = [frame.ids for _, frame in net.give(0, "on_message", 1, greeting).sends]
+    assert told == {second.id}
+    assert net.give(0, "on_message", 1, greeting).sends == []
+
+
+def test_more_origins_than_a_greeting_takes_are_told_by_their_ids():
+    said = [Message((origin, 1), (), b"") for origin in range(100, 110)]
+    said += [*chain(20, origin=5), *chain(10, origin=6)]
+    net = met(said, said, options=Options(push=True, marks_after=0, frame_bytes_max=8 + 2 * 12))
+    assert [frame.ids for frame in net.sent(Greeting)] == [{(5, 20), (6, 10)}] * 2
+    told = frozenset().union(*(frame.ids for frame in net.sent(Announce)))
+    assert told == {(origin, 1) for origin in range(100, 110)}
+    assert not net.sent(Request)
+
+
+def test_what_has_expired_is_not_part_of_a_greeting():
+    core = make(0, MARKS, Barrier(0, Lifetimes(default_us=100, longest_us=1000)))
+    net = Net(core, causal(1), causal(2))
+    net.link(0, 1)
+    net.give(0, "on_message", 1, Data((Message((9, 400), (), b""), Message((8, 600), (), b""))))
+    net.now_us = 500
+    sends = net.give(0, "on_link", 2, True).sends
+    assert (2, Greeting(frozenset({(8, 600)}))) in sends
 
 
 def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():

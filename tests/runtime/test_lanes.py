@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Behind, Data, Push, Reached, Request
+from beforehand.core.frames import Announce, Behind, Data, Greeting, Push, Reached, Request
 from beforehand.runtime.lanes import (
     JOINED_IDS_MAX,
     LATER_IDS_MAX,
@@ -114,6 +114,7 @@ def test_only_what_tells_of_nothing_unsaved_may_go_ahead():
     assert not lane.is_safe(Data((message,)), is_saved)
     assert not lane.is_safe(Reached(ids("bob", 1)), is_saved)
     assert lane.is_safe(Behind(ids("bob", 1)), is_saved)
+    assert lane.is_safe(Greeting(ids("bob", 1)), is_saved)
     assert lane.is_safe(Announce(1, ids("bob", 2)), is_saved)
     unsaved.clear()
     assert lane.is_safe(Data((message,)), is_saved)

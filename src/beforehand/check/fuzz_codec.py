@@ -17,7 +17,7 @@ import msgspec
 from beforehand.check.draw_frames import NAMES, NUMBERS, draw_frame
 from beforehand.core.base import Message, MessageId, NodeId
 from beforehand.core.codec import WIRE_VERSION, Codec
-from beforehand.core.frames import Announce, Behind, Data, Frame, Push, Reached, Request
+from beforehand.core.frames import Announce, Behind, Data, Frame, Greeting, Push, Reached, Request
 from beforehand.core.observer import Stamped
 from beforehand.core.packets import Answer, Ask, CubeFrame, CubeMessage, Known, Packet
 from beforehand.core.timestamp import Stamp
@@ -187,15 +187,15 @@ def damage_value(rng: random.Random, value: Any) -> Any:
 
 
 def draw_opportunistic(rng: random.Random) -> Frame:
-    kind = rng.choice(("announce", "request", "data", "push", "reached", "behind"))
+    kind = rng.choice((Announce, Request, Data, Push, Reached, Behind, Greeting))
     ids = frozenset(_draw_ids(rng, 8))
-    if kind in ("announce", "request"):
-        return (Announce if kind == "announce" else Request)(rng.choice(NUMBERS), ids)
-    if kind in ("reached", "behind"):
-        return (Reached if kind == "reached" else Behind)(ids)
+    if kind in (Announce, Request):
+        return kind(rng.choice(NUMBERS), ids)
+    if kind in (Reached, Behind, Greeting):
+        return kind(ids)
     drawn = {message.id: message for message in (_draw_message(rng) for _ in range(3))}
     messages = tuple(drawn.values())[: rng.randrange(4)]
-    return Push(messages) if kind == "push" else Data(messages, ids)
+    return Push(messages) if kind is Push else Data(messages, ids)
 
 
 def draw_vcube(rng: random.Random) -> CubeFrame:

@@ -1,12 +1,12 @@
 """Epidemic forwarding in an opportunistic network, as a core of its own (OPP section III).
 
 Neighbours announce what they hold, request what they lack, and send what is asked. When a link
-comes up each side announces all that it holds; afterwards only what is new. Where links lose
-nothing a node can also push what it says itself, unasked (`Options.push`). Nothing is asked of
-two neighbours at once, and nothing is offered to a neighbour that is known to have it. A link that
-goes down forgets what was under way: what was asked there is asked elsewhere. What was evicted is
-not asked for again until somebody new comes into contact; without that rule messages would go
-round and round among neighbours whose caches are full.
+comes up each side announces all that it holds, or with `core.marks` all that the other lacks;
+afterwards only what is new. Where links lose nothing a node can also push what it says itself,
+unasked (`Options.push`). Nothing is asked of two neighbours at once, and nothing is offered to a
+neighbour that is known to have it. A link that goes down forgets what was under way: what was asked
+there is asked elsewhere. What was evicted is not asked for again until somebody new comes into
+contact; without that rule messages would go round and round among neighbours with full caches.
 
 Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
 long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
@@ -116,11 +116,8 @@ class Epidemic:
         elif isinstance(frame, Marking):
             self._marks.on_message(source, link, frame, self._horizon(now_us), out)
         else:
-            raise RemoteError(
-                f"unknown frame {kind.__name__}",
-                where=f"node {self.node}, from {source}",
-                hint="both ends must speak the same version",
-            )
+            where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
+            raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         """`peer` came into range, or left it."""
@@ -128,7 +125,9 @@ class Epidemic:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
             self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
             self._evicted.clear()
-            if self._cache.entries:
+            if self._marks.are_on:
+                self._marks.greet(peer, self._horizon(now_us), out)
+            elif self._cache.entries:
                 self._announce_news(now_us, out)
             else:
                 self._links[peer].greeted = True
@@ -290,7 +289,7 @@ class Epidemic:
                 out.saves += [("message", id, None) for id in gone]
 
     def _push(self, messages: Sequence[Message], out: Outbox[Frame]) -> None:
-        """Who was not greeted yet will be told of these with all others."""
+        """Who was not greeted yet is told of these with all others."""
         bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
         frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
         for peer, link in self._links.items():
@@ -317,13 +316,13 @@ class Epidemic:
             fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
         self._fresh.clear()
         self._marks.set_news(fresh)
-        everything: frozenset[MessageId] | None = None
+        everything: frozenset[MessageId] = NONE
         for peer, link in self._links.items():
+            ids = NONE  # with marks it is told when it has said how far it has come
             if link.greeted:
                 ids = self._marks.tell(peer, link, fresh, out)
-            else:
-                if everything is None:
-                    everything = self._cache.live_ids(self._horizon(now_us))
+            elif not self._marks.are_on:
+                everything = everything or self._cache.live_ids(self._horizon(now_us))
                 ids = everything - link.theirs
                 link.greeted = True
             if ids:

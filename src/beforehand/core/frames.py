@@ -98,7 +98,18 @@ class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
         return FRAME_BYTES + ID_BYTES * len(self.ids)
 
 
-Frame = Announce | Request | Data | Push | Reached | Behind
+class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
+    """We are in contact, and I have come so far with these origins: announce what you hold beyond,
+    and all that you hold of others."""
+
+    ids: Ids
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+
+Frame = Announce | Request | Data | Push | Reached | Behind | Greeting
 
 
 def message_bytes(message: Message) -> int:

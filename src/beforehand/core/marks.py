@@ -6,10 +6,13 @@ hears everybody, a message would else cost each pair of neighbours an id, only t
 have it. Who is behind a mark says how far it has come, and is told what is held beyond that,
 message by message.
 
-That takes a way more than telling of messages at once. So marks are for neighbours that were told
-of some messages of an origin and asked for none (`Options.marks_after`): they hear this origin
-from others. Nobody waits for such a mark but who has just lost sight of the origin; so whoever
-carries frames may take its time with it.
+When two come into contact each says how far it has come, and is told what the other holds beyond:
+what that takes follows the origins and what is lacking, not all that is held.
+
+To tell of news, a mark takes a way more than telling of the messages at once. So such marks are for
+neighbours that were told of some messages of an origin and asked for none (`Options.marks_after`):
+they hear this origin from others. Nobody waits for such a mark but who has just lost sight of the
+origin; so whoever carries frames may take its time with it.
 """
 
 from __future__ import annotations
@@ -18,13 +21,23 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 
 from beforehand.core.base import Message, MessageId, NodeId
-from beforehand.core.frames import Announce, Behind, Frame, Reached, split_ids
+from beforehand.core.frames import (
+    FRAME_BYTES,
+    ID_BYTES,
+    IDS_MAX,
+    Announce,
+    Behind,
+    Frame,
+    Greeting,
+    Reached,
+    split_ids,
+)
 from beforehand.core.neighbour import Neighbour
 from beforehand.core.options import Options
 from beforehand.core.order import LONG_AGO, Order
 from beforehand.core.outbox import Outbox
 
-Marking = Reached | Behind
+Marking = Reached | Behind | Greeting
 NOWHERE = 1 - (1 << 62)
 """The least that a frame can carry: nothing of an origin was delivered."""
 STALE_MIN = 1024
@@ -36,6 +49,7 @@ class Marks:
     def __init__(self, order: Order, held: Mapping[MessageId, object], options: Options) -> None:
         self._order = order
         self._held = held
+        self.are_on = options.marks_after is not None
         self._after = options.marks_after
         self._bytes_max = options.frame_bytes_max
         self._told: dict[NodeId, int] = {}
@@ -98,6 +112,15 @@ class Marks:
             link.unasked[origin] = link.unasked.get(origin, 0) + 1
         return left
 
+    def greet(self, peer: NodeId, horizon_us: int, out: Outbox[Frame]) -> None:
+        """The link to this neighbour is up. A frame takes some thousand origins. Of those whom it
+        does not name the neighbour tells all that it holds, so it names those who said much."""
+        reached, least = self._order.reached, max(NOWHERE, horizon_us)
+        origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
+        known = [(origin, reached(origin)) for origin in origins if reached(origin) > least]
+        most = max(1, min(IDS_MAX, (self._bytes_max - FRAME_BYTES) // ID_BYTES))
+        out.sends.append((peer, Greeting(frozenset(known[:most]))))
+
     # ---- what comes -----------------------------------------------------------------------------
 
     def on_message(
@@ -106,8 +129,14 @@ class Marks:
         """From a neighbour. horizon_us: up to where deadlines have passed."""
         if isinstance(frame, Reached):
             self._on_reached(source, frame, horizon_us, out)
-        else:
-            self._on_behind(source, link, frame, horizon_us, out)
+        elif isinstance(frame, Behind):
+            link.lacks(frame.ids)
+            self._unfold(source, link, frame.ids, horizon_us, out)
+        elif not link.greeted:  # what is held is much: it is told once in a contact
+            link.greeted = True
+            come = dict(frame.ids)
+            ids = [(origin, come.get(origin, NOWHERE)) for origin in self._seqs]
+            self._unfold(source, link, ids, horizon_us, out)
 
     def _on_reached(
         self, source: NodeId, frame: Reached, horizon_us: int, out: Outbox[Frame]
@@ -121,13 +150,18 @@ class Marks:
         if behind:
             out.sends.append((source, Behind(frozenset(behind))))
 
-    def _on_behind(
-        self, source: NodeId, link: Neighbour, frame: Behind, horizon_us: int, out: Outbox[Frame]
+    def _unfold(
+        self,
+        source: NodeId,
+        link: Neighbour,
+        marks: Iterable[MessageId],
+        horizon_us: int,
+        out: Outbox[Frame],
     ) -> None:
-        """Each message is told only once: it may say so again before it has got them."""
-        link.lacks(frame.ids)
+        """Tell a neighbour that has come so far of what is held beyond, message by message. Each is
+        told only once: it may say so again before it has got them."""
         found: list[MessageId] = []
-        for origin, seq in frame.ids:
+        for origin, seq in marks:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
             seqs: Sequence[int] = self._seqs.get(origin, ())
             found += [(origin, s) for s in seqs[bisect_right(seqs, start) :]]

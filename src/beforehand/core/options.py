@@ -34,7 +34,8 @@ class Options(msgspec.Struct, frozen=True):
     three. For links that lose nothing while they are up, since nobody misses what is lost."""
     marks_after: int | None = None
     """A neighbour that was told of so many messages of an origin and asked for none is told how far
-    we have come with it instead (`core.marks`); None: never. For links that lose nothing, too."""
+    we have come with it instead (`core.marks`), and so is whoever comes into contact; None: never.
+    For links that lose nothing, too."""
 
     def __post_init__(self) -> None:
         if self.push and self.retry_us is not None:

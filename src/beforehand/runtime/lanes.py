@@ -30,6 +30,7 @@ from beforehand.core.frames import (
     Behind,
     Data,
     Frame,
+    Greeting,
     Ids,
     Push,
     Reached,
@@ -199,7 +200,7 @@ class PacedLane(Lane[Frame]):
             self.asked += len(frame.ids)
 
     def is_safe(self, frame: Frame, is_saved: IsSaved) -> bool:
-        if isinstance(frame, Request | Behind):
+        if isinstance(frame, Request | Behind | Greeting):
             return True
         if isinstance(frame, Announce | Reached):
             return is_saved(MESSAGES, frame.ids)
