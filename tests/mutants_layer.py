@@ -145,7 +145,7 @@ MUTANTS = [
     (
         "do not ask elsewhere when a link goes down",
         EPIDEMIC,
-        "            self._ask_elsewhere(now_us, link.asked, out)\n            self._marks",
+        "            self._ask_elsewhere(now_us, gone.asked, out)\n            self._marks",
         "            self._marks",
         "tests/core/test_epidemic.py"
         "::test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere",

@@ -52,7 +52,7 @@ COMMANDS = (
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """Set in the environment, it does what `-v` does for a crash."""
-AGAIN_SECONDS = 0.02
+AGAIN_SECONDS = 0.05
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:
@@ -134,7 +134,9 @@ class Signals:
             return
         self._is_lost = True
         number = self._number(self.heard)
-        send = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number))
+        # To that thread alone: where another one gets it, this one sleeps on.
+        main = threading.main_thread().ident
+        send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
         send.daemon = True
         send.start()
 

@@ -123,18 +123,16 @@ class Epidemic:
         """`peer` came into range, or left it."""
         if up:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
-            self._links[peer] = Neighbour(set(), set(), {}, progress_us=now_us)
+            link = Neighbour(set(), set(), {}, not self._cache.entries, progress_us=now_us)
+            self._links[peer] = link
             self._evicted.clear()
             if self._marks.are_on:
                 self._marks.greet(peer, self._horizon(now_us), out)
-            elif self._cache.entries:
+            elif not link.greeted:
                 self._announce_news(now_us, out)
-            else:
-                self._links[peer].greeted = True
             return
-        link = self._links.pop(peer, None)
-        if link is not None:
-            self._ask_elsewhere(now_us, link.asked, out)
+        if (gone := self._links.pop(peer, None)) is not None:
+            self._ask_elsewhere(now_us, gone.asked, out)
             self._marks.on_gone(peer, self._links, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
