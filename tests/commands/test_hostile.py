@@ -79,6 +79,12 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 *("beside-a-run", "packed-run"),
             )
         ),
+        ("{zoo}/logs/part-by-link", 1, "verdict: invalid"),
+        ("{zoo}/logs/part-nowhere", 2, "not a regular file"),
+        ("{zoo}/logs/part-pipe", 2, "not a regular file"),
+        ("{zoo}/logs/two-promises", 3, "its files do not promise the same: `causal`, `none`"),
+        ("{zoo}/logs/two-counts", 3, "the same number of events: 10, 12"),
+        ("{zoo}/logs/half-babble", 3, "what the file says of itself cannot be read"),
         ("{zoo}/logs/half.gz", 2, "cannot read it"),
         ("{zoo}/logs/text.gz", 2, "not a Parquet file"),
         ("{zoo}/logs/wrong.gz", 2, "cannot read it"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 
@@ -175,6 +176,27 @@ def _make_logs(root: Path) -> None:
         for place, content in ((first, whole), (late, other)):
             (root / name / place).parent.mkdir(parents=True, exist_ok=True)
             (root / name / place).write_bytes(content)
+    # A sound log, and beside it what has the name of one.
+    for name, beside in (("part-nowhere", "part-1.parquet"), ("part-pipe", "part-1.parquet.gz")):
+        (root / name).mkdir()
+        (root / name / "part-0.parquet").write_bytes(whole)
+        if name == "part-pipe":
+            os.mkfifo(root / name / beside)
+        else:
+            (root / name / beside).symlink_to("nowhere")
+    (root / "part-by-link").mkdir()
+    (root / "part-by-link" / "part-0.parquet").write_bytes(whole)
+    (root / "part-by-link" / "more").symlink_to("../part-below/more")
+    (root / "part-by-link" / "round").symlink_to(".")
+    for name, first, second in (
+        ("two-promises", {"promise": "causal"}, {"promise": "none"}),
+        ("two-counts", {"events": 12}, {"events": 10}),
+        ("half-babble", None, {"promise": "causal"}),
+    ):
+        (root / name).mkdir()
+        for part, said, rows in ((0, first, sound.slice(0, 5)), (1, second, sound.slice(5))):
+            about = _about(rows, {"runs": {"r": said}} if said else [])
+            pq.write_table(about, root / name / f"part-{part}.parquet")
     (root / "mixed-parts").mkdir()
     pq.write_table(sound.slice(0, 5), root / "mixed-parts" / "part-0.parquet")
     numbered = _with(sound.slice(5), "run", range(5))
