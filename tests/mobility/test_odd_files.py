@@ -102,6 +102,8 @@ CONTACTS_AND_SIGHTINGS = [
     ("no header, tabs that align", "a\t\tb\t1\t2.5\n", (), PAIR),
     ("no header, names with spaces", "a b\tc d\t1\t2\n", (), ["a b,c d,1,2"]),
     ("no header, quotes", '"a b","c, d",1,2\n', (), ['a b,"c, d",1,2']),
+    ("spaces beside quotes", '"a" ,b ,1,2\na,"b", 1 ,2.5\n', (), PAIR),
+    ("events in small letters", "1 conn a b up\n2.5 conn a b down\n", (), PAIR),
     ("who saw whom", "t,i,j\n40,a,b\n60,b,a\n", (), ["a,b,20,60"]),
     ("classes", "t\ti\tj\tCi\tCj\n40\ta\tb\tMX\tPC\n", (), ["a,b,20,40"]),
     ("a commented header", "# t i j\n40 1 2\n", (), ["1,2,20,40"]),
@@ -124,6 +126,12 @@ CONTACTS_AND_SIGHTINGS = [
     ),
 ]
 REFUSED_CONTACTS = [
+    (
+        "a weight and a time",  # as KONECT has them: no contact of forty years
+        "% sym weighted\n1 2 1 1262454010\n2 3 4 1262454030\n",
+        (),
+        "the format is unknown",
+    ),
     ("a range for contacts", "start,end,a,b\n1,2,a,b\n", RANGE, "no range applies"),
     ("a range for a list", "1 2 3 4\n", RANGE, "node,t,x,y"),
     ("a range for sightings", "20 1 2\n40 1 2\n", RANGE, "no range applies"),

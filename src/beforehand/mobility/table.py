@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,9 @@ def split(line: str, mark: str) -> list[str]:
     if '"' in line:
         if mark == SPACE:
             line = line.replace("\t", " ")
+        else:
+            outside = rf'("(?:[^"]|"")*")| *{re.escape(mark)} *'
+            line = re.sub(outside, lambda found: found[1] or mark, line)
         try:
             return next(csv.reader([line], delimiter=mark, skipinitialspace=True))
         except csv.Error:
