@@ -121,24 +121,31 @@ def has_places(format: str) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The same path; of `-`, that of a copy of standard input, which errors call by its name."""
-    if str(path) != STDIN:
+    """The same path; of `-` and of a pipe, whose content comes once and is looked at twice, that
+    of a copy, which errors call by its name."""
+    is_stdin = str(path) == STDIN
+    if not is_stdin and not path.is_fifo():
         yield path
         return
     with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
-        copy = Path(folder) / "stdin"
+        copy, shown = Path(folder) / "stdin", STDIN_SHOWN if is_stdin else str(path)
         with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            if is_stdin:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with path.open("rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
         try:
             yield copy
         except InputErrors as errors:
-            raise InputErrors([_renamed(error, copy) for error in errors.errors]) from errors
+            renamed = [_renamed(error, copy, shown) for error in errors.errors]
+            raise InputErrors(renamed) from errors
         except InputError as error:
-            raise _renamed(error, copy) from error
+            raise _renamed(error, copy, shown) from error
 
 
-def _renamed(error: InputError, copy: Path) -> InputError:
-    where = error.where.replace(str(copy), STDIN_SHOWN)
+def _renamed(error: InputError, copy: Path, shown: str) -> InputError:
+    where = error.where.replace(str(copy), shown)
     return InputError(error.problem, where=where, hint=error.hint)
 
 
