@@ -147,6 +147,9 @@ def _make_logs(root: Path) -> None:
         path.write_bytes(whole)
         sizes = {"files": {"events.parquet": len(whole) + size}}
         (path.parent / "manifest.json").write_text(json.dumps(sizes))
+    (root / "unlisted").mkdir()
+    (root / "unlisted" / "part-0.parquet").write_bytes(whole)
+    (root / "unlisted" / "manifest.json").write_text('{"files": {}}')
     (root / "broken-manifest").mkdir()
     (root / "broken-manifest" / "events.parquet").write_bytes(whole)
     (root / "broken-manifest" / "manifest.json").write_text("[" * 100_000)
@@ -296,6 +299,8 @@ def _make_results(root: Path) -> None:
         ("changed", json.dumps(plan), json.dumps(about)),
         ("old", json.dumps(plan), json.dumps(about)),
         ("odd", json.dumps(plan), json.dumps(about)),
+        ("no-stages", json.dumps(plan | {"stages": {}}), json.dumps(about)),
+        ("no-work", json.dumps(plan | {"stages": {"events": []}}), json.dumps(about)),
     ):
         (root / name).mkdir()
         (root / name / "plan.json").write_text(index)

@@ -128,7 +128,11 @@ def _damage(path: Path) -> str:
             except (InputError, ValueError) as error:
                 return f"{MANIFEST}: not a manifest: {error}"
             name = path.absolute().relative_to(folder).as_posix()
-            return compare(folder, name, marks[name]) if name in marks else ""
+            return (
+                compare(folder, name, marks[name])
+                if name in marks
+                else f"{name}: not in its manifest"
+            )
     return ""
 
 
