@@ -80,7 +80,8 @@ def call_times(
 
     calls: their times never fall, and the first and the last have one. Empty times are filled in by
     distance between the calls that have one (`interpolated_time`). So are those that say the same
-    minute as the call before (`same_time`): nobody drives in no time. A stay at such a call is kept.
+    minute as the call before (`same_time`): nobody drives in no time. A stay at one of these is
+    kept.
     """
     known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
     kept = _anchors(calls, known)
