@@ -37,6 +37,8 @@ HEADERS_OF_POSITIONS = [
     ("quoted names", '"node","t","x","y"\n' + BODY.replace("a,", '"a",'), RANGE, MEET),
     ("a better name than id", "id,node,t,x,y\n1,a,0,0,0\n2,a,9,0,0\n", RANGE, []),
     ("no name for the index", "\tnode\tt\tx\ty\n0\ta\t0\t0\t0\n1\ta\t9\t0\t0\n", RANGE, []),
+    ("one day", "node,day,t,x,y\na,1,0,0,0\na,1,9,0,0\n", RANGE, []),
+    ("days that times count too", "node,day,t,x,y\na,1,0,0,0\na,2,90000,0,0\n", RANGE, []),
     ("velocities", "node,t,x,y,vx,vy\na,0,0,0,1,1\na,9,0,0,1,1\n", RANGE, []),
     (
         "across the date line",
@@ -57,6 +59,12 @@ REFUSED_POSITIONS = [
     ("no range", "id,time,x,y\n" + BODY, (), "pass `--range 200m`"),
     ("longitude 181", "node,t,lon,lat\na,0,181,0\na,9,0,0\n", RANGE, "longitude beyond ±180"),
     ("latitude 91", "node,t,lon,lat\na,0,0,91\na,9,0,0\n", RANGE, "latitude beyond ±90"),
+    (
+        "days apart from times",
+        "node,date,time,x,y\na,20240101,100,0,0\na,20240102,200,0,0\n",
+        RANGE,
+        "the times of 2 days, which stand in a column of their own: `date`",
+    ),
     ("the line of it", "node,t,lon,lat\na,0,0,0\na,9,0,-91\n", RANGE, "odd.txt:3"),
     ("from pole to pole", "node,t,lon,lat\na,0,0,-80\na,9,0,85\n", RANGE, "too wide an area"),
     ("x of 1e308", "node,t,x,y\na,0,1e308,0\na,9,0,0\n", RANGE, "more than 100,000 km away"),
