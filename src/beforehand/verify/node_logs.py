@@ -111,7 +111,9 @@ class _Merge:
         names, origin = self._origins(said["origin"])
         line, seq = self.line[rows], said["seq"].to_numpy()
         is_broadcast = _is(said["kind"], "broadcast")
-        doubts += doubt_of_speakers(self._strange(line, is_broadcast, said["origin"]))
+        own = {name: at for at, name in enumerate(names)}
+        speaker = np.array([own.get(node, -1) for node in self.nodes], np.int64)[line]
+        doubts += doubt_of_speakers(int((speaker != origin)[is_broadcast].sum()))
         message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
         doubts += self._absent(names, origin[message < 0])
         # Lines without a broadcast or delivery would be gaps in the numbering of those who merge.
@@ -183,12 +185,6 @@ class _Merge:
                 numbers[origin] = len(names)
                 names.append(origin)
         return tuple(names), np.array([numbers[origin] for origin in origins], np.int64)[codes]
-
-    def _strange(self, line: Ints, is_broadcast: NDArray[np.bool_], origin: Any) -> int:
-        """Broadcasts in the log of one node under the name of another."""
-        said = origin.filter(pa.array(is_broadcast)).to_pylist()
-        pairs = zip(line[is_broadcast].tolist(), said, strict=True)
-        return sum(self.nodes[at] != name for at, name in pairs)
 
     def _index(
         self, line: Ints, is_broadcast: NDArray[np.bool_], origin: Ints, seq: Ints, step: Ints
