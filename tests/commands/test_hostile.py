@@ -118,6 +118,10 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/other-about", 3, "cannot be read"),
         ("{zoo}/logs/shrunk", 3, "in its manifest"),
         ("{zoo}/logs/broken-manifest", 3, "not a manifest"),
+        *(
+            (f"{{zoo}}/out/only-old-{name}", 3, f"data/{name}/new: unknown: its events are not")
+            for name in ("events", "overlay")
+        ),
         ("{zoo}/logs/unlisted", 3, "part-0.parquet: not in its manifest"),
         ("{zoo}/logs/said-twice", 2, "1:70 is broadcast twice"),
         ("{zoo}/logs/same-step", 2, "step 2 of run `r` is there twice"),

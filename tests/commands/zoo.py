@@ -307,6 +307,12 @@ def _make_results(root: Path) -> None:
         (root / name / "scenario.json").write_text(scenario)
         (root / name / "runs.parquet").write_bytes(b"PAR1 and no more")
     _make_finished(root)
+    for stage in ("events", "overlay"):  # an earlier run is finished, and the last is not begun
+        folder = root / f"only-old-{stage}"
+        (folder / "data" / stage / "old").mkdir(parents=True)
+        stages = {"stages": {stage: [f"data/{stage}/new"]}}
+        (folder / "plan.json").write_text(json.dumps(plan | stages))
+        pq.write_table(table_of(SOUND), folder / "data" / stage / "old" / "events.parquet")
     for name in ("plan.json", "scenario.json"):
         (root / "folders" / name).mkdir(parents=True)
         (root / "latin").mkdir(exist_ok=True)
