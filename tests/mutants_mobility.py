@@ -129,9 +129,31 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "a vehicle is there through the longest break",
         f"{MOBILITY}/gtfs.py",
-        "if wait_s > layover_s_max:",
-        "if wait_s < 0:",
+        "if wait_s > layover_s_max or",
+        "if wait_s < 0 or",
         f"{TESTS}/test_gtfs.py::test_a_vehicle_is_away_between_trips_that_are_far_apart",
+    ),
+    (
+        "a trip is not driven to its end if the next one starts elsewhere at once",
+        f"{MOBILITY}/gtfs.py",
+        " or jumps(earlier, later):",
+        ":",
+        f"{TESTS}/test_gtfs_where.py::test_a_trip_was_lost_whose_block_goes_on_elsewhere_at_once",
+    ),
+    (
+        "a stay in the minute of the stop before is lost",
+        f"{MOBILITY}/gtfs_paths.py",
+        "arrival_s = before_s + min(MINUTE_S, (departure_s - before_s) / 2)",
+        "arrival_s = before_s",
+        f"{TESTS}/test_gtfs_where.py::"
+        "test_a_stay_was_lost_at_a_stop_in_the_minute_of_the_stop_before",
+    ),
+    (
+        "Tcl is looked for anywhere in a line, so that a time before it is not seen",
+        f"{MOBILITY}/ns2.py",
+        "match = TCL.match(text)",
+        "match = TCL.search(text)",
+        f"{TESTS}/test_ns2.py::test_tcl_that_has_to_be_run_to_know_what_it_says_is_refused",
     ),
     (
         "a latitude beyond the pole is a place",

@@ -162,6 +162,20 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{DOUBT_TESTS}::test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere",
     ),
     (
+        "the last file of a log says what is promised",
+        "src/beforehand/verify/about.py",
+        "promise=promises[0] if len(promises) == 1 else None,",
+        "promise=here[-1].promise,",
+        f"{DOUBT_TESTS}::test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised",
+    ),
+    (
+        "links to folders are not followed",
+        "src/beforehand/verify/find.py",
+        "followlinks=True",
+        "followlinks=False",
+        f"{DOUBT_TESTS}::test_a_log_behind_a_link_to_a_folder_was_not_judged",
+    ),
+    (
         "who comes back is reached once more",
         "src/beforehand/sim/summary.py",
         " - overlaps(up_us[again + 1], down_us[again])",

@@ -12,8 +12,14 @@ the exit code 4. A violation (1) is a verdict and no error.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
+
+OBEYED = ("Cc", "Cs", "Zl", "Zp")
+"""Kinds of characters that no name has: a terminal obeys them, or no stream takes them."""
+TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""What makes text run the other way, so that one thing is written and another one seen."""
 
 EXIT_VALID = 0
 EXIT_VIOLATION = 1
@@ -37,9 +43,9 @@ class BeforehandError(Exception):
         self.problem, self.where, self.hint = problem, where, hint
 
     def render(self) -> str:
-        lines = [f"error: {self.problem}"]
-        lines += [f"  at {self.where}"] if self.where else []
-        lines += ["", f"hint: {self.hint}"] if self.hint else []
+        lines = [f"error: {visible(self.problem)}"]
+        lines += [f"  at {visible(self.where)}"] if self.where else []
+        lines += ["", f"hint: {visible(self.hint)}"] if self.hint else []
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -79,6 +85,19 @@ class RemoteError(BeforehandError):
     """A peer broke the protocol. The input that carried it changed nothing."""
 
     exit_code = EXIT_CRASH
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Text of others, with a mark in the place of what a terminal would obey: a name with a line
+    break in it must not be taken for a line of ours. keep: what stays in any case."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if char not in keep and (unicodedata.category(char) in OBEYED or char in TURNS)
+        else char
+        for char in text
+    )
 
 
 def closest(word: str, known: Iterable[str]) -> str:

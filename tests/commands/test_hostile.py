@@ -79,6 +79,12 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 *("beside-a-run", "packed-run"),
             )
         ),
+        ("{zoo}/logs/part-by-link", 1, "verdict: invalid"),
+        ("{zoo}/logs/part-nowhere", 2, "not a regular file"),
+        ("{zoo}/logs/part-pipe", 2, "not a regular file"),
+        ("{zoo}/logs/two-promises", 3, "its files do not promise the same: `causal`, `none`"),
+        ("{zoo}/logs/two-counts", 3, "the same number of events: 10, 12"),
+        ("{zoo}/logs/half-babble", 3, "what the file says of itself cannot be read"),
         ("{zoo}/logs/half.gz", 2, "cannot read it"),
         ("{zoo}/logs/text.gz", 2, "not a Parquet file"),
         ("{zoo}/logs/wrong.gz", 2, "cannot read it"),
@@ -112,6 +118,11 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/other-about", 3, "cannot be read"),
         ("{zoo}/logs/shrunk", 3, "in its manifest"),
         ("{zoo}/logs/broken-manifest", 3, "not a manifest"),
+        *(
+            (f"{{zoo}}/out/only-old-{name}", 3, f"data/{name}/new: unknown: its events are not")
+            for name in ("events", "overlay")
+        ),
+        ("{zoo}/logs/unlisted", 3, "part-0.parquet: not in its manifest"),
         ("{zoo}/logs/said-twice", 2, "1:70 is broadcast twice"),
         ("{zoo}/logs/same-step", 2, "step 2 of run `r` is there twice"),
         ("{zoo}/logs/below-zero", 2, "step -3 of run `r` is below 0"),
@@ -363,6 +374,8 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/out/latin", 2, "not a plan"),
         ("{zoo}/out/moon", 2, "no such world: `moon`"),
         ("{zoo}/out/unfinished", 3, "events"),
+        ("{zoo}/out/no-stages", 3, "wanted"),
+        ("{zoo}/out/no-work", 3, "events"),
         ("{zoo}/out/damaged", 3, "damaged: data/events/a/manifest.json: not a manifest"),
         ("{zoo}/out/shrunk", 3, "events.parquet: 4 bytes, but 9 in its manifest"),
         ("{zoo}/out/shrunk --json", 3, "4 bytes, but 9 in its manifest"),

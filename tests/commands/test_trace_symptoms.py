@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 
 import pytest
 
@@ -203,5 +205,18 @@ def test_flags_about_a_file_are_not_ignored_for_the_example(run, flags):
 def test_a_trace_may_come_from_standard_input(monkeypatch, run, text, code, fragment):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     found = run("contacts", "-")
+    assert found[0] == code
+    assert fragment in found[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fragment"),
+    [("a b 0 600\n", 0, "read as contacts"), ("a b 0 600\na b 9 3\n", 2, "pipe:2")],
+)
+def test_a_pipe_was_read_once_and_then_there_was_nothing_in_it(tmp_path, run, text, code, fragment):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+    found = run("contacts", pipe)
     assert found[0] == code
     assert fragment in found[2]

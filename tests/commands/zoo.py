@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 
@@ -146,6 +147,9 @@ def _make_logs(root: Path) -> None:
         path.write_bytes(whole)
         sizes = {"files": {"events.parquet": len(whole) + size}}
         (path.parent / "manifest.json").write_text(json.dumps(sizes))
+    (root / "unlisted").mkdir()
+    (root / "unlisted" / "part-0.parquet").write_bytes(whole)
+    (root / "unlisted" / "manifest.json").write_text('{"files": {}}')
     (root / "broken-manifest").mkdir()
     (root / "broken-manifest" / "events.parquet").write_bytes(whole)
     (root / "broken-manifest" / "manifest.json").write_text("[" * 100_000)
@@ -175,6 +179,27 @@ def _make_logs(root: Path) -> None:
         for place, content in ((first, whole), (late, other)):
             (root / name / place).parent.mkdir(parents=True, exist_ok=True)
             (root / name / place).write_bytes(content)
+    # A sound log, and beside it what has the name of one.
+    for name, beside in (("part-nowhere", "part-1.parquet"), ("part-pipe", "part-1.parquet.gz")):
+        (root / name).mkdir()
+        (root / name / "part-0.parquet").write_bytes(whole)
+        if name == "part-pipe":
+            os.mkfifo(root / name / beside)
+        else:
+            (root / name / beside).symlink_to("nowhere")
+    (root / "part-by-link").mkdir()
+    (root / "part-by-link" / "part-0.parquet").write_bytes(whole)
+    (root / "part-by-link" / "more").symlink_to("../part-below/more")
+    (root / "part-by-link" / "round").symlink_to(".")
+    for name, first, second in (
+        ("two-promises", {"promise": "causal"}, {"promise": "none"}),
+        ("two-counts", {"events": 12}, {"events": 10}),
+        ("half-babble", None, {"promise": "causal"}),
+    ):
+        (root / name).mkdir()
+        for part, said, rows in ((0, first, sound.slice(0, 5)), (1, second, sound.slice(5))):
+            about = _about(rows, {"runs": {"r": said}} if said else [])
+            pq.write_table(about, root / name / f"part-{part}.parquet")
     (root / "mixed-parts").mkdir()
     pq.write_table(sound.slice(0, 5), root / "mixed-parts" / "part-0.parquet")
     numbered = _with(sound.slice(5), "run", range(5))
@@ -274,12 +299,20 @@ def _make_results(root: Path) -> None:
         ("changed", json.dumps(plan), json.dumps(about)),
         ("old", json.dumps(plan), json.dumps(about)),
         ("odd", json.dumps(plan), json.dumps(about)),
+        ("no-stages", json.dumps(plan | {"stages": {}}), json.dumps(about)),
+        ("no-work", json.dumps(plan | {"stages": {"events": []}}), json.dumps(about)),
     ):
         (root / name).mkdir()
         (root / name / "plan.json").write_text(index)
         (root / name / "scenario.json").write_text(scenario)
         (root / name / "runs.parquet").write_bytes(b"PAR1 and no more")
     _make_finished(root)
+    for stage in ("events", "overlay"):  # an earlier run is finished, and the last is not begun
+        folder = root / f"only-old-{stage}"
+        (folder / "data" / stage / "old").mkdir(parents=True)
+        stages = {"stages": {stage: [f"data/{stage}/new"]}}
+        (folder / "plan.json").write_text(json.dumps(plan | stages))
+        pq.write_table(table_of(SOUND), folder / "data" / stage / "old" / "events.parquet")
     for name in ("plan.json", "scenario.json"):
         (root / "folders" / name).mkdir(parents=True)
         (root / "latin").mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import zipfile
 
@@ -34,6 +35,10 @@ SAME = {
     "old Macintosh lines": ({"stop_times": TIMES.replace("\n", "\r")}, {}),
     "spaces around all fields": ({"stop_times": TIMES.replace(",", " , ")}, {}),
     "everything in quotes": ({"stop_times": quoted(TIMES), "stops": quoted(STOPS)}, {}),
+    "tables of another width": (
+        {"stop_times": TIMES.encode("utf-16"), "stops": b"\xfe\xff" + STOPS.encode("utf-16-be")},
+        {"not_utf8": 2},
+    ),
     "a comma after each line": ({"stop_times": TIMES.replace("\n", ",\n")}, {}),
     "whole numbers with a point": ({"stop_times": TIMES.replace("B,2", "B,2.0")}, {}),
     "all calls twice": (
@@ -76,11 +81,20 @@ SAME = {
         {"calendar_dates": DATES + "week,20240101,2\nweek,20240101,1\n"},
         {"both_exceptions": 1},
     ),
+    "boarding areas of platforms that have the place of their station": (
+        {
+            "stops": PLACES
+            + "A,x,,,4,P\nP,x,,,0,S\nS,x,0,0,1,\n"
+            + "".join(f"{name},x,0,{lon},0,\n" for name, lon in list(TO_THE_POINT.items())[1:])
+        },
+        {"place_of_station": 1},
+    ),
     "stations, entrances, nodes and boarding areas": (
         {
             "stops": PLACES
             + "".join(f"{name},x,0,{lon},0,S\n" for name, lon in TO_THE_POINT.items())
             + "S,x,0,0.015,1,\nE,x,0,0,2,S\nN,x,,,3,S\nB1,x,,,4,B\n",
+            "agency": "agency_id,agency_timezone\na,Europe/Paris\nb,Europe/Paris\nc,\n",
             "transfers": "from_stop_id,to_stop_id,transfer_type\nS,S,2\n",
         },
         {},
@@ -141,6 +155,56 @@ def test_a_zip_in_a_zip_with_capitals(tmp_path):
     assert told(read_gtfs(path, day=DAY)) == {"file_name": 6}
 
 
+def test_the_shadow_of_a_zip_in_a_zip_was_taken_for_a_second_feed(tmp_path):
+    inner, path = io.BytesIO(), tmp_path / "feed.zip"
+    with zipfile.ZipFile(inner, "w") as archive:
+        for name, text in FEED.items():
+            archive.writestr(name, text)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("feed/gtfs.zip", inner.getvalue())
+        archive.writestr("__MACOSX/feed/._gtfs.zip", b"\0\5\x16\7")
+    assert same(read_gtfs(path, day=DAY), read_gtfs(write_feed(tmp_path / "plain"), day=DAY))
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_zip_with_wrong_bytes_was_a_crash_of_ours(tmp_path, packing):
+    path, refused = tmp_path / "feed.zip", list[str]()
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, text in FEED.items():
+            archive.writestr(name, text * (100 if name == "stop_times.txt" else 1))
+        begins = archive.getinfo("stop_times.txt").header_offset + 50
+    whole = path.read_bytes()
+    for at in range(begins, begins + 40):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            read_gtfs(path, day=DAY)  # some bytes do not matter: what is read is compared
+        except InputError as error:
+            refused.append(error.problem)
+    assert len(refused) > 30
+    assert all(problem.startswith("cannot unpack it") for problem in refused)
+
+
+@pytest.mark.parametrize("table", ["frequencies.txt", "shapes.txt", "calendar.txt"])
+@pytest.mark.parametrize("how", ["link", "pipe"])
+def test_a_table_that_is_a_link_to_nowhere_or_a_pipe_was_taken_as_none(tmp_path, table, how):
+    feed = write_feed(tmp_path / "feed")
+    (feed / table).unlink(missing_ok=True)
+    if how == "pipe":
+        os.mkfifo(feed / table)
+    else:
+        (feed / table).symlink_to("nowhere")
+    with pytest.raises(InputError, match="not a regular file") as refused:
+        read_gtfs(feed, day=DAY)
+    assert refused.value.where == str(feed / table)
+
+
+def test_agencies_in_several_time_zones_were_put_into_one_without_a_word(tmp_path):
+    agency = "agency_id,agency_timezone\na,Asia/Tokyo\nb,Europe/Paris\n"
+    found = read_gtfs(write_feed(tmp_path / "feed", agency=agency), day=DAY)
+    told = "all times are of one time zone, though agency.txt has `Asia/Tokyo`, `Europe/Paris`"
+    assert told in found.understood.assumed
+
+
 def test_a_repeated_row_of_frequencies_made_every_bus_twice(tmp_path):
     once = read_gtfs(write_feed(tmp_path / "1", frequencies=REPEATED), day=DAY)
     row = REPEATED.partition("\n")[2]
@@ -169,6 +233,11 @@ def test_points_of_a_shape_with_one_number_were_sorted_by_their_longitude(tmp_pa
         ("calendar", WEEKS.replace("week,1,1", "week,maybe,1"), "neither 0 nor 1 .*: `maybe`"),
         ("stop_times", "", "no column `trip_id`"),
         ("trips", "\n", "no column `route_id`"),
+        (
+            "stop_times",
+            TIMES.replace("departure_time", "arrival_time", 1),
+            "two columns `arrival_time`",
+        ),
     ],
 )
 def test_what_has_no_sensible_reading_is_refused(tmp_path, table, text, problem):

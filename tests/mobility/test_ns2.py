@@ -101,3 +101,35 @@ def test_problems_are_listed_with_their_lines(tmp_path):
 def test_what_cannot_be_is_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
         read_text(tmp_path, text)
+
+
+ONE_EACH = '$ns_ at 5.0 "$node_(0) setdest 10 0 1"\n$ns_ at 6.0 "$node_(1) setdest 20 0 1"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ONE_EACH.replace("\n", "; ", 1),
+        ONE_EACH.replace("\n", ' ; puts "a; b" ;# and so on\n'),
+        ONE_EACH.replace('"$', '"  $'),
+        ONE_EACH.replace('1"\n', "1\n"),
+    ],
+    ids=["two in one line", "others in the line", "spaces in the quote", "no end of the quote"],
+)
+def test_of_two_movements_in_one_line_the_first_was_lost(tmp_path, text):
+    expected = rows_of(read_text(tmp_path, ONE_EACH))
+    assert {row[0] for row in expected} == {"0", "1"}
+    assert rows_of(read_text(tmp_path, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('$ns_ at [expr 5 + 1] "$node_(0) setdest 9 9 1"\n', "not a movement"),  # it was at time 0
+        ('$ns_ at 5.0 "$node_($i) setdest 9 9 1"\n', r"a variable, .*: `\$i`"),
+        ('if {$x} {$ns_ at 5.0 "$node_(0) setdest 9 9 1"}\n', "not a movement"),
+    ],
+)
+def test_tcl_that_has_to_be_run_to_know_what_it_says_is_refused(tmp_path, text, problem):
+    with pytest.raises(InputError, match=problem):
+        read_text(tmp_path, text + ONE_EACH)

@@ -37,6 +37,8 @@ HEADERS_OF_POSITIONS = [
     ("quoted names", '"node","t","x","y"\n' + BODY.replace("a,", '"a",'), RANGE, MEET),
     ("a better name than id", "id,node,t,x,y\n1,a,0,0,0\n2,a,9,0,0\n", RANGE, []),
     ("no name for the index", "\tnode\tt\tx\ty\n0\ta\t0\t0\t0\n1\ta\t9\t0\t0\n", RANGE, []),
+    ("one day", "node,day,t,x,y\na,1,0,0,0\na,1,9,0,0\n", RANGE, []),
+    ("days that times count too", "node,day,t,x,y\na,1,0,0,0\na,2,90000,0,0\n", RANGE, []),
     ("velocities", "node,t,x,y,vx,vy\na,0,0,0,1,1\na,9,0,0,1,1\n", RANGE, []),
     (
         "across the date line",
@@ -57,6 +59,12 @@ REFUSED_POSITIONS = [
     ("no range", "id,time,x,y\n" + BODY, (), "pass `--range 200m`"),
     ("longitude 181", "node,t,lon,lat\na,0,181,0\na,9,0,0\n", RANGE, "longitude beyond ±180"),
     ("latitude 91", "node,t,lon,lat\na,0,0,91\na,9,0,0\n", RANGE, "latitude beyond ±90"),
+    (
+        "days apart from times",
+        "node,date,time,x,y\na,20240101,100,0,0\na,20240102,200,0,0\n",
+        RANGE,
+        "the times of 2 days, which stand in a column of their own: `date`",
+    ),
     ("the line of it", "node,t,lon,lat\na,0,0,0\na,9,0,-91\n", RANGE, "odd.txt:3"),
     ("from pole to pole", "node,t,lon,lat\na,0,0,-80\na,9,0,85\n", RANGE, "too wide an area"),
     ("x of 1e308", "node,t,x,y\na,0,1e308,0\na,9,0,0\n", RANGE, "more than 100,000 km away"),
@@ -102,6 +110,8 @@ CONTACTS_AND_SIGHTINGS = [
     ("no header, tabs that align", "a\t\tb\t1\t2.5\n", (), PAIR),
     ("no header, names with spaces", "a b\tc d\t1\t2\n", (), ["a b,c d,1,2"]),
     ("no header, quotes", '"a b","c, d",1,2\n', (), ['a b,"c, d",1,2']),
+    ("spaces beside quotes", '"a" ,b ,1,2\na,"b", 1 ,2.5\n', (), PAIR),
+    ("events in small letters", "1 conn a b up\n2.5 conn a b down\n", (), PAIR),
     ("who saw whom", "t,i,j\n40,a,b\n60,b,a\n", (), ["a,b,20,60"]),
     ("classes", "t\ti\tj\tCi\tCj\n40\ta\tb\tMX\tPC\n", (), ["a,b,20,40"]),
     ("a commented header", "# t i j\n40 1 2\n", (), ["1,2,20,40"]),
@@ -124,6 +134,12 @@ CONTACTS_AND_SIGHTINGS = [
     ),
 ]
 REFUSED_CONTACTS = [
+    (
+        "a weight and a time",  # as KONECT has them: no contact of forty years
+        "% sym weighted\n1 2 1 1262454010\n2 3 4 1262454030\n",
+        (),
+        "the format is unknown",
+    ),
     ("a range for contacts", "start,end,a,b\n1,2,a,b\n", RANGE, "no range applies"),
     ("a range for a list", "1 2 3 4\n", RANGE, "node,t,x,y"),
     ("a range for sightings", "20 1 2\n40 1 2\n", RANGE, "no range applies"),

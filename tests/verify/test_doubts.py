@@ -247,3 +247,25 @@ def test_two_logs_that_were_put_one_behind_the_other_are_refused(tmp_path, monke
         path = Path("-")
     with pytest.raises(InputError, match="several Parquet files, one behind the other"):
         verify_events(path)
+
+
+def test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised(tmp_path):
+    late = table_of(CHAIN)
+    for part, promise, rows in ((0, "causal", late.slice(0, 5)), (1, "none", late.slice(5))):
+        said = json.dumps({"runs": {"r": {"promise": promise}}})
+        rows = rows.replace_schema_metadata({"beforehand": said})
+        pq.write_table(rows, tmp_path / f"part-{part}.parquet")
+    (run,) = verify_events(tmp_path).runs
+    assert run.promise == "causal"
+    assert run.state == "invalid"
+
+
+def test_a_log_behind_a_link_to_a_folder_was_not_judged(tmp_path):
+    for name, rows in (("here/a", SOUND), ("elsewhere", CHAIN)):
+        (tmp_path / name).mkdir(parents=True)
+        pq.write_table(table_of(rows, run=name), tmp_path / name / "events.parquet")
+    (tmp_path / "here" / "_hidden").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here" / "link" / "back").symlink_to(tmp_path / "here")
+    found = {run.run: run.state for run in verify_events(tmp_path / "here").runs}
+    assert found == {"here/a": "valid", "elsewhere": "invalid"}

@@ -317,6 +317,29 @@ def test_nodes_that_promise_different_things_are_not_judged(tmp_path):
     assert "do not promise the same: `causal`, `none`" in run.reason
 
 
+def test_a_node_that_speaks_under_the_name_of_another_was_valid(tmp_path):
+    rows = [(1, "broadcast", 2, 70), (3, "deliver", 2, 70), (2, "deliver", 2, 70)]
+    write_all(tmp_path, split(rows))
+    run = judged(tmp_path)
+    assert run.state == "unknown"
+    assert run.reason == "1 broadcasts are by another node than their origin"
+
+
+def test_two_logs_of_nodes_put_together_by_cat_are_not_one_of_them(tmp_path):
+    """Files of one layout: the end of the second fits the rows of the first."""
+    lines = split(LATE) | {"eve": [("start", "", 1), *split(LATE)["dee"][2:0:-1], ("stop", "", 0)]}
+    paths = {name: write(tmp_path, name, line) for name, line in lines.items()}
+    for path in paths.values():
+        table = pq.read_table(path)
+        table = table.set_column(4, "t_us", pa.array(range(len(table))))
+        pq.write_table(table, path, compression=None, use_dictionary=False)
+    assert judged(tmp_path).state == "invalid"
+    paths["eve"].write_bytes(paths["eve"].read_bytes() + paths["dee"].read_bytes())
+    paths["dee"].unlink()
+    with pytest.raises(InputError, match="several Parquet files, one behind the other"):
+        verify_events(tmp_path)
+
+
 def test_logs_of_nodes_beside_logs_of_runs_are_judged_too(tmp_path):
     write_all(tmp_path / "nodes", split(LATE))
     columns = {"t_us": [0], "node": [1], "origin": [1], "seq": [1], "value": [0]}

@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from beforehand.errors import InputError, choose
+from beforehand.errors import InputError, choose, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from rich.text import Text
 
 Tell = Callable[[str, int, int | None], None]
 """Hears a stage, how much of it is done, and of how much; None: nobody knows."""
@@ -23,6 +24,8 @@ FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the type of what add_subparsers returns
 SEED_MAX = 2**63 - 1
 STDOUT = Path("-")
+CELL_MAX = 80
+"""Characters. A longer name would leave no room for the columns beside it."""
 CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 _volume = {"quiet": False}
@@ -119,7 +122,7 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="right" if index else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_cell, row))
     console = Console()
     if not console.is_terminal:
         console = Console(width=FILE_COLUMNS)  # else 80 are assumed, and numbers cut off
@@ -128,9 +131,17 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     with console.capture() as captured:
         if title:
             # Not the table's own title, which is wrapped at the width of the table.
-            console.print(Text(title, style="bold"))
+            console.print(Text(visible(title), style="bold"))
         console.print(table)
     sys.stdout.write(captured.get())
+
+
+def _cell(text: str) -> Text:
+    """As it is written: in a plain text rich would look for markup, and `[/x]` would be a crash."""
+    from rich.text import Text
+
+    shown = visible(text)
+    return Text(shown if len(shown) <= CELL_MAX else f"{shown[: CELL_MAX - 3]}...")
 
 
 def note(text: str) -> None:
@@ -141,7 +152,7 @@ def note(text: str) -> None:
 def say(text: str) -> None:
     """To stderr. Where nobody can hear it, the work goes on, and its exit code tells."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text, keep="\n\t"), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         forget(sys.stderr)
 

@@ -43,4 +43,6 @@ def run(args: argparse.Namespace) -> int:
         note_rest(len(damaged) - DAMAGE_SHOWN, "damaged files")
         if damaged:
             note("give the command of the run again: what is damaged is made anew")
-    return EXIT_VALID if all(s.there == s.wanted for s in stages) else EXIT_UNKNOWN
+    # Of a plan of nothing nobody can say that it is done.
+    is_done = any(s.wanted for s in stages) and all(s.there == s.wanted for s in stages)
+    return EXIT_VALID if is_done else EXIT_UNKNOWN

@@ -17,6 +17,7 @@ from beforehand.commands.console import (
     print_table,
     told_stages,
 )
+from beforehand.errors import visible
 
 if TYPE_CHECKING:
     from beforehand.verify.verdict import RunVerdict
@@ -68,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
         note_rest(hidden, "violations")
     for run in verdict.runs:
         if run.reason:
-            print(f"{run.run}: {run.state}: {run.reason}")
+            print(visible(f"{run.run}: {run.state}: {run.reason}"))
     for folder in lost[:LOST_MAX]:
-        print(f"{folder}: unknown: its events are not there")
+        print(visible(f"{folder}: unknown: its events are not there"))
     note_rest(len(lost) - LOST_MAX, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, list_some
 from beforehand.mobility import lines
-from beforehand.mobility.gtfs_blocks import EMPTY_SPEED, Run, assign, distance_m
+from beforehand.mobility.gtfs_blocks import EMPTY_SPEED, Run, assign, distance_m, jumps
 from beforehand.mobility.gtfs_calendar import parse_day
 from beforehand.mobility.gtfs_files import Feed, Row, whole
 from beforehand.mobility.gtfs_map import Map, read_map
@@ -85,10 +85,14 @@ def read_gtfs(
     vehicles = assign(runs, blocks, layover_s_max, counts)
     what = "two trips of one block at one time; they become two vehicles"
     repairs.mend("block_overlap", "trips.txt", None, what, counts.get("block_overlap", 0))
+    pairs = [pair for driven in vehicles.values() for pair in pairwise(driven)]
+    far = sum(jumps(*pair) and distance_m(*pair) > STRAY_M for pair in pairs)
+    what = "a trip of a block starts elsewhere when the one before it ends; it is there at once"
+    repairs.mend("block_jump", "trips.txt", None, what, far)
     repairs.fill("inferred_vehicle", counts.get("inferred_vehicle", 0))
     repairs.check()
     found = _positions(vehicles, layover_s_max, repairs.changes)
-    assumed = list(city.assumed)
+    assumed = [*city.assumed, *_time_zones(feed)]
     if day is None:
         assumed.insert(0, "the first of the days with the most trips (`--day` takes another)")
     called = {call.stop for trip in trips for call in trip.calls}
@@ -253,6 +257,16 @@ def _route_names(feed: Feed) -> dict[str, str]:
     return names
 
 
+def _time_zones(feed: Feed) -> list[str]:
+    """What to tell where the times of one agency are not those of another."""
+    zones: set[str] = set()
+    feed.rows("agency.txt", (), lambda _, row: zones.add(row.get("agency_timezone", "")))
+    zones.discard("")
+    if len(zones) < 2:
+        return []
+    return [f"all times are of one time zone, though agency.txt has {list_some(sorted(zones))}"]
+
+
 def _duties(runs: list[Run], layover_s_max: float) -> list[Way]:
     """The ways of a vehicle, one from each time it comes until it goes.
 
@@ -261,7 +275,7 @@ def _duties(runs: list[Run], layover_s_max: float) -> list[Way]:
     duties = [[runs[0].way]]
     for earlier, later in pairwise(runs):
         wait_s = later.start_s - earlier.end_s
-        if wait_s > layover_s_max:
+        if wait_s > layover_s_max or jumps(earlier, later):
             duties.append([later.way])
         else:
             arrives_s = earlier.end_s + min(distance_m(earlier, later) / EMPTY_SPEED, wait_s)

@@ -45,9 +45,10 @@ def assign(
     ordered = sorted(runs, key=lambda run: (run.start_s, run.end_s, run.route))
     given: dict[str, list[Run]] = {}
     free: list[list[Run]] = []
+    named = {run.block for run in ordered}
     for run in ordered:
         if blocks == "auto" and run.block:
-            _append_to_block(given, run, changes)
+            _append_to_block(given, run, named, changes)
         else:
             chosen = _next_vehicle(free, run, layover_s_max) if blocks != "trip" else None
             if chosen is None:
@@ -59,13 +60,18 @@ def assign(
     return given | _named(free, taken=set(given))
 
 
-def _append_to_block(given: dict[str, list[Run]], run: Run, changes: dict[str, int]) -> None:
+def _append_to_block(
+    given: dict[str, list[Run]], run: Run, named: set[str], changes: dict[str, int]
+) -> None:
+    """named: the blocks of the feed."""
     name, again = run.block, 1
-    while name in given and given[name][-1].end_s > run.start_s:
+    while (name in given and given[name][-1].end_s > run.start_s) or (
+        name in named and name != run.block
+    ):
         # One vehicle cannot drive two trips at once, whatever the feed says.
         again += 1
         name = f"{run.block}/{again}"
-    if again > 1:
+    if name != run.block:
         changes["block_overlap"] = changes.get("block_overlap", 0) + 1
     given.setdefault(name, []).append(run)
 
@@ -88,6 +94,12 @@ def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> 
 
 def distance_m(earlier: Run, later: Run) -> float:
     return math.hypot(later.way.x[0] - earlier.way.x[-1], later.way.y[0] - earlier.way.y[-1])
+
+
+def jumps(earlier: Run, later: Run) -> bool:
+    """Whether one trip ends in one place when the next begins in another: there is no way between
+    them, so both are driven as they are."""
+    return later.start_s <= earlier.end_s and distance_m(earlier, later) > 0
 
 
 def _named(vehicles: Sequence[list[Run]], taken: set[str]) -> dict[str, list[Run]]:

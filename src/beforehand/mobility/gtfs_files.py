@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
 from beforehand.errors import InputError, list_some
@@ -14,8 +16,14 @@ from beforehand.mobility.repairs import Repairs
 
 CALLS = "stop_times.txt"
 REQUIRED = ("stops.txt", "trips.txt", CALLS)
+MACOS = "__MACOSX"
+"""Where the zips of one system have a shadow of each file."""
 FIELD_LINES_MAX = 20
 """A text over more lines than this is a quote that was never closed."""
+
+BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, zlib.error, LZMAError)
+"""What unpacking raises where the bytes are wrong, each way of packing in its own way."""
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 Row = dict[str, str]
 Open = Callable[[str], bytes | None]
@@ -58,6 +66,7 @@ class Feed:
             for column in needed:
                 if column not in header:
                     problems.add(1, f"no column `{column}`", hint="the GTFS reference requires it")
+            for column in dict.fromkeys(filter(None, header)):
                 if header.count(column) > 1:
                     problems.add(1, f"two columns `{column}`", hint="rename one")
             problems.check()
@@ -75,6 +84,9 @@ class Feed:
         problems.check()
 
     def _decoded(self, raw: bytes, name: str) -> str:
+        if raw.startswith(UTF16_MARKS):
+            self.repairs.mend("not_utf8", name, 1, "not UTF-8 text; read as UTF-16")
+            return raw.decode("utf-16", errors="replace")
         try:
             return raw.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -102,22 +114,28 @@ def _check_fields(fields: list[str], header: list[str]) -> None:
 def _opener(path: Path) -> tuple[Open, list[str]]:
     """What gives the bytes of a file of the feed, and the files whose names are not quite right."""
     if path.is_dir():
-        files = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+        files = [file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir()]
         named, renamed = _tables(files, path)
-        return lambda name: (path / named[name]).read_bytes() if name in named else None, renamed
+        return lambda name: _bytes_of(path / named[name]) if name in named else None, renamed
     try:
         archive = zipfile.ZipFile(path)
-        inner = [name for name in archive.namelist() if name.lower().endswith(".zip")]
+        inner = [n for n in archive.namelist() if n.lower().endswith(".zip") and MACOS not in n]
         if inner and not any(_proper(name).endswith(CALLS) for name in archive.namelist()):
             if len(inner) > 1:
                 listed = list_some(inner)
                 hint = "unpack it and pass one of them"
                 raise InputError(f"several feeds in one zip: {listed}", where=str(path), hint=hint)
             archive = zipfile.ZipFile(io.BytesIO(archive.read(inner[0])))
-    except (OSError, zipfile.BadZipFile, RuntimeError) as error:
+    except BROKEN as error:
         raise InputError(f"not a zip: {error}", where=str(path), hint="check the path") from error
     named, renamed = _tables(sorted(set(archive.namelist())), path)
     return (lambda name: _unpacked(archive, named[name], path) if name in named else None), renamed
+
+
+def _bytes_of(file: Path) -> bytes:
+    if not file.is_file():  # a link to nowhere is a table that somebody meant to be there
+        raise InputError("not a regular file", where=str(file), hint="put the table there")
+    return file.read_bytes()
 
 
 def _tables(files: list[str], path: Path) -> tuple[dict[str, str], list[str]]:
@@ -144,7 +162,7 @@ def _proper(file: str) -> str:
 def _unpacked(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
     try:
         return archive.read(name)
-    except (zipfile.BadZipFile, RuntimeError, OSError, NotImplementedError) as error:
+    except BROKEN as error:
         hint = "fetch the file again, and without a password"
         raise InputError(f"cannot unpack it: {error}", where=f"{path}/{name}", hint=hint) from error
 
@@ -154,7 +172,7 @@ def _folder_of_feed(names: list[str], path: Path) -> str:
     folders = [
         PurePosixPath(name).parent
         for name in names
-        if PurePosixPath(name).name == CALLS and "__MACOSX" not in name
+        if PurePosixPath(name).name == CALLS and MACOS not in name
     ]
     if not folders:
         return ""

@@ -15,6 +15,9 @@ from beforehand.mobility.gtfs_paths import Floats
 NOWHERE_DEGREES = 10.0
 """A stop at 0, 0 while the others are this far away has not been placed yet."""
 
+LEVELS_MAX = 2
+"""From a boarding area to its station."""
+
 
 @dataclass(frozen=True)
 class Map:
@@ -72,13 +75,18 @@ def _places(feed: Feed, called: set[str]) -> dict[str, tuple[float, float]]:
     feed.rows("stops.txt", ("stop_id", "stop_lat", "stop_lon"), stop)
     for name in _nowhere(places):
         del places[name]
+    found = dict(places)
     for name, (line, parent) in parents.items():
+        # A boarding area is part of a platform, which is part of a station.
+        for _ in range(LEVELS_MAX):
+            if parent in parents:
+                parent = parents[parent][1]
         if parent in places:
-            places[name] = places[parent]
+            found[name] = places[parent]
             if name in called:
                 what = f"stop `{name}` has no place; it has that of its station `{parent}`"
                 feed.repairs.mend("place_of_station", "stops.txt", line, what)
-    return places
+    return found
 
 
 def _nowhere(places: dict[str, tuple[float, float]]) -> list[str]:

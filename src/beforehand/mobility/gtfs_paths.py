@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from beforehand.mobility.gtfs_tables import StopTime
 from beforehand.mobility.repairs import Repairs
 
 Floats = NDArray[np.float64]
+
+MINUTE_S = 60.0
+"""To which timetables are rounded."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +80,21 @@ def call_times(
 
     calls: their times never fall, and the first and the last have one. Empty times are filled in by
     distance between the calls that have one (`interpolated_time`). So are those that say the same
-    minute as the call before (`same_time`): nobody drives in no time.
+    minute as the call before (`same_time`): nobody drives in no time. A stay at one of these is
+    kept.
     """
     known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
     kept = _anchors(calls, known)
     if len(kept) < 2:
         return None
     repairs.fill("interpolated_time", len(calls) - len(known))
-    repairs.fill("same_time", len(known) - len(kept))
+    ends = (known[0], known[-1])
+    standing = [at for at in kept if at.call in ends or at.is_of(calls[at.call])]
+    repairs.fill("same_time", len(known) - len(standing))
     arrival, departure = np.empty(len(calls)), np.empty(len(calls))
-    for i, j in pairwise(kept):
-        departure[i], arrival[j] = calls[i].departure_s, calls[j].arrival_s
+    for earlier, later in pairwise(kept):
+        i, j = earlier.call, later.call
+        departure[i], arrival[j] = earlier.departure_s, later.arrival_s
         between = slice(i + 1, j)
         share = _shares(offsets[i : j + 1])[1:-1]
         arrival[between] = departure[i] + (arrival[j] - departure[i]) * share
@@ -117,16 +125,40 @@ def drive(road: Floats, offsets: Floats, arrival_s: Floats, departure_s: Floats)
     return Way(t_s, np.interp(way_m, along, road[:, 0]), np.interp(way_m, along, road[:, 1]))
 
 
-def _anchors(calls: Sequence[StopTime], known: Sequence[int]) -> list[int]:
-    """Calls whose time stands: each leaves later than the one before arrives."""
-    kept = [known[0]]
+class Anchor(NamedTuple):
+    """A call whose time stands."""
+
+    call: int
+    arrival_s: float
+    departure_s: float
+
+    def is_of(self, call: StopTime) -> bool:
+        return self[1:] == (call.arrival_s, call.departure_s)
+
+
+def _anchors(calls: Sequence[StopTime], known: Sequence[int]) -> list[Anchor]:
+    """Each arrives later than the one before leaves.
+
+    Where one says that it arrives as the one before leaves, but stays for a while, it arrives a
+    minute later, or half of its stay if that is shorter: the stay stands, not the minute. So does
+    one that leaves as the last one arrives.
+    """
+    start_s, end_s = calls[known[0]].departure_s, calls[known[-1]].arrival_s
+    kept = [Anchor(known[0], start_s, start_s)]
     for i in known[1:-1]:
-        if calls[i].arrival_s > calls[kept[-1]].departure_s:
-            kept.append(i)
-    while len(kept) > 1 and calls[kept[-1]].departure_s >= calls[known[-1]].arrival_s:
-        kept.pop()
-    if calls[kept[-1]].departure_s < calls[known[-1]].arrival_s:
-        kept.append(known[-1])
+        arrival_s, departure_s = float(calls[i].arrival_s), calls[i].departure_s
+        before_s = kept[-1].departure_s
+        if arrival_s <= before_s:
+            arrival_s = before_s + min(MINUTE_S, (departure_s - before_s) / 2)
+        if arrival_s > before_s:
+            kept.append(Anchor(i, arrival_s, departure_s))
+    while len(kept) > 1 and kept[-1].departure_s >= end_s:
+        i, arrival_s, _ = kept.pop()
+        if arrival_s < end_s:
+            leaves_s = end_s - min(MINUTE_S, (end_s - arrival_s) / 2)
+            kept.append(Anchor(i, arrival_s, leaves_s))
+    if kept[-1].departure_s < end_s:
+        kept.append(Anchor(known[-1], end_s, end_s))
     return kept
 
 

@@ -24,8 +24,9 @@ from beforehand.mobility.positions import Positions, make_positions
 from beforehand.mobility.repairs import Repairs
 
 NODE = r"\$\w+\((?P<node>[^)]+)\)"
-AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\")?"
-TCL = re.compile(AT + NODE + r"\s+(?P<verb>setdest|set\s+[XYZ]_)\s+(?P<rest>[^\"]*)\"?\s*;?\s*$")
+AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\"\s*)?"
+TCL = re.compile(AT + NODE + r"\s+(?P<verb>setdest|set\s+[XYZ]_)\s+(?P<rest>[^\"]*)\"?\s*$")
+STATEMENT = re.compile(r'(?:[^";]|"[^"]*")+')
 SPEED_MIN = 1e-300  # so that no quotient is infinite
 VERBS = ("create", "setdest", "destroy")
 
@@ -98,18 +99,41 @@ def _events(text: str, problems: lines.Problems, repairs: Repairs) -> list[Event
             if len(fields) >= 3 and fields[1] in VERBS:
                 numbers = [lines.metres(value) for value in fields[3:]]
                 events.append((lines.seconds_us(fields[0]), number, fields[1], fields[2], numbers))
-            elif (match := TCL.search(line)) is not None:
-                time_us = lines.seconds_us(match["time"] or "0")
-                numbers = [lines.metres(value) for value in match["rest"].split()]
-                verb = match["verb"].split()[-1]
-                events.append((time_us, number, verb, match["node"].strip(), numbers))
-            elif "setdest" in line:
-                raise ValueError(f"not a movement: `{line}`")
-            else:
+                continue
+            found = [_statement(text, number) for text in _statements(line)]
+            moved = [event for event in found if event is not None]
+            events += moved
+            if not moved:
                 repairs.mend("skipped_line", "", number, f"moves nobody: `{line[:60]}`; skipped")
         except ValueError as error:
             problems.add(number, str(error), hint="see the formats in docs/mobility.md")
     return events
+
+
+def _statements(line: str) -> list[str]:
+    """The commands of one line of Tcl, up to a comment behind them."""
+    if line.count('"') % 2:
+        return [line.rstrip("; ")]
+    found: list[str] = []
+    for text in map(str.strip, STATEMENT.findall(line)):
+        if text.startswith("#"):
+            break
+        found.append(text)
+    return found
+
+
+def _statement(text: str, number: int) -> Event | None:
+    """The movement of one command; None if it is none."""
+    match = TCL.match(text)
+    if match is None:
+        if "setdest" in text:
+            raise ValueError(f"not a movement: `{text}`")
+        return None
+    name, verb = match["node"].strip(), match["verb"].split()[-1]
+    if "$" in name:
+        raise ValueError(f"a variable, and not the name of a node: `{name}`")
+    numbers = [lines.metres(value) for value in match["rest"].split()]
+    return lines.seconds_us(match["time"] or "0"), number, verb, name, numbers
 
 
 def _apply(

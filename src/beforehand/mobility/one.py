@@ -39,7 +39,7 @@ def read_one_events(
     events: list[Event] = []
     for number, line in lines.numbered_lines(lines.read_text(path)):
         fields = line.split()
-        if len(fields) > 1 and fields[1] != "CONN":
+        if len(fields) > 1 and not is_connection(fields):
             repairs.mend("skipped_line", "", number, f"no `CONN`, but `{fields[1]}`; skipped")
             continue
         try:
@@ -94,6 +94,11 @@ def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
     find_unclean_points(repairs, list(zip(node, t_us, numbers, strict=True)), found)
     repairs.check()
     return found
+
+
+def is_connection(fields: list[str]) -> bool:
+    """Whether a line is about two nodes; in small letters as good as in capitals."""
+    return len(fields) > 1 and fields[1].upper() == "CONN"
 
 
 def _event(fields: list[str], number: int) -> Event:

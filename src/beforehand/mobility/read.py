@@ -42,7 +42,7 @@ from beforehand.mobility.bonnmotion import read_bonnmotion
 from beforehand.mobility.contacts_list import read_contacts
 from beforehand.mobility.gtfs import read_gtfs
 from beforehand.mobility.ns2 import VERBS, read_ns2
-from beforehand.mobility.one import read_one_events, read_one_movement
+from beforehand.mobility.one import is_connection, read_one_events, read_one_movement
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.sociopatterns import read_sociopatterns
 from beforehand.mobility.trace import Trace
@@ -121,24 +121,31 @@ def has_places(format: str) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The same path; of `-`, that of a copy of standard input, which errors call by its name."""
-    if str(path) != STDIN:
+    """The same path; of `-` and of a pipe, whose content comes once and is looked at twice, that
+    of a copy, which errors call by its name."""
+    is_stdin = str(path) == STDIN
+    if not is_stdin and not path.is_fifo():
         yield path
         return
     with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
-        copy = Path(folder) / "stdin"
+        copy, shown = Path(folder) / "stdin", STDIN_SHOWN if is_stdin else str(path)
         with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            if is_stdin:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with path.open("rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
         try:
             yield copy
         except InputErrors as errors:
-            raise InputErrors([_renamed(error, copy) for error in errors.errors]) from errors
+            renamed = [_renamed(error, copy, shown) for error in errors.errors]
+            raise InputErrors(renamed) from errors
         except InputError as error:
-            raise _renamed(error, copy) from error
+            raise _renamed(error, copy, shown) from error
 
 
-def _renamed(error: InputError, copy: Path) -> InputError:
-    where = error.where.replace(str(copy), STDIN_SHOWN)
+def _renamed(error: InputError, copy: Path, shown: str) -> InputError:
+    where = error.where.replace(str(copy), shown)
     return InputError(error.problem, where=where, hint=error.hint)
 
 
@@ -189,7 +196,7 @@ def _is_ns2(sample: Sequence[str]) -> bool:
 
 
 def _is_one_events(sample: Sequence[str]) -> bool:
-    return any(line.split()[1:2] == ["CONN"] for line in sample)
+    return any(is_connection(line.split()) for line in sample)
 
 
 MARKS: dict[str, Callable[[Sequence[str]], bool]] = {
@@ -221,12 +228,19 @@ def _bonnmotion_share(sample: Sequence[str]) -> float:
 
 def _contacts_share(sample: Sequence[str]) -> float:
     body = _split(sample)
-    shaped = [row for row in body if len(row) >= 4 and _numbers(row[2:4])]
+    shaped = [row for row in body if len(row) >= 4 and _numbers(row[2:4]) and _is_span(row[2:4])]
     ordered = _share(float(row[2]) <= float(row[3]) for row in shaped)
     # Contacts the wrong way round are still more like contacts than like anything else, and rows
     # of different lengths are less so.
     share = (1 + ordered) / 2 * len(shaped) / max(len(body), 1)
     return share if len({len(row) for row in body}) == 1 else 0.9 * share
+
+
+def _is_span(ends: Sequence[str]) -> bool:
+    """A time of this century beside a small number is not the end of what began with that: it is
+    the time of something with a weight."""
+    first, last = map(lines.is_of_this_century, ends)
+    return first == last
 
 
 def _sociopatterns_share(sample: Sequence[str]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from beforehand.mobility.columns import HINT, PLAIN, TIMES, Layout, resolve
 
 MARKS = (",", ";", "\t", "|")
 SPACE = " "
+DAYS, DAY_US = ("date", "day"), 86_400_000_000
 FIELDS_MIN = 3
 """No format has fewer."""
 
@@ -68,6 +70,7 @@ class Table:
 
     def assumed_times(self, layout: Layout) -> list[str]:
         """What is assumed of times that are dates, or numbers whose unit nobody says."""
+        self._refuse_days_apart(layout)
         fields = {role: self.first[layout.at[role]] for role in TIMES if role in layout.at}
         if any(map(lines.is_date, fields.values())):
             return ["dates are in UTC unless they say otherwise, and counted from 1970"]
@@ -77,6 +80,26 @@ class Table:
         if all(lines.is_of_this_century(fields[role]) for role in open_ended):
             return []
         return ["times are seconds (a header like `time_ms` says what else they are)"]
+
+    def _refuse_days_apart(self, layout: Layout) -> None:
+        """Times of day with the day in a column of its own: all days would be one."""
+        apart = [i for i, name in enumerate(layout.header) if name.strip().casefold() in DAYS]
+        if not apart:
+            return
+        role = next(role for role in TIMES if role in layout.at)
+        days, latest_us = set[str](), 0
+        for _, fields in self.rows:
+            days.add(fields[apart[0]])
+            latest_us = max(
+                latest_us, lines.moment_us(fields[layout.at[role]], layout.unit_us(role))
+            )
+        if len(days) > 1 and latest_us <= DAY_US:
+            raise InputError(
+                f"the times of {len(days):,} days, which stand in a column of their own: "
+                f"`{layout.header[apart[0]]}`",
+                where=f"{self.path}:{self.header_line}",
+                hint="put both into one column, as `2024-05-01T08:00:00`",
+            )
 
     def check_width(self, fields: Sequence[str], layout: Layout) -> None:
         """Raises ValueError if a row does not have the fields that it should have."""
@@ -135,6 +158,9 @@ def split(line: str, mark: str) -> list[str]:
     if '"' in line:
         if mark == SPACE:
             line = line.replace("\t", " ")
+        else:
+            outside = rf'("(?:[^"]|"")*")| *{re.escape(mark)} *'
+            line = re.sub(outside, lambda found: found[1] or mark, line)
         try:
             return next(csv.reader([line], delimiter=mark, skipinitialspace=True))
         except csv.Error:

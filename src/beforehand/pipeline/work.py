@@ -14,6 +14,8 @@ from beforehand.pipeline.stages import Work
 from beforehand.scenario.head import Scenario
 
 INDEX = "plan.json"
+EVENTS_STAGE = "events"
+"""In a world of contacts; a sweep has one stage, whatever it keeps."""
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -65,18 +67,22 @@ def read_progress(root: Path) -> list[Progress]:
 def find_lost_logs(root: Path) -> list[str]:
     """The event logs that belong to what was asked for last and are not there, by their folders.
 
-    A stage keeps logs if one of its datasets does.
+    A stage keeps logs if that is what it is for, or if one of its datasets does. Where none does,
+    the logs in the folder are of earlier runs, and all that is not finished may be one that does.
     """
     from beforehand.verify.event_log import EVENTS_FILE
 
     if not (root / INDEX).is_file():
         return []
-    lost = []
-    for folders in read_index(root).stages.values():
-        if any(next((root / folder).rglob(EVENTS_FILE), None) for folder in folders):
-            for folder in folders:
-                lost += _find_lost(root, folder, EVENTS_FILE)
-    return lost
+    stages = read_index(root).stages
+    keeping = [
+        folders
+        for stage, folders in stages.items()
+        if stage == EVENTS_STAGE
+        or any(next((root / folder).rglob(EVENTS_FILE), None) for folder in folders)
+    ]
+    expected = [folder for folders in keeping or stages.values() for folder in folders]
+    return [name for folder in expected for name in _find_lost(root, folder, EVENTS_FILE)]
 
 
 def _find_lost(root: Path, folder: str, file: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -42,3 +42,24 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
         return msgspec.json.decode(metadata[METADATA], type=_Written).runs
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return {"": About(doubts=(f"what the file says of itself cannot be read: {error}",))}
+
+
+def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
+    """What all files of a log say of one run. Where they contradict each other, none is believed
+    more than another. said: by each file."""
+    here = [part.get(run, part.get("", About())) for part in said]
+    doubts = {doubt for about in here for doubt in about.doubts}
+    promises = sorted({about.promise for about in here if about.promise})
+    counts = sorted({about.events for about in here if about.events is not None})
+    if len(promises) > 1:
+        listed = ", ".join(f"`{promise}`" for promise in promises)
+        doubts.add(f"its files do not promise the same: {listed}")
+    if len(counts) > 1:
+        listed = ", ".join(f"{count:,}" for count in counts)
+        doubts.add(f"its files do not have the same number of events: {listed}")
+    return About(
+        promise=promises[0] if len(promises) == 1 else None,
+        events=max(counts, default=None),
+        names=next((about.names for about in here if about.names), ()),
+        doubts=tuple(sorted(doubts)),
+    )

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beforehand.errors import InputError
+from beforehand.errors import InputError, visible
 from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
 from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
-from beforehand.verify.about import About, read_about
+from beforehand.verify.about import About, about_run, read_about
 
 EVENTS_FILE = "events.parquet"
 NODE_FILES = "*.node.parquet"
@@ -73,7 +73,7 @@ class Log:
     def name(self, node: int) -> str:
         """Of a node, as the file has it; else its number."""
         names = self.about.names
-        return names[node] if 0 <= node < len(names) else str(node)
+        return visible(names[node]) if 0 <= node < len(names) else str(node)
 
 
 def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
@@ -83,7 +83,7 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     if damage := [found for path in paths if (found := _damage(path))]:
         yield empty_log(paths[0], where, tuple(damage))
         return
-    parts = [read_parquet(path, COLUMNS, hint=HINT, content=_content(path)) for path in paths]
+    parts = [read_parquet(path, COLUMNS, hint=HINT, content=content_of(path)) for path in paths]
     if not any(map(len, parts)):
         joined(parts, NUMBERS, TEXTS, where)
         yield empty_log(paths[0], where, ("there are no events in the log",))
@@ -95,9 +95,8 @@ def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
     """Every run of a log that was read before. where: for whoever has to look there."""
     table = joined(parts, NUMBERS, TEXTS, where)
     said = [read_about(part.schema.metadata) for part in parts]
-    about = {run: found for part in said for run, found in part.items()}
     for name, rows in _by_run(table):
-        yield _log(name, rows, where, about.get(name, about.get("", About())))
+        yield _log(name, rows, where, about_run(name, said))
 
 
 def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -129,7 +128,11 @@ def _damage(path: Path) -> str:
             except (InputError, ValueError) as error:
                 return f"{MANIFEST}: not a manifest: {error}"
             name = path.absolute().relative_to(folder).as_posix()
-            return compare(folder, name, marks[name]) if name in marks else ""
+            return (
+                compare(folder, name, marks[name])
+                if name in marks
+                else f"{name}: not in its manifest"
+            )
     return ""
 
 
@@ -139,7 +142,7 @@ def empty_log(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
     return Log(named, none, none, none, none.astype(bool), none, none, where, doubts=doubts)
 
 
-def _content(path: Path) -> bytes | None:
+def content_of(path: Path) -> bytes | None:
     """Of what is no plain file: unpacked, or from the standard input. Refuses what begins as
     nothing that is known, before anybody tries to make sense of it."""
     content = None
@@ -233,8 +236,7 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     columns: dict[str, Any] = {name: table[name].to_numpy()[kept] for name in NUMBERS}
     doubts = (*_holes(table, about), *strange_kinds(table["kind"], KINDS), *about.doubts)
     strange = int((columns["node"] != columns["origin"])[is_broadcast[kept]].sum())
-    if strange:  # one of the two is wrong, and with it who knew of what
-        doubts += (f"{strange:,} broadcasts are by another node than their origin",)
+    doubts += tuple(doubt_of_speakers(strange))
     return Log(
         run=run,
         **columns,
@@ -267,6 +269,12 @@ def _holes(table: pa.Table, about: About) -> Iterator[str]:
         yield f"{missing:,} steps are missing from the log"
     if about.events is not None and len(table) > about.events:
         yield f"{len(table):,} events where there were {about.events:,}"
+
+
+def doubt_of_speakers(strange: int) -> Iterator[str]:
+    """strange: broadcasts with another origin than who made them."""
+    if strange:  # one of the two is wrong, and with it who knew of what
+        yield f"{strange:,} broadcasts are by another node than their origin"
 
 
 def strange_kinds(column: Any, known: Sequence[str]) -> Iterator[str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.files import unreadable
 from beforehand.verify.event_log import (
     COLUMNS,
     EVENTS_FILE,
@@ -63,11 +66,32 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
 
 
 def _tables(folder: Path) -> Iterable[Path]:
-    """All Parquet files below a folder, packed or not; a name with a dot or a line is not there."""
-    for file in sorted(folder.rglob("*")):
-        hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
-        if not hidden and file.is_file() and (_has_name(file) or _begins(file) == PARQUET_MARK):
+    """All Parquet files below a folder, packed or not; a name with a dot or a line is not there.
+
+    What has the name of one and is none, as a link to nowhere, is among them: its reader refuses
+    it.
+    """
+    for file in sorted(_files(folder)):
+        if _has_name(file) or (file.is_file() and _begins(file) == PARQUET_MARK):
             yield file
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Also those behind links to folders, of each folder once: links may go round in circles."""
+    seen: set[str] = set()
+    for at, folders, files in os.walk(folder, followlinks=True, onerror=_refuse):
+        real = os.path.realpath(at)
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        if real in seen:
+            folders.clear()
+        else:
+            yield from (Path(at, name) for name in files if name[0] not in "._")
+        seen.add(real)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    """A folder that cannot be looked into may hold a log."""
+    raise unreadable(Path(error.filename), error, HINT)
 
 
 def _has_name(file: Path) -> bool:
@@ -98,6 +122,8 @@ def _begins(file: Path) -> bytes:
 def _is_log(file: Path) -> bool:
     """Whether it has the columns. What cannot be read may be a log, and its reader says why not;
     but not beside the log of a run, where its other tables are."""
+    if not file.is_file():
+        return True
     try:
         is_packed = file.name.casefold().endswith(PACKED)
         source = io.BytesIO(gzip.decompress(file.read_bytes())) if is_packed else file

@@ -21,11 +21,13 @@ from beforehand.errors import InputError
 from beforehand.files import read_parquet
 from beforehand.kernels.causality import RepeatedBroadcast, index_log
 from beforehand.kernels.merge import merge_by_causality
-from beforehand.verify.about import About, read_about
+from beforehand.verify.about import About, about_run, read_about
 from beforehand.verify.event_log import (
     NODE_FILES,
     SHOWN_MAX,
     Log,
+    content_of,
+    doubt_of_speakers,
     empty_log,
     joined,
     strange_kinds,
@@ -47,7 +49,8 @@ def are_of_nodes(files: Sequence[Path]) -> bool:
 def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
     """Every run of which there are logs, merged."""
     where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
-    parts = [read_parquet(file, (*TEXTS, *NUMBERS), hint=HINT) for file in files]
+    columns = (*TEXTS, *NUMBERS)
+    parts = [read_parquet(file, columns, hint=HINT, content=content_of(file)) for file in files]
     table = joined(parts, NUMBERS, TEXTS, where)
     if not len(table):
         yield empty_log(files[0], where, ("there are no events in the log",))
@@ -55,9 +58,8 @@ def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
     said = [read_about(part.schema.metadata) for part in parts]
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
-        about = [part.get(name, part.get("", About())) for part in said if {name, ""} & {*part}]
         rows = table.filter(pc.equal(table["run"], run))
-        yield _Merge(name, rows, where).log(_agreed(about))
+        yield _Merge(name, rows, where).log(about_run(name, said))
 
 
 def _shared(files: Sequence[Path]) -> Iterator[str]:
@@ -78,17 +80,6 @@ def _coded(column: Any) -> tuple[list[str], Ints]:
 def _is(kinds: Any, *wanted: str) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = pc.is_in(kinds, value_set=pa.array(wanted)).to_numpy()
     return found
-
-
-def _agreed(said: Sequence[About]) -> About:
-    """What all parts say of the run."""
-    promises = {about.promise for about in said if about.promise}
-    doubts = {doubt for about in said for doubt in about.doubts}
-    if len(promises) > 1:
-        listed = ", ".join(f"`{promise}`" for promise in sorted(promises))
-        doubts.add(f"its nodes do not promise the same: {listed}")
-    promise = promises.pop() if len(promises) == 1 else None
-    return About(promise=promise, doubts=tuple(sorted(doubts)))
 
 
 class _Merge:
@@ -120,6 +111,9 @@ class _Merge:
         names, origin = self._origins(said["origin"])
         line, seq = self.line[rows], said["seq"].to_numpy()
         is_broadcast = _is(said["kind"], "broadcast")
+        own = {name: at for at, name in enumerate(names)}
+        speaker = np.array([own.get(node, -1) for node in self.nodes], np.int64)[line]
+        doubts += doubt_of_speakers(int((speaker != origin)[is_broadcast].sum()))
         message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
         doubts += self._absent(names, origin[message < 0])
         # Lines without a broadcast or delivery would be gaps in the numbering of those who merge.

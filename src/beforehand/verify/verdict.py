@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, visible
 from beforehand.kernels.causality import (
     KINDS,
     LATE,
@@ -199,7 +199,7 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
     else:
         rows = [row]
         head = f"{what}, which nobody had broadcast"
-    return "\n".join([f"run {log.run}: {head}", *(_line(log, at) for at in rows)])
+    return "\n".join([f"run {visible(log.run)}: {head}", *(_line(log, at) for at in rows)])
 
 
 def _line(log: Log, row: int) -> str:
