@@ -256,8 +256,9 @@ def test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised(tmp_path):
         rows = rows.replace_schema_metadata({"beforehand": said})
         pq.write_table(rows, tmp_path / f"part-{part}.parquet")
     (run,) = verify_events(tmp_path).runs
-    assert run.promise == "causal"
-    assert run.state == "invalid"
+    assert run.counts["late"]
+    assert run.state == "unknown", "whether that is a violation hangs on which of them is right"
+    assert "its files do not promise the same: `causal`, `none`" in run.reason
 
 
 def test_a_log_behind_a_link_to_a_folder_was_not_judged(tmp_path):

@@ -15,7 +15,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
 }
 """What is held against a run, by what its protocol promises."""
 PROMISE_NAMES = {"causal": "causal order", "none": "no order"}
-DEFAULT_PROMISE = "causal"
+DEFAULT_PROMISE, LEAST_PROMISE = "causal", "none"
 
 
 class About(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
 
 def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
     """What all files of a log say of one run. Where they contradict each other, none is believed
-    more than another. said: by each file."""
+    more than another, and it is held to the least of what they promise. said: by each file."""
     here = [part.get(run, part.get("", About())) for part in said]
     doubts = {doubt for about in here for doubt in about.doubts}
     promises = sorted({about.promise for about in here if about.promise})
@@ -58,7 +58,7 @@ def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
         listed = ", ".join(f"{count:,}" for count in counts)
         doubts.add(f"its files do not have the same number of events: {listed}")
     return About(
-        promise=promises[0] if len(promises) == 1 else None,
+        promise=LEAST_PROMISE if len(promises) > 1 else next(iter(promises), None),
         events=max(counts, default=None),
         names=next((about.names for about in here if about.names), ()),
         doubts=tuple(sorted(doubts)),
