@@ -330,6 +330,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "date": "a number without a unit",
                 "input-table": "not a text",
                 "watched": "not a text: `[1]`",
+                "often": "more often than anybody looks: `1us`",
                 "payload": "not a size: `-5`",
                 "overlay": "more than can be done: `1000000`",
                 "nan-law": "not times from 0",

@@ -266,6 +266,7 @@ def _make_scenarios(root: Path) -> None:
         "many-hours": SCENARIO.replace("range", 'hours = "99999d"\nrange'),
         "date": SCENARIO.replace('"50m"', "2024-01-01"),
         "input-table": '[mobility.input]\nx = 1\n[[protocols]]\nname = "causal"\n',
+        "often": SCENARIO + '[gauges]\nperiod = "1us"\n',
         "watched": SCENARIO + '[gauges]\nperiod = "1m"\nnode = [1]\n',
         "payload": SCENARIO + "[traffic]\npayload = -5\n",
         "overlay": '[scenario]\nworld = "overlay"\n[overlay]\nnodes = [1000000]\n',

@@ -166,6 +166,20 @@ def test_the_shadow_of_a_zip_in_a_zip_was_taken_for_a_second_feed(tmp_path):
     assert same(read_gtfs(path, day=DAY), read_gtfs(write_feed(tmp_path / "plain"), day=DAY))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_two_files_of_one_name_in_a_zip_the_last_counted_without_a_word(tmp_path):
+    path = tmp_path / "feed.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in FEED.items():
+            archive.writestr(name, text)
+        archive.writestr("stops.txt", FEED["stops.txt"])
+    read_gtfs(path, day=DAY)  # the same twice is as good as once
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("trips.txt", FEED["trips.txt"] + "\n")
+    with pytest.raises(InputError, match="two files of this name in the zip, and they differ"):
+        read_gtfs(path, day=DAY)
+
+
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 def test_a_zip_with_wrong_bytes_was_a_crash_of_ours(tmp_path, packing):
     path, refused = tmp_path / "feed.zip", list[str]()

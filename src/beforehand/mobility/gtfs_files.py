@@ -128,8 +128,19 @@ def _opener(path: Path) -> tuple[Open, list[str]]:
             archive = zipfile.ZipFile(io.BytesIO(archive.read(inner[0])))
     except BROKEN as error:
         raise InputError(f"not a zip: {error}", where=str(path), hint="check the path") from error
+    _refuse_twins(archive, path)
     named, renamed = _tables(sorted(set(archive.namelist())), path)
     return (lambda name: _unpacked(archive, named[name], path) if name in named else None), renamed
+
+
+def _refuse_twins(archive: zipfile.ZipFile, path: Path) -> None:
+    """A zip may have two files of one name; who adds to one can make it so without noticing."""
+    sums: dict[str, int] = {}
+    for info in archive.infolist():
+        if sums.setdefault(info.filename, info.CRC) != info.CRC:
+            hint = "which one is meant? pack the feed again"
+            problem = "there are two files of this name in the zip, and they differ"
+            raise InputError(problem, where=f"{path}/{info.filename}", hint=hint)
 
 
 def _bytes_of(file: Path) -> bytes:

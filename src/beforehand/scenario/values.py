@@ -19,6 +19,7 @@ SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`; without 
 RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%")
 RETRY_US_MIN = 1_000
+SAMPLE_US_MIN = 1_000_000
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -51,6 +52,14 @@ def retry(value: object) -> int:
     if retry_us < RETRY_US_MIN:
         raise InputError(f"sooner than any answer: `{value}`", hint="write at least `1ms`")
     return retry_us
+
+
+def sample_period(value: object) -> int:
+    """So that a day has no more samples than anybody looks at."""
+    period_us = positive_duration(value)
+    if period_us < SAMPLE_US_MIN:
+        raise InputError(f"more often than anybody looks: `{value}`", hint="write at least `1s`")
+    return period_us
 
 
 def distance(value: object) -> float:

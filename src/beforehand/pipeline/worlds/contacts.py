@@ -55,7 +55,7 @@ def _tables() -> dict[str, Table]:
         "network": read_network,
         "protocols": read_protocols,
         "gauges": {
-            "period": Option(values.positive_duration),
+            "period": Option(values.sample_period),
             # The node whose registries are watched, by name or index; else who is there longest.
             "node": Option(_watched),
         },
