@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Literal
 
 from beforehand.check.case import Case, Family
 from beforehand.check.net import Net, make_net
@@ -19,7 +19,7 @@ from beforehand.check.recall import Memory, Pool
 from beforehand.core.base import Core
 from beforehand.core.driver import Driver
 
-NUMBER = "I"
+NUMBER: Literal["I"] = "I"
 DOWN = -1
 
 
