@@ -57,6 +57,13 @@ MUTANTS = [
         f"{ON_HOST}::test_what_came_early_in_one_cell_is_nothing_in_the_next",
     ),
     (
+        "trap 6: a station believes that who comes back has kept what came early",
+        HANDOFF,
+        "                guest.has = ()  # what came early it has forgotten (trap 6)\n",
+        "",
+        f"{ON_HANDOFF}::test_who_comes_back_has_forgotten_what_it_had_out_of_order",
+    ),
+    (
         "trap 7: one number space for the cell and for catching up",
         HANDOFF,
         "        if place.is_catching:",

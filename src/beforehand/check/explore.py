@@ -17,7 +17,7 @@ from beforehand.check.case import Case, Family
 from beforehand.check.heal import heal
 from beforehand.check.ice import Ice
 from beforehand.check.moves import all_moves
-from beforehand.check.net import Move, Net
+from beforehand.check.net import Move, Net, make_net
 from beforehand.core.base import Core
 
 
@@ -57,7 +57,9 @@ def explore(
         found.states += 1
         found.problem = net.problem or _problem_at_rest(net, found)
         if found.problem:
-            found.path = ways.lead_to(found.states - 1, ice, start)
+            found.path = ways.lead_to(
+                found.states - 1, ice, start, make_net(family, case, make_core)
+            )
             return found
         for turn, move in enumerate(moves):
             after = ice.thaw(state)
@@ -99,8 +101,8 @@ class _Ways:
         self._before.append(before)
         self._turn.append(turn)
 
-    def lead_to(self, state: int, ice: Ice, start: bytes) -> list[Move]:
-        """The moves from the start on, played again to know them."""
+    def lead_to(self, state: int, ice: Ice, start: bytes, plain: Net) -> list[Move]:
+        """The moves from the start on, played again to know them, as they are in a plain net."""
         turns = []
         while state:
             turns.append(self._turn[state])
@@ -108,7 +110,21 @@ class _Ways:
         path: list[Move] = []
         frozen = start
         for turn in reversed(turns):
-            path.append(list(all_moves(ice.thaw(frozen)))[turn])
-            ice.thaw(frozen).do(path[-1])
+            net = ice.thaw(frozen)
+            move = list(all_moves(net))[turn]
+            path.append(_as_in(plain, net, move))
+            plain.do(path[-1])
+            net.do(move)
             frozen = ice.freeze()
         return path
+
+
+def _as_in(plain: Net, net: Net, move: Move) -> Move:
+    """A thawed net has its own numbers for what is on its way."""
+    kind, *flight = move
+    if kind not in ("arrive", "lose", "double"):
+        return move
+    frame, _ = net.flights[flight[0], flight[1], flight[2]]
+    flights = plain.flights.items()
+    same = (f for f, (other, _) in flights if [*f[:2]] == flight[:2] and other == frame)
+    return (kind, *next(same))
