@@ -38,6 +38,7 @@ MOVING: dict[str, Trouble] = {
     "three messages, a move, a loss": {"says": (3,), "flaps": 1, "losses": 1},
     "two messages, a move, a loss": {"says": (2,), "flaps": 1, "losses": 1},
     "two messages, a move, a haste": {"says": (2,), "flaps": 1, "hastes": 1},
+    "two messages, two moves, a loss": {"says": (2,), "flaps": 2, "losses": 1},
     "two moves, a loss, a double": {"says": (1,), "flaps": 2, "losses": 1, "doubles": 1},
     "a join, two moves, a loss": {"says": (1,), "flaps": 2, "losses": 1, "is_linked": False},
     "three stations, two moves": {"says": (1,), "stations": 3, "flaps": 2},

@@ -195,8 +195,8 @@ MUTANTS = [
     (
         "trap 13: leave behind what an older handoff registered",
         HANDOFF,
-        "        self._delete(guest.host, tuple((answer.source, guest.ses) for answer in others), out)"
-        "\n",
+        "        self._delete(guest.host, tuple((answer.source, guest.ses) for answer in others),"
+        " out)\n",
         "",
         f"{ON_HANDOFF}::test_of_two_who_know_the_host_the_one_of_the_later_connection_counts",
     ),
