@@ -1,8 +1,8 @@
 """Every interleaving of a small net: breadth first, each state once.
 
-A state is a whole net as bytes, so that two orders of events that lead to the same state are
-explored once. *Sometimes* conditions name what must have been seen at least once: a pass in which
-nothing ever waited proves nothing.
+A state is a whole net as bytes (`check.ice`), so that two orders of events that lead to the same
+state are explored once. *Sometimes* conditions name what must have been seen at least once: a pass
+in which nothing ever waited proves nothing.
 """
 
 from __future__ import annotations
@@ -127,4 +127,4 @@ def _as_in(plain: Net, net: Net, move: Move) -> Move:
     frame, _ = net.flights[flight[0], flight[1], flight[2]]
     flights = plain.flights.items()
     same = (f for f, (other, _) in flights if [*f[:2]] == flight[:2] and other == frame)
-    return (kind, *next(same))
+    return (kind, *next(same, flight))

@@ -1,5 +1,13 @@
 """Nets as bytes and back. What only tells one history from another is left out.
 
+Left out is what nothing that comes can depend on, so that what is found from a state is found from
+all that are taken for the same. *Counts* are read by nobody but people. *Tickets* and numbers of
+frames: that they are in order is kept. *Times*, where cores ask for none (`kind` is "cell"): then
+any timer may be the next. A timer that was *cancelled* is still in the net, but when it comes the
+driver does nothing. The *causal past* as far as everybody has delivered it: to deliver that once
+more is wrong as the second time, whether or not it is late. `tests/check/test_ice.py` compares with
+an exploration of whole nets.
+
 Whatever a net is made of has a number: the states of its nodes, what is on its way, what the oracle
 knows. A frozen net is those numbers; so it is small, equal nets are equal bytes, and to thaw one
 takes only what is not as it was.
@@ -134,14 +142,9 @@ class Ice:
         net = self.net
         timers, contacts, suspected, news, offsets_us, net.now_us, *rest = self._others[number]
         net.timers = {key: (due_us, 1) for key, due_us in timers}
-        if (
-            self._is_timeless
-        ):  # and one that was cancelled is none: whether it comes is all the same
-            net.timers = {
-                (node, timer): (0, 1)
-                for node, driver in enumerate(net.drivers)
-                for timer in driver._timers
-            }
+        if self._is_timeless:
+            drivers = enumerate(net.drivers)
+            net.timers = {(node, t): (0, 1) for node, driver in drivers for t in driver._timers}
         net.contacts, net.suspected = set(contacts), set(suspected)
         net.news, net.offsets_us = list(news), list(offsets_us)
         says, left, carried, held, given_up, payloads, net.problem = rest

@@ -48,9 +48,6 @@ class Pool(Generic[T]):
     def __getitem__(self, number: int) -> T:
         return self._things[number]
 
-    def __len__(self) -> int:
-        return len(self._things)
-
 
 class Memory:
     """All states of all cores by number, and the steps between them."""
