@@ -60,8 +60,18 @@ STAYING: dict[str, Trouble] = {
     "two hosts, two messages, a haste": {"says": (1, 1), "hastes": 1},
 }
 LARGE: dict[str, Trouble] = {
+    "a move, two crashes": {"says": (1,), "flaps": 1, "crashes": 2},
+    "two messages, two moves, a crash": {"says": (2,), "flaps": 2, "crashes": 1},
+    "two hosts, two messages, a move, a haste": {"says": (1, 1), "flaps": 1, "hastes": 1},
     "two hosts, two messages, a move, a loss": {"says": (1, 1), "flaps": 1, "losses": 1},
     "two hosts, three messages, a move": {"says": (2, 1), "flaps": 1},
+    "two messages, one of each": {
+        "says": (2,),
+        "flaps": 1,
+        "losses": 1,
+        "doubles": 1,
+        "crashes": 1,
+    },
 }
 CASES = {
     "mobile": MOVING | MORTAL,
@@ -72,7 +82,7 @@ CASES = {
 OPTIONS = {"ck": Pace(), "tcp_flooding": Tcp(window=1)}
 MUST_SEE = {"asking", "fetching", "going", "caught up", "complete", "lost", "doubled", "left"}
 MUST_SEE |= {"moved", "crashed", "cut off", "restarted", "waited"}
-"""With WAS."""
+"""With WAS, which is `mobile`."""
 
 
 def net(protocol: str, says: tuple[int, ...], stations: int = 2, **rest: Any) -> Case:
