@@ -35,10 +35,7 @@ Trouble = dict[str, Any]
 
 MOVING: dict[str, Trouble] = {
     "three messages, a move": {"says": (3,), "flaps": 1},
-    "three messages, a move, a loss": {"says": (3,), "flaps": 1, "losses": 1},
     "two messages, a move, a loss": {"says": (2,), "flaps": 1, "losses": 1},
-    "two messages, a move, a haste": {"says": (2,), "flaps": 1, "hastes": 1},
-    "two messages, two moves, a loss": {"says": (2,), "flaps": 2, "losses": 1},
     "two moves, a loss, a double": {"says": (1,), "flaps": 2, "losses": 1, "doubles": 1},
     "a join, two moves, a loss": {"says": (1,), "flaps": 2, "losses": 1, "is_linked": False},
     "three stations, two moves": {"says": (1,), "stations": 3, "flaps": 2},
@@ -46,36 +43,32 @@ MOVING: dict[str, Trouble] = {
     "two hosts, a move, a haste": {"says": (1, 0), "flaps": 1, "hastes": 1},
     "two hosts, two messages, a move": {"says": (1, 1), "flaps": 1},
 }
-MORTAL: dict[str, Trouble] = {
+BY_WAS: dict[str, Trouble] = {
+    "three messages, a move, a loss": {"says": (3,), "flaps": 1, "losses": 1},
+    "two messages, a move, a haste": {"says": (2,), "flaps": 1, "hastes": 1},
+    "two messages, two moves, a loss": {"says": (2,), "flaps": 2, "losses": 1},
     "two messages, a move, a crash": {"says": (2,), "flaps": 1, "crashes": 1},
     "a leave, a move, a crash": {"says": (1,), "leaves": 1, "flaps": 1, "crashes": 1},
     "two hosts, a leave, a loss": {"says": (1, 0), "leaves": 1, "losses": 1},
     "two hosts, a leave, a crash": {"says": (1, 0), "leaves": 1, "crashes": 1},
     "two hosts, a move, a crash": {"says": (1, 0), "flaps": 1, "crashes": 1},
 }
+"""Not with CK: its hosts neither crash nor leave, and the first three would take long."""
 STAYING: dict[str, Trouble] = {
     "three messages, a loss": {"says": (3,), "losses": 1},
     "two messages, a loss, a double": {"says": (2,), "losses": 1, "doubles": 1},
     "two hosts, two messages, a loss": {"says": (1, 1), "losses": 1},
     "two hosts, two messages, a haste": {"says": (1, 1), "hastes": 1},
+    "two hosts, three messages, a loss, a double": {"says": (2, 1), "losses": 1, "doubles": 1},
 }
 LARGE: dict[str, Trouble] = {
-    "a move, two crashes": {"says": (1,), "flaps": 1, "crashes": 2},
     "two messages, two moves, a crash": {"says": (2,), "flaps": 2, "crashes": 1},
-    "two hosts, two messages, a move, a haste": {"says": (1, 1), "flaps": 1, "hastes": 1},
     "two hosts, two messages, a move, a loss": {"says": (1, 1), "flaps": 1, "losses": 1},
     "two hosts, three messages, a move": {"says": (2, 1), "flaps": 1},
-    "two messages, one of each": {
-        "says": (2,),
-        "flaps": 1,
-        "losses": 1,
-        "doubles": 1,
-        "crashes": 1,
-    },
 }
 CASES = {
-    "mobile": MOVING | MORTAL,
-    "was_flood": MOVING | MORTAL,
+    "mobile": MOVING | BY_WAS,
+    "was_flood": MOVING | BY_WAS,
     "ck": MOVING,
     "tcp_flooding": STAYING,
 }
@@ -126,7 +119,7 @@ def run(protocol: str, name: str, trouble: Trouble, states_max: int) -> Trouble:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--protocol", choices=CASES)
-    options.add_argument("--only", choices=sorted(MOVING | MORTAL | STAYING | LARGE))
+    options.add_argument("--only", choices=sorted(MOVING | BY_WAS | STAYING | LARGE))
     options.add_argument("--large", action="store_true", help="those that take long, with WAS")
     options.add_argument("--states", type=int, default=STATES_MAX, help="no more than these")
     args = options.parse_args()
