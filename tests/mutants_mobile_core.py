@@ -57,11 +57,32 @@ MUTANTS = [
         f"{ON_HOST}::test_what_came_early_in_one_cell_is_nothing_in_the_next",
     ),
     (
+        "trap 6: a station believes that who comes back has kept what came early",
+        HANDOFF,
+        "                guest.has = ()  # what came early it has forgotten (trap 6)\n",
+        "",
+        f"{ON_HANDOFF}::test_who_comes_back_has_forgotten_what_it_had_out_of_order",
+    ),
+    (
         "trap 7: one number space for the cell and for catching up",
         HANDOFF,
         "        if place.is_catching:",
         "        if place.ses < 0:",
         f"{ON_HANDOFF}::test_numbers_of_the_catching_up_are_not_those_of_the_cell",
+    ),
+    (
+        "trap 7: a station counts what was caught up on by the cell's numbers",
+        STATION,
+        "            elif frame.place.is_catching:",
+        "            elif frame.place.ses < 0:",
+        f"{ON_HANDOFF}::test_what_is_caught_up_on_is_said_again_until_it_is_acknowledged",
+    ),
+    (
+        "trap 7: a host does not say by which numbers it counts",
+        HOST,
+        "            self._place = Place(self._ses, True, 0)",
+        "            self._place = Place(self._ses, False, 0)",
+        f"{ON_HOST}::test_it_catches_up_before_it_goes_on_and_repeats_that_it_did",
     ),
     (
         "trap 8: take messages of a host that was handed on",
@@ -150,6 +171,51 @@ MUTANTS = [
         f"{ON_HANDOFF}::test_who_has_seen_a_newer_connection_knows_nothing_for_an_older_one",
     ),
     (
+        "trap 13: whom it was handed to is asked to wait for it here",
+        HANDOFF,
+        '        if guest is None or guest.ses >= frame.ses or guest.phase == "going":',
+        "        if guest is None or guest.ses >= frame.ses:",
+        f"{ON_HANDOFF}::test_who_has_handed_the_host_on_knows_nothing_for_a_third_one",
+    ),
+    (
+        "trap 13: forget a saved request with the host that it asks for",
+        HANDOFF,
+        "        if waiting is not None:\n            self.on_request1(waiting, out)",
+        "        if waiting is not None and not guest.is_doomed:\n"
+        "            self.on_request1(waiting, out)",
+        f"{ON_HANDOFF}::test_a_saved_request_is_answered_although_the_host_was_deleted_meanwhile",
+    ),
+    (
+        "trap 13: delete a host in the middle of its handoff",
+        HANDOFF,
+        '        if guest.phase in ("asking", "fetching"):',
+        '        if guest.phase in ("nowhere",):',
+        f"{ON_HANDOFF}::test_a_saved_request_is_answered_although_the_host_was_deleted_meanwhile",
+    ),
+    (
+        "trap 13: leave behind what an older handoff registered",
+        HANDOFF,
+        "        self._delete(guest.host, tuple((answer.source, guest.ses) for answer in others),"
+        " out)\n",
+        "",
+        f"{ON_HANDOFF}::test_of_two_who_know_the_host_the_one_of_the_later_connection_counts",
+    ),
+    (
+        "trap 13: leave behind what a host registered at others before it came back",
+        HANDOFF,
+        "                self._delete(frame.host, self._visits(frame), out)\n",
+        "",
+        f"{ON_HANDOFF}::test_who_comes_back_to_its_station_goes_on_where_it_was",
+    ),
+    (
+        "trap 13: leave behind what earlier joins registered",
+        HANDOFF,
+        "            cell.guests[host] = guest\n"
+        "            self._delete(host, self._visits(frame), out)\n",
+        "            cell.guests[host] = guest\n",
+        f"{ON_STATION}::test_a_join_ends_what_earlier_ones_left_behind",
+    ),
+    (
         "trap 14: discard what a host in a handoff may need",
         CELL,
         "        until = min((guest.next for guest in self.guests.values()), default=self.next)",
@@ -158,11 +224,40 @@ MUTANTS = [
         f"{ON_HANDOFF}::test_from_connect_on_nothing_is_discarded_that_the_host_may_need",
     ),
     (
+        "trap 14: keep for a host in a handoff only what comes",
+        HANDOFF,
+        "        guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said,",
+        "        guest = Guest(frame.host, frame.ses, cell.next, frame.next_said,",
+        f"{ON_HANDOFF}::test_from_connect_on_nothing_is_discarded_that_the_host_may_need",
+    ),
+    (
         "trap 15: take the host as new at the first answer",
         HANDOFF,
         "        if not guest.asked:\n            self._go_on(guest, out)\n\n    def _go_on",
         "        if guest.known == []:\n            self._go_on(guest, out)\n\n    def _go_on",
         f"{ON_HANDOFF}::test_who_recovers_is_new_only_after_all_stations_have_answered",
+    ),
+    (
+        "trap 15: who recovers believes that it was nowhere",
+        HOST,
+        "            self._visits = None\n",
+        "            self._visits = {}\n",
+        f"{ON_HOST}::test_who_recovers_asks_all_stations_in_a_new_connection",
+    ),
+    (
+        "trap 15: who recovers forgets that it was leaving",
+        HOST,
+        "            if memory.has_left:\n",
+        "            if memory.has_left and not self.tables:\n",
+        f"{ON_HOST}::test_who_crashes_while_it_leaves_goes_on_leaving",
+    ),
+    (
+        "trap 15: who moves again in a handoff forgets where it began",
+        HOST,
+        '        if self.state in ("connecting", "catching", "leaving") and',
+        '        if self.state in ("catching", "leaving") and',
+        f"{ON_HOST}::"
+        "test_who_moves_before_it_is_answered_names_the_station_that_may_have_registered_it",
     ),
     (
         "start a host that nobody knows with what is kept",
@@ -178,6 +273,21 @@ MUTANTS = [
         "    return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)",
         "    return place.ses > guest.ses",
         f"{ON_HANDOFF}::test_a_registration_as_new_that_the_host_never_heard_of_is_worth_nothing",
+    ),
+    (
+        "trust a registration that the host has outlived",
+        HANDOFF,
+        "    return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)",
+        "    return guest.is_fresh and place.ses < guest.ses",
+        f"{ON_HANDOFF}::test_a_registration_that_the_host_has_outlived_is_worth_nothing",
+    ),
+    (
+        "do not tell a host that it was unregistered",
+        STATION,
+        "            out.sends.append((EVERYBODY, Forgotten(self.node, frame.host, ses)))\n",
+        "            pass\n",
+        f"{ON_STATION}::"
+        "test_a_host_that_owes_acknowledgements_and_is_silent_is_unregistered_and_told",
     ),
     (
         "acknowledge once that all was caught up on",

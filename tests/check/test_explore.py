@@ -7,6 +7,8 @@ import pytest
 from beforehand.check.case import Case, Family
 from beforehand.check.explore import explore
 from beforehand.check.families.contacts import Contacts, Setup
+from beforehand.check.heal import heal
+from beforehand.check.net import make_net
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import EVERYBODY
 from beforehand.core.epidemic import Epidemic
@@ -184,7 +186,12 @@ def test_a_crash_at_any_point_among_three_nodes():
 
 def test_the_explorer_finds_a_layer_that_does_not_repeat_what_is_lost():
     case = linked(NEWEST, LINE, (1, 0, 0), losses=1, is_unfair=True)
-    assert "never delivered" in str(explore(CAUSAL, case, 50_000, make_stack).problem)
+    found = explore(CAUSAL, case, 50_000, make_stack)
+    assert "never delivered" in str(found.problem)
+    net = make_net(CAUSAL, case, make_stack)
+    assert all(net.do(move) for move in found.path), "the path is there to be played again"
+    heal(net)
+    assert net.problem == found.problem
 
 
 class Amnesiac(Epidemic):

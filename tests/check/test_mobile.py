@@ -14,6 +14,7 @@ from beforehand.core.mobile.station import Station
 
 FAMILY = MobileFamily()
 SMALL = {"options": Setup(Pace()), "edges": ((0, 1),), "stations": 2}
+LINE = {"options": Setup(Pace()), "edges": ((0, 1), (1, 2)), "stations": 3}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,16 @@ SMALL = {"options": Setup(Pace()), "edges": ((0, 1),), "stations": 2}
             Case(4, (0, 0, 1, 0), is_linked=True, leaves=1, **SMALL),
             {"left", "complete"},
             id="one host speaks and one leaves",
+        ),
+        pytest.param(
+            Case(3, (0, 0, 1), is_linked=True, flaps=1, hastes=2, **SMALL),
+            {"moved", "caught up", "complete"},
+            id="one host moves and timers do not wait for silence",
+        ),
+        pytest.param(
+            Case(4, (0, 0, 0, 1), is_linked=True, flaps=2, **LINE),
+            {"moved", "handed on later", "caught up", "complete"},
+            id="one host speaks and moves twice among three stations",
         ),
     ],
 )

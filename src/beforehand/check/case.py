@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from beforehand.check.net import Net
 
 
+TROUBLES = (
+    *("losses", "doubles", "flaps", "crashes"),
+    *("suspicions", "leaves", "settings", "hastes"),
+)
+"""Of which a case has so many, and each that happens is one less."""
+
+
 @dataclass(frozen=True)
 class Case:
     """What a net is made of, and how much trouble there may be in it."""
@@ -54,6 +61,8 @@ class Case:
     """How many go for good."""
     settings: int = 0
     """How often a clock may be set."""
+    hastes: int = 0
+    """For the explorer: how many timers may fire while something is on its way."""
     is_unfair: bool = False
     """Break what the core needs, to see it fail."""
 

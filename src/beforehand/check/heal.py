@@ -15,6 +15,7 @@ def heal(net: Net) -> None:
     net.left.clear()
     for node, driver in enumerate(net.drivers):
         driver.fuse = None
+        net.stepped.add(node)
         net.do(("restart", node))
     for pair in sorted(net.suspected):
         net.do(("trust", *pair))

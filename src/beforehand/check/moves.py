@@ -29,7 +29,7 @@ def all_moves(net: Net) -> Iterator[Move]:
     yield from _link_moves(net)
     yield from _life_moves(net)
     yield from _next_instant(net)
-    if not net.flights and not net.news:  # a timer is for silence: earlier it adds nothing
+    if net.left["hastes"] or not (net.flights or net.news):  # most timers are for silence
         yield from (("timer", *key) for key in net.timers)
 
 
@@ -65,8 +65,9 @@ def _link_moves(net: Net) -> Iterator[Move]:
         for host in range(net.case.stations, net.case.nodes):
             before = net.cell_of(host)
             if before is None or net.left["flaps"]:
-                cells = (cell for cell in range(net.case.stations) if cell != before)
-                yield from (("enter", host, cell) for cell in cells)
+                nowhere = net.case.stations  # for a while, and then perhaps back
+                cells = range(net.case.stations if before is None else nowhere + 1)
+                yield from (("enter", host, cell) for cell in cells if cell != before)
     if net.left["leaves"]:
         yield from (("leave", host) for host in range(net.case.stations, net.case.nodes))
     yield from (("trust", *pair) for pair in sorted(net.suspected))

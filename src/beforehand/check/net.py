@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from beforehand.check.case import Case, Family
+from beforehand.check.case import TROUBLES, Case, Family
 from beforehand.check.cells import Cells, Flight, settle
 from beforehand.check.oracle import Oracle
 from beforehand.core.base import EVERYBODY, Core, Message, MessageId, Timer
@@ -176,6 +176,8 @@ class Net(Cells):
         due_us, ticket = self.timers.get((node, timer), (0, 0))
         if not ticket or due_us > self._latest_us() or due_us > self.now_us + AGE_US:
             return False
+        if self.flights or self.news:
+            self._take("hastes")  # the fuzzer does not ask how many are left
         del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)
         self.drivers[node].on_timer(self.local_us(node), timer, ticket)
@@ -348,8 +350,7 @@ class Net(Cells):
     def _part(self, a: int, b: int) -> None:
         """What was under way when a contact ends is lost."""
         self.contacts.discard((a, b))
-        for flight in [f for f in self.flights if {f[0], f[1]} == {a, b}]:
-            del self.flights[flight]
+        self.flights = {f: item for f, item in self.flights.items() if {*f[:2]} != {a, b}}
 
     def _look_around(self, node: int) -> None:
         """Its detector reports all links down, and up again where somebody is at the other end."""
@@ -368,8 +369,7 @@ def make_net(
     """make_core: instead of the family's own."""
     net = Net(family, case, make_core or family.make_core)
     net.says = list(case.says)
-    troubles = ("losses", "doubles", "flaps", "crashes", "suspicions", "settings", "leaves")
-    net.left.update({trouble: getattr(case, trouble) for trouble in troubles})
+    net.left.update({trouble: getattr(case, trouble) for trouble in TROUBLES})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
     link = Link(reliable=not (case.losses or case.doubles))
     given = Needs({family.kind: link, "wire": Link(True, True)}, case.skew_us)

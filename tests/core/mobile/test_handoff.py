@@ -200,6 +200,14 @@ def test_who_comes_back_to_its_station_goes_on_where_it_was():
     assert bench.kept() == [*ids(3)]
 
 
+def test_who_comes_back_has_forgotten_what_it_had_out_of_order():
+    bench = joined()
+    bench.relay(1, 2)
+    bench.hear(HostAck(1, H, Place(1, False, 0), ((1, 1),)))
+    bench.connect(2, Place(1, False, 1))
+    assert bench.core.cell.is_wanted(1)
+
+
 def test_a_connect_that_comes_again_is_answered_again():
     bench = joined()
     first = bench.connect(2, Place(1))

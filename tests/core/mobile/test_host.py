@@ -283,6 +283,14 @@ def test_who_leaves_says_so_until_it_is_heard_and_never_speaks_again():
         bench.say()
 
 
+def test_who_crashes_while_it_leaves_goes_on_leaving():
+    bench = Bench(durable=True)
+    bench.join()
+    bench.do("on_leave")
+    bench.crash()
+    assert bench.enter(A) == [Leave(A, ME, 2, None)]
+
+
 def test_who_recovers_asks_all_stations_in_a_new_connection():
     bench = Bench(durable=True)
     bench.join()

@@ -89,6 +89,7 @@ class Handoff:
                 self._use_as_ack(guest, frame.place)
                 guest.ses, guest.is_fresh = frame.ses, False
                 guest.early.clear()
+                guest.has = ()  # what came early it has forgotten (trap 6)
                 guest.catch_up = dict(enumerate(guest.catch_up.values()))
                 self._delete(frame.host, self._visits(frame), out)
                 self._accept(guest, out)
