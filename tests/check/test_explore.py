@@ -152,10 +152,10 @@ def linked(options, edges, says, **trouble):
         pytest.param(linked(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
         pytest.param(linked(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
         pytest.param(linked(MARKS, TRIANGLE, (1, 0, 0)), (), id="marks-triangle"),
-        pytest.param(linked(MARKS, LINE, (1, 1, 0)), ("waited",), id="marks"),
         pytest.param(linked(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
-        pytest.param(linked(MARKS, LINE, (1, 0, 0), flaps=1), ("flapped",), id="marks-flaps"),
-        pytest.param(linked(MARKS, LINE, (0, 1, 0), flaps=1), ("flapped",), id="marks-flaps-mid"),
+        pytest.param(
+            linked(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped", "waited"), id="marks-flaps"
+        ),
         pytest.param(linked(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"),
         pytest.param(linked(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
         pytest.param(linked(RETRY, TRIANGLE, (1, 0, 0), losses=1), ("lost",), id="losses-triangle"),

@@ -22,6 +22,7 @@ INPUTS = {
     "on_timer": 2,
     "on_link": 3,
     "on_broadcast": 2,
+    "on_broadcasts": 2,
     "on_leave": 1,
     "restore": 2,
 }
