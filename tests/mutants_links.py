@@ -282,6 +282,13 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word",
     ),
     (
+        "who does not wait for the goodbye cuts it off",
+        DISCOVERY,
+        "await asyncio.shield(self._ending)",
+        "await self._ending",
+        f"{DISCOVERY_TEST}::test_who_does_not_wait_for_the_goodbye_left_sockets_open",
+    ),
+    (
         "what is left of a bundle keeps the key of what is gone",
         BUNDLES,
         "        key, content = bytes(left[0][0]), _encode(left)\n",

@@ -121,6 +121,39 @@ def test_who_leaves_is_forgotten_and_who_was_given_by_hand_is_not():
     run(scene())
 
 
+def test_who_does_not_wait_for_the_goodbye_left_sockets_open(monkeypatch):
+    networks = []
+
+    class Network(discovery.AsyncZeroconf):
+        def __init__(self, **options: object) -> None:
+            super().__init__(**options)
+            networks.append(self)
+
+    monkeypatch.setattr(discovery, "AsyncZeroconf", Network)
+
+    async def scene() -> None:
+        await multicast_works()
+        watcher = Discovery(
+            KEY,
+            LOOPBACK,
+            look_again_seconds=30,
+            on_found=lambda _: None,
+            on_gone=lambda _: None,
+            on_failure=pytest.fail,
+        )
+        watcher.start([Address("127.0.0.1", 7400)])
+        await until(lambda: networks and networks[0].zeroconf.registry.async_get_service_infos())
+        for _ in range(3):
+            watcher._task.cancel()
+            await asyncio.sleep(0.01)
+        assert watcher._task.done()
+        engine = networks[0].zeroconf.engine
+        await until(lambda: networks[0].zeroconf.done and watcher._ending.done())
+        assert all(way.transport.is_closing() for way in (*engine.readers, *engine.senders))
+
+    run(scene())
+
+
 def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
     async def scene() -> None:
         hosts = [["10.0.0.1"], ["10.0.0.1"], ["10.0.0.2"]]

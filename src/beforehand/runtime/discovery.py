@@ -96,6 +96,8 @@ class Discovery:
         self._places: dict[str, list[Address]] = {}
         self._resolving: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """The last goodbye."""
 
     def start(self, listening: Sequence[Address]) -> None:
         """Begin; a machine without a network now may have one later."""
@@ -130,16 +132,21 @@ class Discovery:
             while local_hosts(self._interfaces) == hosts:
                 await asyncio.sleep(self._look_again)
         finally:
+            # To say goodbye takes a while. Who does not wait for it leaves no socket open.
+            self._ending = asyncio.ensure_future(self._end(network, browser))
+            await asyncio.shield(self._ending)
+
+    async def _end(self, network: AsyncZeroconf, browser: AsyncServiceBrowser | None) -> None:
+        try:
             if browser:
                 await browser.async_cancel()
             for task in self._resolving:
                 task.cancel()
             await asyncio.gather(*self._resolving, return_exceptions=True)
-            try:
-                await network.async_unregister_all_services()
-            finally:  # whatever has become of the network
-                await network.async_close()
-                self._leave()
+            await network.async_unregister_all_services()
+        finally:  # whatever has become of the network
+            await network.async_close()
+            self._leave()
 
     def _leave(self) -> None:
         """Who was found here may be nowhere now."""
