@@ -129,7 +129,13 @@ def test_who_does_not_wait_for_the_goodbye_left_sockets_open(monkeypatch):
             super().__init__(**options)
             networks.append(self)
 
+    class Browser(AsyncServiceBrowser):
+        async def async_cancel(self) -> None:
+            await asyncio.sleep(0.02)  # so that the second one falls in here
+            await super().async_cancel()
+
     monkeypatch.setattr(discovery, "AsyncZeroconf", Network)
+    monkeypatch.setattr(discovery, "AsyncServiceBrowser", Browser)
 
     async def scene() -> None:
         await multicast_works()
@@ -142,7 +148,7 @@ def test_who_does_not_wait_for_the_goodbye_left_sockets_open(monkeypatch):
             on_failure=pytest.fail,
         )
         watcher.start([Address("127.0.0.1", 7400)])
-        await until(lambda: networks and networks[0].zeroconf.registry.async_get_service_infos())
+        await until(lambda: networks and networks[0].zeroconf.listeners)  # it browses
         for _ in range(3):
             watcher._task.cancel()
             await asyncio.sleep(0.01)
