@@ -1,7 +1,7 @@
 """Messages in the file of a member, many to a row.
 
 To SQLite a row is a row: 64 short messages as rows of their own, each in a table and in its index,
-cost more than twice of what they cost as one. Messages come together, are never changed, and mostly
+cost clearly more than as one. Messages come together, are never changed, and mostly
 go in the order in which they came. So those of a transaction share rows, *bundles*. A bundle of
 which all is gone is deleted; one of which a part is gone is written anew, without that part.
 """
