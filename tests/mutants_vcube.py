@@ -13,8 +13,10 @@ HEAP = "src/beforehand/kernels/heap.py"
 STEPS = "tests/core/test_vcube.py"
 KEPT = "tests/core/test_vcube_keeping.py"
 BACK = "tests/core/test_vcube_restore.py"
+LIARS = "tests/core/test_vcube_liars.py"
 AWAY = "tests/core/test_vcube_away.py::test_whoever_comes_back_goes_on"
 PAPER = "tests/core/test_vcube_paper.py"
+FAILED = "tests/core/test_failed_inputs.py"
 OVERLAY = "tests/sim/test_overlay.py"
 TWIN_TEST = (
     "tests/kernels/overlay/test_run.py"
@@ -22,6 +24,14 @@ TWIN_TEST = (
 )
 
 MUTANTS = [
+    (
+        "forget the causes before the message is signed",
+        NODE,
+        "        if self._proofs is not None:\n            # The signer",
+        "        self._news.clear()\n"
+        "        if self._proofs is not None:\n            # The signer",
+        f"{FAILED}::test_a_message_after_a_signer_failed_named_no_causes_and_overtook_them",
+    ),
     (
         "deliver without looking at the causes",
         CORE,
@@ -101,7 +111,7 @@ MUTANTS = [
     ),
     (
         "carry the whole clock each time",
-        CORE,
+        NODE,
         "        self._news.clear()",
         "        pass",
         f"{STEPS}::test_a_message_carries_only_the_entries_that_changed",
@@ -130,8 +140,8 @@ MUTANTS = [
     (
         "never forget",
         KEEPING,
-        "            del self._kept[id]",
-        "            pass",
+        "            message = self._kept.pop(id).message",
+        "            message = self._kept[id].message",
         f"{STEPS}::test_a_message_is_kept_no_longer_than_asked",
     ),
     (
@@ -370,8 +380,100 @@ MUTANTS = [
     (
         "overlook own messages among the causes of others",
         NODE,
-        "for entry in (m.id, *m.past))",
-        "for entry in (m.id,))",
+        "for entry in m.past]",
+        "for entry in ()]",
         f"{BACK}::test_a_message_that_names_what_we_never_said_kept_us_from_coming_back",
+    ),
+    (
+        "keep the latest news, whatever their origins",
+        CORE,
+        "            self._news[:] = self._latest()",
+        "            self._news[:] = self._news[self._nodes :]",
+        f"{STEPS}::test_a_rare_cause_is_still_named_after_many_messages_of_another_origin",
+    ),
+    (
+        "keep for ever what was skipped while it waited",
+        KEEPING,
+        "                self._date([id])\n                continue",
+        "                continue",
+        f"{KEPT}::test_a_message_that_was_skipped_while_it_waited_is_not_kept_for_ever",
+    ),
+    (
+        "tell nobody of what was skipped",
+        KEEPING,
+        "        self._book.has_gained = True\n        out.losses",
+        "        out.losses",
+        f"{KEPT}::test_a_node_that_skipped_messages_asks_all_live_peers_once",
+    ),
+    (
+        "tell nobody of what came without its share of the tree",
+        NODE,
+        "                    if keep_us and height < self._served(origin):",
+        "                    if keep_us and height < 0:",
+        "tests/check/test_vcube.py::test_a_clock_set_forward_beyond_retention_lost_a_message_in"
+        "_silence[a child gets it from somebody else]",
+    ),
+    (
+        "believe an answer that nobody asked for",
+        KEEPING,
+        "        if source not in self._book.awaited:",
+        "        if self._nodes < 0:",
+        f"{LIARS}::test_an_answer_that_nobody_asked_for_is_ignored",
+    ),
+    (
+        "skip what nobody has signed",
+        KEEPING,
+        "        if answer.gone and self._is_plausible(answer.gone):",
+        "        if answer.gone:",
+        f"{LIARS}::test_an_answer_that_claims_what_nobody_signed_silenced_an_origin_for_ever",
+    ),
+    (
+        "believe a claim without proof",
+        NODE,
+        "        if isinstance(frame, Known):  #",
+        "        if self._nodes < 0:  #",
+        f"{LIARS}::test_a_claim_to_know_messages_of_ours_silenced_us_for_ever",
+    ),
+    (
+        "believe whatever a question claims",
+        KEEPING,
+        "        else:\n            if theirs[self._self]",
+        "        if True:\n            if theirs[self._self]",
+        f"{LIARS}::test_a_question_that_claims_messages_of_ours_silenced_us_for_ever",
+    ),
+    (
+        "believe the causes that a liar names",
+        NODE,
+        "            if self._proofs is None:\n                named += [entry",
+        "            if self._nodes:\n                named += [entry",
+        f"{LIARS}::test_a_member_that_names_a_message_of_ours_ahead_of_time_waits_for_it",
+    ),
+    (
+        "leave those waiting who named a message before it was broadcast",
+        NODE,
+        "            self._wake(message.id, out)",
+        "            pass",
+        f"{LIARS}::test_a_member_that_names_a_message_of_ours_ahead_of_time_waits_for_it",
+    ),
+    (
+        "answer without proof",
+        KEEPING,
+        "            lacking = self._evidence(source, theirs, lacking) + lacking\n",
+        "            pass\n",
+        f"{LIARS}::test_what_is_gone_is_skipped_when_its_origin_has_signed_it",
+    ),
+    (
+        "lose the proofs in a crash",
+        KEEPING,
+        "                self._save(LAST, origin, message, out)",
+        "                pass",
+        f"{LIARS}::test_what_is_gone_is_skipped_when_its_origin_has_signed_it",
+    ),
+    (
+        "broadcast while own messages wait",
+        NODE,
+        "            named = [m.id for m in frame.messages]",
+        "            named = [m.id for m in frame.messages if m.id[0] != me]",
+        f"{LIARS}::test_a_node_that_regained_its_own_messages_does_not_broadcast_while_they_wait",
     ),
 ]

@@ -1,15 +1,20 @@
 """VCube under explorer and swarm: nothing is found, and what is broken is."""
 
+from dataclasses import replace
+
 import pytest
 
 from beforehand.check.case import Case
 from beforehand.check.explore import explore
-from beforehand.check.families.vcube import FOREVER_US, Setup, VCubeFamily
+from beforehand.check.families.vcube import BRIEF_US, FOREVER_US, Setup, VCubeFamily
 from beforehand.check.fuzz import play
+from beforehand.check.heal import heal
+from beforehand.check.net import make_net
 from beforehand.core.packets import CubeMessage
 from beforehand.core.vcube import VCube
 
 FAMILY = VCubeFamily()
+AHEAD_US = 30 * BRIEF_US
 KEPT = Setup(keep_us=FOREVER_US)
 
 
@@ -86,6 +91,27 @@ def test_one_crash_among_three_nodes_as_far_as_there_is_time():
     found = explore(FAMILY, Case(3, (1, 0, 0), KEPT, crashes=1), 10_000)
     assert found.problem is None, f"{found.problem} after {found.path}"
     assert {"complete", "crashed", "restarted"} <= found.seen
+
+
+@pytest.mark.parametrize(
+    ("nodes", "moves"),
+    [
+        (3, [("speak", 2), ("crash", 0), ("set", 2, AHEAD_US)]),
+        (4, [("speak", 3), ("set", 3, AHEAD_US), ("crash", 1)]),
+    ],
+    ids=["a child skips it", "a child gets it from somebody else"],
+)
+def test_a_clock_set_forward_beyond_retention_lost_a_message_in_silence(nodes, moves):
+    """The origin forgot the message before it heard that a child had crashed, and sent it to nobody
+    in the child's place. The child came back; those below the child never heard of the message."""
+    case = Case(nodes, (1,) * nodes, Setup(keep_us=BRIEF_US), crashes=1, settings=1)
+    net = make_net(FAMILY, replace(case, skew_us=AHEAD_US, delay_us_max=BRIEF_US // 50))
+    assert all(net.do(move) for move in moves)
+    heal(net)
+    assert net.problem is None
+    origin = moves[0][1]
+    fates = [driver.core.explain((origin, 1)).state for driver in net.drivers]
+    assert set(fates) <= {"delivered", "missed"}
 
 
 def make_deaf(case, node):

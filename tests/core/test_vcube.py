@@ -162,6 +162,19 @@ def test_a_node_that_only_listens_remembers_a_bounded_number_of_entries():
     assert bench.broadcast().past == ((1, 100), (3, 100))
 
 
+def test_a_rare_cause_is_still_named_after_many_messages_of_another_origin():
+    """Node 0 hears once of node 2 and often of node 1. Node 3 must wait for what node 2 said."""
+    speaker, listener = Bench(0, 4), Bench(3, 4)
+    many = [message(1, seq) for seq in range(1, 30)]
+    speaker.receive(message(2, 1), *many, height=0)
+    effect = speaker.broadcast()
+    assert effect.past == ((1, 29), (2, 1))
+    listener.receive(*many, effect, height=0)
+    assert effect.id not in listener.delivered()
+    listener.receive(message(2, 1), height=0)
+    assert listener.delivered() == [(2, 1), effect.id]
+
+
 def test_entries_left_out_by_the_compression_still_hold():
     """(0, 2) says nothing of (2, 1), but follows (0, 1), which does."""
     bench = Bench(4, 8)

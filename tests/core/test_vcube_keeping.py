@@ -131,7 +131,7 @@ def test_a_clock_that_is_set_back_neither_forgets_nor_keeps_for_ever():
 def test_what_nobody_keeps_is_passed_over_and_told():
     bench = Bench(0, 4)
     bench.receive(message(1, 1))
-    bench.hear(Answer((0, 3, 1, 0)))
+    bench.answer((0, 3, 1, 0))
     assert bench.lost() == [(1, 2), (1, 3), (2, 1)]
     assert bench.core.counters.missed == 3
     assert [bench.core.explain((1, seq)).state for seq in range(1, 5)] == [
@@ -145,7 +145,7 @@ def test_what_nobody_keeps_is_passed_over_and_told():
     bench.receive(message(1, 4, (2, 1)))
     assert bench.delivered() == [(1, 4)]
     assert bench.core.counters.delivered == bench.core.counters.received == 2
-    bench.hear(Answer((0, 3, 1, 0)))
+    bench.answer((0, 3, 1, 0))
     assert bench.lost() == []
 
 
@@ -155,7 +155,7 @@ def test_what_was_held_of_it_is_given_up_and_what_waited_for_it_goes_on():
     bench.receive(message(1, 5))
     bench.receive(message(2, 1, (1, 4)))
     bench.receive(message(3, 2))
-    bench.hear(Answer((0, 4, 0, 0)))
+    bench.answer((0, 4, 0, 0))
     assert bench.lost() == [(1, 1), (1, 2), (1, 3), (1, 4)]
     assert sorted(bench.delivered()) == [(1, 5), (2, 1)]
     assert bench.core.explain((1, 3)) == Fate("missed")
@@ -166,10 +166,42 @@ def test_what_was_held_of_it_is_given_up_and_what_waited_for_it_goes_on():
     assert bench.delivered() == [(3, 1), (3, 2)]
 
 
+def test_a_message_that_was_skipped_while_it_waited_is_not_kept_for_ever():
+    bench = Bench(0, 4)
+    bench.receive(message(1, 3))
+    bench.answer((0, 4, 0, 0))
+    assert bench.core.gauges(0)["kept"] == 1
+    bench.broadcast(now_us=KEEP_US)
+    assert bench.core.gauges(KEEP_US)["kept"] == 1  # its own
+    assert set(bench.store.load(bench.core.tables)["messages"]) == {(0, 1)}
+
+
+def test_a_node_that_skipped_messages_asks_all_live_peers_once():
+    """They may lack the same messages, and nobody else would tell them."""
+    bench = Bench(0, 4)
+    bench.link(3, up=False)
+    bench.answer((0, 2, 0, 0), source=1)
+    assert bench.out.timers == [(ASK, KEEP_US)]
+    bench.step("on_timer", KEEP_US, ASK)
+    assert bench.frames() == [(1, Ask((0, 2, 0, 0)))]
+    assert bench.hear(Answer(()), 1, KEEP_US) == [(2, Ask((0, 2, 0, 0)))]
+    assert bench.hear(Answer(()), 2, KEEP_US) == []
+    bench.step("on_timer", 2 * KEEP_US, ASK)
+    assert bench.frames() == bench.out.timers == []
+
+
+def test_a_message_that_came_down_its_tree_makes_nobody_ask():
+    """Node 2 serves one cluster for node 0. With height 0 the message took another way."""
+    for height, timers in ((1, []), (0, [(ASK, KEEP_US)])):
+        bench = Bench(2, 4)
+        bench.receive(message(0, 1), height=height, source=0)
+        assert bench.out.timers == timers
+
+
 def test_what_waits_for_something_else_too_goes_on_waiting():
     bench = Bench(0, 4)
     bench.receive(message(1, 1, (2, 1), (3, 1)))
-    bench.hear(Answer((0, 0, 0, 1)))
+    bench.answer((0, 0, 0, 1))
     assert bench.delivered() == []
     assert bench.core.explain((1, 1)) == Fate("waiting", ((2, 1),), 0)
     bench.receive(message(2, 1))
@@ -180,7 +212,7 @@ def test_what_was_held_back_for_it_leaves():
     bench = Bench(4, 8)
     bench.receive(message(0, 1, (2, 1)), height=2)
     assert bench.sent() == {6: [(1, (0, 1))]}
-    bench.hear(Answer((0, 0, 1, 0, 0, 0, 0, 0)))
+    bench.answer((0, 0, 1, 0, 0, 0, 0, 0))
     assert bench.sent() == {5: [(0, (0, 1))]}
     assert bench.delivered() == [(0, 1)]
     assert bench.core.gauges(0)["awaiting"] == 0
@@ -190,7 +222,7 @@ def test_what_is_given_up_here_is_forwarded_all_the_same():
     bench = Bench(4, 8)
     bench.receive(message(0, 2), height=2)
     assert bench.sent() == {}
-    bench.hear(Answer((2, 0, 0, 0, 0, 0, 0, 0)))
+    bench.answer((2, 0, 0, 0, 0, 0, 0, 0))
     assert bench.sent() == {5: [(0, (0, 2))], 6: [(1, (0, 2))]}
     assert bench.delivered() == []
     bench.receive(message(0, 1), height=2)
@@ -202,7 +234,7 @@ def test_what_is_passed_over_takes_its_causes_along():
     """(2, 1) caused (3, 1). Whoever passes over the effect alone would deliver the cause late."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
-    bench.hear(Answer((0, 0, 1, 1)))
+    bench.answer((0, 0, 1, 1))
     assert bench.lost() == [(3, 1)]
     assert bench.hear(Ask((0, 0, 0, 0)), source=1) == [(1, Answer((0, 0, 1, 1)))]
 
@@ -231,7 +263,7 @@ def test_the_last_gaps_of_an_origin_are_remembered():
     bench = Bench(0, 2)
     for gap in range(2 * SPANS_MAX):
         bench.receive(message(1, 3 * gap + 1))
-        bench.hear(Answer((0, 3 * gap + 3)))
+        bench.answer((0, 3 * gap + 3))
     assert bench.core.gauges(0)["gaps"] == SPANS_MAX
     assert bench.core.counters.missed == 4 * SPANS_MAX
     first = 3 * SPANS_MAX
@@ -245,7 +277,7 @@ def test_the_last_gaps_of_an_origin_are_remembered():
 def test_gaps_that_follow_each_other_are_one():
     bench = Bench(0, 2)
     for last in range(1, 2 * SPANS_MAX):
-        bench.hear(Answer((0, last)))
+        bench.answer((0, last))
     assert bench.core.gauges(0)["gaps"] == 1
     assert bench.core.explain((1, 1)) == Fate("missed")
 
@@ -301,7 +333,7 @@ def test_a_peer_that_claims_to_have_forgotten_any_number_costs_no_memory():
     bench = Bench(0, 2)
     bench.link(1, up=False)
     bench.link(1, up=True)
-    bench.hear(Answer((0, 10**12)), source=1)
+    bench.answer((0, 10**12), source=1)
     assert bench.core.counters.missed == 10**12
     assert len(bench.out.losses) == NAMED_MAX
     assert bench.out.losses[-1] == ("drop", (1, 10**12))
@@ -315,7 +347,7 @@ def test_who_suspected_us_for_long_is_asked_for_what_it_said_meanwhile():
     assert bench.hear(Answer(()), source=1) == []
     # It suspected us, spoke, forgot, and trusts us again; of all that we hear its question alone.
     assert bench.hear(Ask((0, 2))) == [(1, Answer(())), (1, Ask((0, 0)))]
-    assert bench.hear(Answer((0, 2)), source=1) == []
+    assert bench.answer((0, 2), source=1) == []
     assert bench.core.explain((1, 2)).state == "missed"
 
 

@@ -40,6 +40,7 @@ def assert_mute(bench):
 )
 def test_who_hears_of_messages_of_its_own_is_mute(frame):
     bench = Bench(0, 4)
+    bench.core._book.awaited.add(1)
     bench.hear(frame)
     with pytest.raises(LocalError, match="does not remember"):
         bench.broadcast()
@@ -108,7 +109,7 @@ def test_without_durability_nothing_is_saved():
     assert bench.core.tables == ()
     bench.broadcast()
     bench.receive(message(1, 2), message(1, 1), message(2, 1), height=1)
-    bench.hear(Answer((0, 2, 2, 0)), now_us=300)
+    bench.answer((0, 2, 2, 0), now_us=300)
     assert bench.store.count() == 0
     with pytest.raises(LocalError, match="keeps nothing"):
         VCube(0, 4, durable=True)
@@ -182,7 +183,7 @@ def test_after_a_restart_it_answers_for_as_many_clusters_as_before():
 
 def test_after_a_restart_what_is_gone_is_gone_and_what_was_missed_was_missed():
     bench = Bench(0, 4)
-    bench.hear(Answer((0, 2, 0, 0)))
+    bench.answer((0, 2, 0, 0))
     bench.receive(message(1, 3), message(2, 1))
     bench.broadcast(now_us=KEEP_US)
     bench.restart()
@@ -280,6 +281,6 @@ def test_no_message_waits_for_itself():
 
 def test_after_a_restart_what_was_passed_over_is_told_to_who_asks():
     bench = Bench(0, 4)
-    bench.hear(Answer((0, 3, 1, 0)))
+    bench.answer((0, 3, 1, 0))
     bench.restart()
     assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer((0, 3, 1, 0)))]

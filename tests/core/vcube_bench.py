@@ -1,7 +1,7 @@
 """One durable core of a VCube, driven by hand."""
 
 from beforehand.core.outbox import Outbox
-from beforehand.core.packets import CubeMessage, Packet
+from beforehand.core.packets import Answer, CubeMessage, Packet
 from beforehand.core.tables import Store
 from beforehand.core.vcube import VCube
 
@@ -29,6 +29,11 @@ class Bench:
     def hear(self, frame, source=1, now_us=0):
         self.step("on_message", now_us, source, frame)
         return self.frames()
+
+    def answer(self, gone, source=1, now_us=0):
+        """An answer of a peer that the core has asked."""
+        self.core._book.awaited.add(source)
+        return self.hear(Answer(gone), source, now_us)
 
     def receive(self, *messages, height=0, source=1, now_us=0):
         self.hear(Packet(height, messages), source, now_us)

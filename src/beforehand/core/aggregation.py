@@ -264,6 +264,18 @@ class Aggregation:
         if len(self._news) > NEWS_PER_NODE * self._nodes:
             self._news[:] = self._latest()
 
+    def _wake(self, id: Entry, out: CubeOutbox) -> None:
+        """Deliver what waits for an own message: its origin named the message before it was
+        broadcast, as no correct node does."""
+        for copy in sorted(self._waiting.pop(id, ()), key=_BY_ID):
+            cause = self._undelivered(copy.message.id, copy.causes)
+            if cause is None:
+                del self._pending[copy.message.id]
+                self._deliver(copy.message, out)
+            else:
+                self._waiting.setdefault(cause, []).append(copy)
+        self._release(self._awaiting.pop(id, []), out)
+
     def _undelivered(self, id: Entry, causes: Iterator[Entry]) -> Entry | None:
         """The next cause that is not delivered yet. What is delivered is closed under causes, so
         the entries that changed, and the previous message of the origin, are all to look at."""
@@ -277,10 +289,9 @@ class Aggregation:
                 return cause
         return None
 
-    def _take_past(self) -> tuple[Entry, ...]:
-        past = tuple(sorted(self._latest()))
-        self._news.clear()
-        return past
+    def _past(self) -> tuple[Entry, ...]:
+        """Return the causes that the next own message names."""
+        return tuple(sorted(self._latest()))
 
     def _latest(self) -> Collection[Entry]:
         """Of each origin in the news the last entry: that of the clock."""
@@ -302,6 +313,10 @@ class Aggregation:
     def _head(self, origin: int) -> int:
         """The root of the tree that the origin's messages travel over."""
         return origin if self._one_root is None else self._one_root
+
+    def _served(self, origin: int) -> int:
+        """How many clusters this node serves for the messages of an origin, down their tree."""
+        return (self._heights or self._served_heights())[origin ^ self._self]
 
     def _served_heights(self) -> bytes:
         """How many clusters this node serves for the messages of an origin, by distance: worked out

@@ -25,15 +25,15 @@ even if another would still have had it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from operator import gt
 
 from beforehand.core.aggregation import Aggregation, Copy
 from beforehand.core.base import Timer
+from beforehand.core.book import CLOCK, FORGETFUL, GONE, HEIGHTS, LAST, MESSAGES, MISSED, NEWS, Book
 from beforehand.core.cube import NO_NODE
-from beforehand.core.packets import Answer, Ask, CubeMessage, CubeOutbox, Entry, Known
+from beforehand.core.packets import Answer, Ask, CubeMessage, CubeOutbox, Entry, Known, Packet
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Rows, Table
 
 ASK: Timer = ("ask", None)
@@ -46,55 +46,6 @@ remember ever more."""
 NAMED_MAX = 1024
 """Of the missed messages of one origin only the last are named one by one; all are counted. What a
 peer claims to have forgotten may be any number."""
-
-Span = tuple[int, int]
-"""The first and the last of some messages of one origin."""
-
-CLOCK = Table("clock", int, int)
-NEWS = Table("news", int, int)
-GONE = Table("gone", int, int)
-MISSED = Table("missed", int, tuple[Span, ...])
-MESSAGES = Table("messages", Entry, CubeMessage)
-HEIGHTS = Table("heights", Entry, int)
-FORGETFUL = Table("forgetful", int, bool)
-TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL)
-
-
-@dataclass(slots=True)
-class Book:
-    """What the paper does not need. One object, because Python reads the attributes of an object
-    that has more than thirty of them more slowly, and the way of a message is hot."""
-
-    gone: list[int]
-    """The first messages of each origin that are kept no more."""
-    ages: deque[tuple[int, Entry]] = field(default_factory=deque)
-    """When those that are kept were delivered, in that order."""
-    now_us: int = 0
-    age_us: int = 0
-    missed: dict[int, tuple[Span, ...]] = field(default_factory=dict)
-    is_forgetful: bool = False
-    """There are messages of ours that we do not remember."""
-    unheard: set[int] = field(default_factory=set)
-    """Since the restart nobody said whether these are up."""
-
-    asked: int = NO_NODE
-    to_ask: dict[int, None] = field(default_factory=dict)
-    has_asked: set[int] = field(default_factory=set)
-    """Those asked since they came up."""
-    heard: dict[int, int] = field(default_factory=dict)
-    """How many messages those had who made us ask in turn."""
-    is_watching: bool = False
-    watched: tuple[int, Entry | None] = (NO_NODE, None)
-    """Who had been asked, and what had waited longest, when the timer was set."""
-    tries: int = 0
-
-    sent_count: int = 0
-    missed_count: int = 0
-    dropped_count: int = 0
-    """Those of the missed that were pending."""
-    before_count: int = 0
-    """Of the clock, what was there at the restart."""
-    held_before_count: int = 0
 
 
 class Keeping(Aggregation):
@@ -110,12 +61,14 @@ class Keeping(Aggregation):
         keep_us: int,
         mtu_bytes: int,
         durable: bool,
+        proofs: Proofs | None,
     ) -> None:
         super().__init__(
             node, nodes, aggregates=aggregates, root=root, keep_us=keep_us, mtu_bytes=mtu_bytes
         )
         self._durable = durable
-        self._book = Book(gone=[0] * nodes)
+        self._proofs = proofs
+        self._book = Book(gone=[0] * nodes, proven=[0] * nodes)
 
     def _save(self, table: Table, key: object, value: object, out: CubeOutbox) -> None:
         if self._durable:
@@ -134,18 +87,26 @@ class Keeping(Aggregation):
 
     def _forget(self, out: CubeOutbox) -> None:
         gone, last_us = self._book.gone, self._book.age_us - self._keep_us
+        last: dict[int, CubeMessage] = {}
         while self._book.ages and self._book.ages[0][0] <= last_us:
             id = self._book.ages.popleft()[1]
-            del self._kept[id]
+            message = self._kept.pop(id).message
             self._save(MESSAGES, id, None, out)
             self._save(HEIGHTS, id, None, out)
             origin, seq = id
             if seq > gone[origin]:
                 gone[origin] = seq
                 self._save(GONE, origin, seq, out)
+            if seq == self._book.proven[origin]:
+                last[origin] = message
+        if last and self._proofs is not None:
+            self._book.last |= last
+            for origin, message in last.items():
+                self._save(LAST, origin, message, out)
 
     def _on_kept(self, copy: Copy, out: CubeOutbox) -> None:
-        id = copy.message.id
+        origin, seq = id = copy.message.id
+        self._book.proven[origin] = max(seq, self._book.proven[origin])
         self._kept[id] = copy
         self._save(MESSAGES, id, copy.message, out)
         self._save(HEIGHTS, id, copy.height, out)
@@ -190,26 +151,50 @@ class Keeping(Aggregation):
         if self._book.asked != NO_NODE:
             del self._book.to_ask[self._book.asked]
             self._book.has_asked.add(self._book.asked)
+            self._book.awaited.add(self._book.asked)
             out.sends.append((self._book.asked, Ask(tuple(self._clock[: self._nodes]))))
 
     def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
         self._book.to_ask.pop(peer, None)
         self._book.has_asked.discard(peer)
+        self._book.awaited.discard(peer)
         if peer == self._book.asked:
             self._ask_next(out)
 
     def _on_ask(self, source: int, ask: Ask, out: CubeOutbox) -> None:
         clock, theirs = self._clock, ask.clock
-        if theirs[self._self] > clock[self._self]:
-            self._find_out(out)
-        if theirs[source] < clock[source]:
-            out.sends.append((source, Known(clock[source])))
         lacking = [copy.message for id, copy in self._kept.items() if id[1] > theirs[id[0]]]
+        if self._proofs is not None:
+            lacking = self._evidence(source, theirs, lacking) + lacking
+        else:
+            if theirs[self._self] > clock[self._self]:
+                self._find_out(out)
+            if theirs[source] < clock[source]:
+                out.sends.append((source, Known(clock[source])))
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
         is_lacking = any(map(gt, self._book.gone, theirs))
         out.sends.append((source, Answer(tuple(self._book.gone) if is_lacking else ())))
         if any(map(gt, theirs, clock)) and self._is_news(source, sum(theirs)):
             self._ask(source, out)  # its detector was faster than ours, or suspected us for long
+
+    def _evidence(
+        self, source: int, theirs: Sequence[int], lacking: Sequence[CubeMessage]
+    ) -> list[CubeMessage]:
+        """Return the last message of each origin of which the peer lacks what is kept no more, and
+        of the peer itself if it does not remember it: proof of the answer that follows."""
+        shown = {message.id for message in lacking}
+        found = []
+        for origin, seq in enumerate(self._book.gone):
+            is_own = origin == source and theirs[origin] < self._clock[origin]
+            if theirs[origin] < seq or is_own:
+                message = self._latest_of(origin)
+                if message is not None and message.id not in shown:
+                    found.append(message)
+        return found
+
+    def _latest_of(self, origin: int) -> CubeMessage | None:
+        copy = self._kept.get((origin, self._book.proven[origin]))
+        return self._book.last.get(origin) if copy is None else copy.message
 
     def _is_news(self, source: int, total: int) -> bool:
         """Whether it had not been asked, or has more than when it last made us ask: two that lack
@@ -220,12 +205,26 @@ class Keeping(Aggregation):
         return is_news
 
     def _on_answer(self, source: int, answer: Answer, out: CubeOutbox) -> None:
-        if answer.gone:
+        if source not in self._book.awaited:
+            # Nobody asked; or an earlier incarnation did, or this one before the detector reported
+            # that the peer was down: an honest peer cannot know that, so it is not refused.
+            return
+        self._book.awaited.discard(source)
+        if answer.gone and self._is_plausible(answer.gone):
             if answer.gone[self._self] > self._clock[self._self]:
                 self._find_out(out)
             self._pass_over(answer.gone, out)
         if source == self._book.asked:
             self._ask_next(out)
+
+    def _is_plausible(self, gone: Sequence[int]) -> bool:
+        """Whether all that is said to be gone was broadcast, as far as that can be known.
+
+        With proofs, a signed message of the origin must be here that comes no earlier: whoever has
+        forgotten its messages sends the last one before the answer. If packets overtake each other,
+        the messages that wait here are asked for again. Without proofs, peers are trusted.
+        """
+        return self._proofs is None or not any(map(gt, gone, self._book.proven))
 
     def _on_known(self, source: int, known: Known, out: CubeOutbox) -> None:
         if known.seq > self._clock[self._self]:
@@ -244,14 +243,20 @@ class Keeping(Aggregation):
         origin, seq = message.id
         if origin == self._self:
             self._find_out(out)
-        else:
+        elif self._proofs is None:
             out.sends.append((origin, Known(max(seq, self._clock[origin]))))
+        else:
+            shown = {message.id: message for message in (self._latest_of(origin),) if message}
+            shown[origin, seq] = self._kept[origin, seq].message
+            out.sends += [(origin, Packet(0, (message,))) for message in shown.values()]
 
     # ---- watching, lest something waits for ever ------------------------------------------------
 
     def _watch(self, now_us: int, out: CubeOutbox) -> None:
         """Look again later, if there is anything to look after."""
-        if not self._book.is_watching and (self._pending or self._book.asked != NO_NODE):
+        if self._book.is_watching:
+            return
+        if self._pending or self._book.asked != NO_NODE or self._book.has_gained:
             self._book.is_watching = True
             self._book.watched = self._book.asked, next(iter(self._pending), None)
             out.timers.append((ASK, now_us + self._keep_us))
@@ -262,9 +267,25 @@ class Keeping(Aggregation):
         asked, oldest = self._book.watched
         if asked != NO_NODE and asked == self._book.asked:
             self._ask_next(out)
-        if self._book.asked == NO_NODE and oldest in self._pending:
+        if self._book.has_gained:
+            self._ask_all(out)
+        elif self._book.asked == NO_NODE and oldest in self._pending:
             self._ask_about(oldest, out)
         self._watch(now_us, out)
+
+    def _ask_all(self, out: CubeOutbox) -> None:
+        """Ask all live peers. A question names what this node has, so a peer that has less asks in
+        turn.
+
+        A parent that has forgotten a message (its clock was set forward) cannot send it again when
+        it learns that a child was down. The child then gets the message from somebody else, or
+        skips it, and nobody answers for the nodes below the child. They hear of the message here.
+        """
+        self._book.has_gained = False
+        peers = (peer for peer in range(self._nodes) if self._live[peer] and peer != self._self)
+        self._book.to_ask.update(dict.fromkeys(peers))
+        if self._book.asked == NO_NODE:
+            self._ask_next(out)
 
     def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
         """First its origin, which has delivered all causes; then one after the other."""
@@ -292,6 +313,7 @@ class Keeping(Aggregation):
         if not lost:
             return
         self._book.missed_count += count
+        self._book.has_gained = True
         out.losses += [("drop", id) for id in lost]
         # Also what of it was delivered here: without that, the set would not be closed.
         for origin, last in enumerate(gone):
@@ -355,6 +377,9 @@ class Keeping(Aggregation):
         self._news = sorted(rows.get(NEWS.name, {}).items())
         self._book.missed = dict(rows.get(MISSED.name, {}))
         self._book.is_forgetful = bool(rows.get(FORGETFUL.name))
+        self._book.last = dict(rows.get(LAST.name, {}))
+        for origin, message in self._book.last.items():
+            self._book.proven[origin] = message.seq
         self._book.unheard = set(range(self._nodes)) - {self._self}
         heights = rows.get(HEIGHTS.name, {})
         copies = []
@@ -362,6 +387,7 @@ class Keeping(Aggregation):
             self._order += 1
             copy = Copy(message, now_us, iter(()), self._order, heights[id], 0, id)
             self._kept[id] = copy
+            self._book.proven[id[0]] = max(id[1], self._book.proven[id[0]])
             if id[1] > self._clock[id[0]]:
                 copies.append(copy)
             else:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from beforehand.core.base import Counters, Fate, MessageId, NodeId, Speaker, Timer
-from beforehand.core.keeping import ASK, SPANS_MAX, TABLES, Keeping
+from beforehand.core.book import TABLES
+from beforehand.core.keeping import ASK, SPANS_MAX, Keeping
 from beforehand.core.needs import Link, Needs
 from beforehand.core.order import refuse_lifetime
 from beforehand.core.packets import (
@@ -23,6 +24,7 @@ from beforehand.core.packets import (
     CubeFrame,
     CubeMessage,
     CubeOutbox,
+    Known,
     Packet,
 )
 from beforehand.core.proof import Proofs
@@ -74,8 +76,8 @@ class VCube(Keeping):
             keep_us=keep_us,
             mtu_bytes=mtu_bytes,
             durable=durable,
+            proofs=proofs,
         )
-        self._proofs = proofs
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -94,13 +96,16 @@ class VCube(Keeping):
                 where=f"node {self.node}",
                 hint="restore its saved state, or come back under another name",
             )
-        if self._keep_us:
-            self._pass_time(now_us, out)
         me = self._self
         seq = self._clock[me] + 1
-        message = CubeMessage((me, seq), self._take_past(), payload)
+        message = CubeMessage((me, seq), self._past(), payload)
         if self._proofs is not None:
+            # The signer may fail. Until it has signed, nothing changes: the next message must name
+            # the same causes.
             message = self._proofs.prove(message)
+        if self._keep_us:
+            self._pass_time(now_us, out)
+        self._news.clear()
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
         self._book.sent_count += 1
@@ -114,6 +119,8 @@ class VCube(Keeping):
         else:
             self._keep(now_us, message, iter(()), 0, out)  # until it comes back down the tree
             out.sends.append((head, Packet(self.dimension, (message,))))
+        if self._pending:
+            self._wake(message.id, out)
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
@@ -126,7 +133,7 @@ class VCube(Keeping):
         sent = SEQ_MAX if keep_us else clock[self._self]
         if problem := frame.problem(nodes, self.dimension, self._self, sent):
             self._refuse(source, problem)
-        if self._proofs is not None and isinstance(frame, Packet):
+        if self._proofs is not None:
             self._refuse_unproven(source, frame, self._proofs)
         if keep_us:
             self._pass_time(now_us, out)
@@ -138,6 +145,8 @@ class VCube(Keeping):
                 if seq <= clock[origin]:
                     self._again(now_us, message, height, out)
                 else:
+                    if keep_us and height < self._served(origin):
+                        self._book.has_gained = True
                     self._arrive(now_us, message, height, out)
         elif not keep_us:
             self._refuse(source, "a question, but this group keeps nothing")
@@ -241,8 +250,10 @@ class VCube(Keeping):
         self.refused += 1
         raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
 
-    def _refuse_unproven(self, source: NodeId, packet: Packet, proofs: Proofs) -> None:
-        for message in packet.messages:
+    def _refuse_unproven(self, source: NodeId, frame: CubeFrame, proofs: Proofs) -> None:
+        if isinstance(frame, Known):  # members of a group with proofs send the message itself
+            self._refuse(source, f"no proof of message {(self._self, frame.seq)}")
+        for message in frame.messages if isinstance(frame, Packet) else ():
             copy = self._kept.get(message.id)
             is_known = copy is not None and copy.message == message
             if not is_known and not proofs.is_proven(message):
@@ -252,7 +263,10 @@ class VCube(Keeping):
         assert isinstance(source, int)
         if isinstance(frame, Packet):
             me, sent = self._self, self._clock[self._self]
-            named = (entry for m in frame.messages for entry in (m.id, *m.past))
+            named = [m.id for m in frame.messages]
+            # With proofs, only an own signature counts: whatever a liar signs may name any cause.
+            if self._proofs is None:
+                named += [entry for m in frame.messages for entry in m.past]
             if any(origin == me and seq > sent for origin, seq in named):
                 self._find_out(out)
         elif isinstance(frame, Ask):

@@ -193,8 +193,7 @@ class _Scripted(VCube):
 
     script: list[tuple[Entry, ...]]
 
-    def _take_past(self) -> tuple[Entry, ...]:
-        super()._take_past()
+    def _past(self) -> tuple[Entry, ...]:
         past = self.script[self._clock[self._self]]
         assert all(self._clock[origin] >= seq for origin, seq in past), "a cause is yet to come"
         return past

@@ -44,9 +44,9 @@ def test_the_twin_gives_the_same_packets_and_events(nodes, messages, system):
 @settings(max_examples=40, phases=FIRST_FAILURE)
 @given(
     seed=st.integers(0, 2**60),
-    nodes=st.integers(2, 40),
+    nodes=st.integers(2, 20),
     system=st.sampled_from(SYSTEMS),
-    messages=st.integers(1, 4),
+    messages=st.integers(1, 3),
     mtu_bytes=st.sampled_from((60, 200, 1500)),
     spread=st.sampled_from((0, 50_000, 500_000)),
 )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
 from beforehand.check.net import Net
+from beforehand.core.base import NodeId
 from beforehand.core.needs import LinkKind
 from beforehand.core.packets import Packet
+from beforehand.core.proof import Proofs
 from beforehand.core.vcube import VCube
+from beforehand.errors import LocalError
 
 FOREVER_US = 1 << 60
 BRIEF_US = 2_000_000
+BEFORE_1970_US = 10**15
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,30 @@ class Setup:
     root: int | None = None
     keep_us: int = 0
     mtu_bytes: int = 1500
+    signs: int | None = None
+    """None: messages carry no proofs. 0: every message is signed. More: so do the nodes, and every
+    so many calls the signer fails."""
+
+
+class Signer:
+    """Signs for one node. It counts its calls and is pickled with the core, so a run replays."""
+
+    def __init__(self, node: int, fails_every: int) -> None:
+        self._node, self._fails_every, self._calls = node, fails_every, 0
+
+    def __call__(self, data: bytes) -> bytes:
+        self._calls += 1
+        if self._fails_every and self._calls % self._fails_every == 0:
+            raise LocalError("the signer fails")
+        return _signature(self._node, data)
+
+
+def _signature(node: NodeId, data: bytes) -> bytes:
+    return zlib.crc32(f"{node} ".encode() + data).to_bytes(4, "big")
+
+
+def _is_signature(origin: NodeId, data: bytes, proof: bytes) -> bool:
+    return _signature(origin, data) == proof
 
 
 class VCubeFamily(Family):
@@ -34,13 +63,13 @@ class VCubeFamily(Family):
     kind: LinkKind = "detector"
     sights = (
         *("crashed", "cut off", "restarted", "suspected", "handed over again", "set back"),
-        *("waited", "held back", "aggregated", "missed"),
+        *("waited", "held back", "aggregated", "missed", "refused to speak: the signer fails"),
     )
 
     def draw(self, rng: random.Random) -> Case:
         nodes = rng.choice((2, 3, 4, 4, 5, 6, 8, 8, 13))
         is_calm = rng.random() < 0.2
-        keep_us = 0 if is_calm else rng.choice((FOREVER_US, FOREVER_US, BRIEF_US))
+        keep_us = 0 if is_calm else rng.choice((FOREVER_US, BRIEF_US))
         absent = rng.sample(range(nodes), rng.randrange(nodes - 1)) if rng.random() < 0.2 else []
         return Case(
             nodes,
@@ -50,13 +79,16 @@ class VCubeFamily(Family):
                 root=rng.choice((None, None, 0)),
                 keep_us=keep_us,
                 mtu_bytes=rng.choice((30, 60, 1500)),
+                signs=rng.choice((None, None, 0, 2, 3)),
             ),
             absent=() if is_calm else tuple(absent),
             crashes=0 if is_calm else rng.choice((0, 1, 2, nodes)),
             suspicions=0 if is_calm else rng.choice((0, 1, 3)),
-            # A clock that is set forward lets what is kept for a while grow old at once.
-            settings=0 if keep_us == BRIEF_US else rng.choice((0, 0, 3)),
+            # A clock that is set forward lets what is kept for a while grow old at once: the skew
+            # is far beyond BRIEF_US.
+            settings=rng.choice((0, 8, 8) if keep_us == BRIEF_US else (0, 0, 3)),
             skew_us=60_000_000,
+            ahead_us=(-BEFORE_1970_US,) * nodes if rng.random() < 0.1 else (),
             # What is kept for a while covers a dissemination and the detection of failures in it.
             delay_us_max=BRIEF_US // 50 if keep_us == BRIEF_US else None,
             inbox=not is_calm and rng.random() < 0.3,
@@ -65,6 +97,9 @@ class VCubeFamily(Family):
     def make_core(self, case: Case, node: int, make: type[VCube] = VCube) -> VCube:
         """make: another class, such as one that is broken."""
         setup = case.options
+        proofs = None
+        if setup.signs is not None:
+            proofs = Proofs("group", Signer(node, setup.signs), _is_signature)
         return make(
             node,
             case.nodes,
@@ -73,6 +108,7 @@ class VCubeFamily(Family):
             keep_us=setup.keep_us,
             mtu_bytes=setup.mtu_bytes,
             durable=case.is_mortal,
+            proofs=proofs,
         )
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
