@@ -1,15 +1,25 @@
-"""What minimal barriers save on the wire, beside the printed ones, on one crowd and one seed."""
+"""What minimal barriers save on the wire, beside the printed ones, on one crowd and one seed; and
+what a waiting message costs when it is woken and when its causes expire, among 1,000 to 32,000."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
+import time
 
+from beforehand.core.barrier import Barrier
+from beforehand.core.base import Message, MessageId
+from beforehand.core.order import Lifetimes
+from beforehand.core.outbox import Outbox
 from beforehand.mobility import crowd
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.summary import summarise
 
 MINUTE_US = 60_000_000
+LIFETIMES = Lifetimes(60 * MINUTE_US, 60 * MINUTE_US)
+PENDING = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+REPEATS = 3
 
 
 def measure(*, literal: bool) -> dict[str, float]:
@@ -25,6 +35,40 @@ def measure(*, literal: bool) -> dict[str, float]:
     }
 
 
+def wake_and_expire(pending: int) -> tuple[float, float]:
+    """Microseconds per message: a chain of one origin, of which each message waits for the one
+    before it, set free by the first one; and the same when one cause after the other expires."""
+    first: MessageId = ("ann", 10 * MINUTE_US)
+    ids = [("ann", first[1] + n) for n in range(pending + 1)]
+    chain = [Message(id, (cause,), b"") for cause, id in itertools.pairwise(ids)]
+    seconds = []
+    for is_woken in (True, False):
+        order, out = Barrier("bob", LIFETIMES), Outbox[object]()
+        order.on_receive(0, chain, out)
+        assert len(order.pending()) == pending
+        start = time.perf_counter()
+        if is_woken:
+            order.on_receive(0, [Message(first, (), b"")], out)
+        else:
+            order.on_timer(ids[-1][1], out)
+        seconds.append(time.perf_counter() - start)
+        assert not order.pending()
+    return seconds[0] / pending * 1e6, seconds[1] / pending * 1e6
+
+
+def growth() -> dict[str, dict[int, float]]:
+    """The best of a few, for each number of waiting messages."""
+    best = {n: min_of([wake_and_expire(n) for _ in range(REPEATS)]) for n in PENDING}
+    return {
+        "wake_us_per_message": {n: round(wake, 2) for n, (wake, _) in best.items()},
+        "expire_us_per_message": {n: round(expire, 2) for n, (_, expire) in best.items()},
+    }
+
+
+def min_of(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(wake for wake, _ in pairs), min(expire for _, expire in pairs)
+
+
 minimal, literal = measure(literal=False), measure(literal=True)
 print(
     json.dumps(
@@ -33,6 +77,7 @@ print(
             "minimal": minimal,
             "literal": literal,
             "bytes_saved_share": round(1 - minimal["bytes_sent"] / literal["bytes_sent"], 3),
+            "pending": growth(),
             "python": platform.python_version(),
         }
     )

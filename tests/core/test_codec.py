@@ -37,7 +37,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=N
 IDS = st.tuples(INTS | NAMES, INTS)
 PROOFS = st.binary(max_size=80)
 MESSAGES = st.builds(
-    Message, IDS, st.lists(IDS, max_size=5, unique=True).map(tuple), st.binary(), PROOFS
+    Message, IDS, st.lists(IDS, max_size=5, unique=True).map(tuple), st.binary(), PROOFS, INTS
 )
 ID_SETS = st.frozensets(IDS, max_size=12)
 ENTRIES = st.dictionaries(COUNTS, st.integers(1, END - 1), max_size=5)
@@ -81,30 +81,30 @@ CODEC_OF = {kind: codec for codec in CODECS for kind in codec.kinds}
 GOLDEN = [
     (
         Announce(7, frozenset({("a", 5), (3, 300), (-1, 2)})),
-        "0193a8616e6e6f756e636507" + "93" + "92ff02" + "9203cd012c" + "92a16105",
+        "0293a8616e6e6f756e636507" + "93" + "92ff02" + "9203cd012c" + "92a16105",
     ),
-    (Request(0, frozenset()), "0193a7726571756573740090"),
+    (Request(0, frozenset()), "0293a7726571756573740090"),
     (
-        Data((Message((1, 2), ((0, 1),), b"hi", b"ok"),), frozenset({(4, 9)})),
-        "0193a46461746191" + "94920102" + "91920001" + "c4026869" + "c4026f6b" + "91920409",
+        Data((Message((1, 2), ((0, 1),), b"hi", b"ok", 300),), frozenset({(4, 9)})),
+        "0293a46461746191" + "95920102" + "91920001c4026869c4026f6b" + "cd012c" + "91920409",
     ),
     (
         Push((Message((1, 2), ((0, 1),), b"hi", b"ok"),)),
-        "0192a47075736891" + "94920102" + "91920001" + "c4026869" + "c4026f6b",
+        "0292a47075736891" + "95920102" + "91920001" + "c4026869" + "c4026f6b" + "00",
     ),
-    (Reached(frozenset({("a", 5)})), "0192a7726561636865649192a16105"),
-    (Behind(frozenset({("a", 1 - 2**62)})), "0192a6626568696e64" + "9192a161d3c000000000000001"),
-    (Greeting(frozenset({("a", 7), (3, -1)})), "0192a86772656574696e67" + "929203ff92a16107"),
-    (Ask((3, 0, 300)), "0192a361736b" + "930300cd012c"),
-    (Answer(()), "0192a6616e7377657290"),
-    (Known(7), "0192a56b6e6f776e07"),
+    (Reached(frozenset({("a", 5)})), "0292a7726561636865649192a16105"),
+    (Behind(frozenset({("a", 1 - 2**62)})), "0292a6626568696e64" + "9192a161d3c000000000000001"),
+    (Greeting(frozenset({("a", 7), (3, -1)})), "0292a86772656574696e67" + "929203ff92a16107"),
+    (Ask((3, 0, 300)), "0292a361736b" + "930300cd012c"),
+    (Answer(()), "0292a6616e7377657290"),
+    (Known(7), "0292a56b6e6f776e07"),
     (
         Packet(3, (CubeMessage((2, 1), ((0, 4), (5, 6)), b"x"),)),
-        "0193a67061636b65740391" + "94920201" + "92920004920506" + "c40178" + "c400",
+        "0293a67061636b65740391" + "95920201" + "92920004920506" + "c40178" + "c400" + "00",
     ),
     (
         Stamped(Message(("b", 1), (), b""), 4, Stamp(-2, 1, (1, 0))),
-        "0194a77374616d706564" + "9492a1620190c400c400" + "04" + "93fe01920100",
+        "0294a77374616d706564" + "9592a1620190c400c40000" + "04" + "93fe01920100",
     ),
 ]
 
@@ -172,14 +172,14 @@ def test_ints_come_before_names_and_each_in_their_order():
 
 def test_another_version_is_refused_and_both_are_named():
     data = OPPORTUNISTIC.encode(Request(1, frozenset()))
-    error = refused(OPPORTUNISTIC, b"\x09" + data[1:], "theirs is 9, ours is 1")
+    error = refused(OPPORTUNISTIC, b"\x09" + data[1:], "theirs is 9, ours is 2")
     assert "same release" in error.hint
 
 
 def test_what_is_too_large_is_refused_before_it_is_read():
     codec = Codec("small", Frame, bytes_max=30)
     codec.decode(OPPORTUNISTIC.encode(Data((Message((1, 1), (), bytes(10)),))))
-    refused(codec, b"\x01" + b"\xc1" * 30, "too large: 31 bytes where 30 are allowed")
+    refused(codec, b"\x02" + b"\xc1" * 30, "too large: 31 bytes where 30 are allowed")
     refused(codec, b"\x09" + bytes(30), "too large")
 
 
@@ -201,7 +201,7 @@ TYPES = [
     ("no such frame", OPPORTUNISTIC, wire("packet", 1, []), "Invalid value 'packet'"),
     ("a frame of another family", VCUBE, wire("request", 1, []), "'request'"),
     ("no tag", OPPORTUNISTIC, wire(1, [ID]), "Expected `str`"),
-    ("no array", OPPORTUNISTIC, b"\x01\x07", "Expected `array`, got `int`"),
+    ("no array", OPPORTUNISTIC, b"\x02\x07", "Expected `array`, got `int`"),
     ("a field too few", OPPORTUNISTIC, wire("announce", 1), "length"),
     ("a negative number", OPPORTUNISTIC, wire("announce", -1, [ID]), ">= 0"),
     ("a negative acknowledgement", OPPORTUNISTIC, wire("request", -1, [ID]), ">= 0"),
@@ -236,6 +236,12 @@ TYPES = [
     ),
     ("half an id", OPPORTUNISTIC, wire("announce", 1, [(1,)]), "length 2, got 1"),
     ("an id and a half", OPPORTUNISTIC, wire("announce", 1, [(1, 2, 3)]), "length 2, got 3"),
+    (
+        "a stamp too large",
+        OPPORTUNISTIC,
+        wire("data", [(ID, [], b"", b"", END)], []),
+        "<= 46116",
+    ),
     ("a payload of text", OPPORTUNISTIC, wire("data", [(ID, [], "x", b"")], []), "`bytes`"),
     (
         "a proof too long",
@@ -297,9 +303,9 @@ OTHER_BYTES = [
     ("a field too many", wire("announce", 1, [(1, 2)], 5)),
     ("a message without a proof", wire("data", [(ID, [], b"")], [])),
     ("data without its last field", wire("data", [])),
-    ("a number longer than need be", b"\x01\x93\xa7request\xcc\x05\x90"),
-    ("a long array of nothing", b"\x01\x93\xa7request\x05\xdc\x00\x00"),
-    ("a long string", b"\x01\x93\xd9\x07request\x05\x90"),
+    ("a number longer than need be", b"\x02\x93\xa7request\xcc\x05\x90"),
+    ("a long array of nothing", b"\x02\x93\xa7request\x05\xdc\x00\x00"),
+    ("a long string", b"\x02\x93\xd9\x07request\x05\x90"),
 ]
 
 
@@ -324,16 +330,16 @@ def test_a_cause_that_is_named_twice_is_refused():
     "data",
     [
         b"",
-        b"\x01",
+        b"\x02",
         wire("request", 1, []) + b"\x00",
         wire("request", 1, [])[:-1],
-        b"\x01\x93\xa7request\x01\xdd\xff\xff\xff\xff",
-        b"\x01\x92\xa4data\xdd\xff\xff\xff\xff",
-        b"\x01\x91\xdb\xff\xff\xff\xff",
-        b"\x01" + b"\x91" * 1_000_000,
-        b"\x01\x94\xa7request\x01\x90" + b"\x91" * 1_000_000,
-        b"\x01\x94\xa7request\x01\x90" + b"\x81" * 1_000_000,
-        b"\x01\xc1",
+        b"\x02\x93\xa7request\x01\xdd\xff\xff\xff\xff",
+        b"\x02\x92\xa4data\xdd\xff\xff\xff\xff",
+        b"\x02\x91\xdb\xff\xff\xff\xff",
+        b"\x02" + b"\x91" * 1_000_000,
+        b"\x02\x94\xa7request\x01\x90" + b"\x91" * 1_000_000,
+        b"\x02\x94\xa7request\x01\x90" + b"\x81" * 1_000_000,
+        b"\x02\xc1",
     ],
     ids=[
         "nothing at all",

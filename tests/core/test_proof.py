@@ -19,7 +19,13 @@ MESSAGE = Message((1, 7), (("b", 3), (2, 4)), b"payload")
 
 NODES = st.integers(0, 3) | st.sampled_from(["", "0", "a", "aa"])
 IDS = st.tuples(NODES, st.integers(-2, 300))
-MESSAGES = st.builds(Message, IDS, st.lists(IDS, max_size=3).map(tuple), st.binary(max_size=4))
+MESSAGES = st.builds(
+    Message,
+    IDS,
+    st.lists(IDS, max_size=3).map(tuple),
+    st.binary(max_size=4),
+    stamp=st.integers(-2, 2),
+)
 GROUPS = st.sampled_from(["", "g", "group"])
 
 
@@ -58,6 +64,7 @@ def test_a_proof_survives_being_forwarded():
         {"past": MESSAGE.past[::-1]},
         {"past": ()},
         {"payload": b"Payload"},
+        {"stamp": 1},
         {"proof": b""},
         {"proof": b"x" * 32},
     ],
@@ -99,6 +106,10 @@ def test_the_signed_bytes_have_not_changed():
         "94" + "a167" + "920107" + "9292a16203920204" + "c4077061796c6f6164"
     )
     assert signed_bytes("g", proofs().prove(MESSAGE)) == signed_bytes("g", MESSAGE)
+    stamped = Message(MESSAGE.id, MESSAGE.past, MESSAGE.payload, stamp=300)
+    assert signed_bytes("g", stamped) == SIGNED_PREFIX + bytes.fromhex(
+        "95" + "a167" + "920107" + "9292a16203920204" + "c4077061796c6f6164" + "cd012c"
+    )
 
 
 def test_the_border_between_two_fields_is_signed_too():

@@ -127,6 +127,37 @@ def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_aft
     assert do(store, again.on_receive, late_us, [cause]) == []
 
 
+def test_what_was_forgotten_as_delivered_is_not_delivered_again_after_a_restart_in_the_past():
+    bob, store = durable(Barrier("bob", TEN_MINUTES)), Store()
+    many = [Message((n, 10 * MINUTE), (), b"") for n in range(PURGE_AT_MIN - 1)]
+    assert len(do(store, bob.on_receive, 0, many)) == PURGE_AT_MIN - 1
+    do(store, bob.on_broadcast, 0, b"")  # from here on, the barrier is empty but for this one
+    do(store, bob.on_receive, 10 * MINUTE, [])
+    assert list(store.load(bob.tables)["delivered"]) == ["bob"]
+    again = restored(Barrier("bob", TEN_MINUTES), store)
+    assert again.screen(9 * MINUTE, [many[0]]) == []
+    assert do(store, again.on_receive, 9 * MINUTE, [many[0]]) == []
+
+
+def test_a_cause_that_was_left_out_before_a_restart_is_not_delivered_after_the_next_message():
+    """Causes leave the barrier by bob's clock while he listens. It is set back, and he speaks."""
+    bob, store = durable(Barrier("bob", TEN_MINUTES)), Store()
+    origins = range(2 * PURGE_AT_MIN)
+    do(store, bob.on_receive, 0, [Message((n, 9 * MINUTE), (), b"") for n in origins])
+    for _ in range(2):
+        do(store, bob.on_broadcast, 0, b"")
+    causes = [Message((n, 10 * MINUTE - 1), (), b"") for n in origins[:PURGE_AT_MIN]]
+    do(store, bob.on_receive, 0, causes)
+    do(store, bob.on_timer, 12 * MINUTE + 1)
+    assert len(store.load(bob.tables)["delivered"]) == len(origins) + 1  # of these, none went
+    again = restored(Barrier("bob", TEN_MINUTES), store)
+    effect = speak(again, now_us=9 * MINUTE)
+    assert effect.past == ()
+    carl = Barrier("carl", TEN_MINUTES)
+    assert do(Store(), carl.on_receive, 9 * MINUTE, [effect]) == []
+    assert do(Store(), carl.on_receive, 9 * MINUTE, causes[:1]) == [causes[0].id]
+
+
 def forgotten(store):
     """A node that delivered many messages and forgot them when they expired; and one of them."""
     bob = durable(Unordered("bob", TEN_MINUTES))
@@ -254,3 +285,15 @@ def test_what_we_said_and_have_forgotten_is_taken_and_noted_once():
     assert saved == [("own", "forgotten", 5 * MINUTE)]
     assert order.last_seq() == order.forgotten == 5 * MINUTE
     assert (order.counters.regained, order.counters.refused) == (1, 0)
+
+
+@pytest.mark.parametrize("lifetimes", [None, TEN_MINUTES])
+def test_a_node_whose_own_message_came_back_does_not_reuse_its_seq_after_a_restart(lifetimes):
+    """The cause of the message is missing, so nothing is delivered that would save it too."""
+    order, store = durable(Barrier("ann", lifetimes)), Store()
+    order.proofs = object()  # the layer has checked what it hands on
+    lost = Message(("ann", 11 * MINUTE), (("bob", 5 * MINUTE),), b"")
+    assert do(store, order.on_receive, 0, order.screen(0, [lost])) == []
+    again = restored(Barrier("ann", lifetimes), store)
+    assert again.last_seq() == again.forgotten == lost.seq
+    assert speak(again, now_us=0).seq == lost.seq + 1

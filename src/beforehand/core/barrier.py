@@ -12,16 +12,27 @@ waited for any more. Three rules go beyond the paper, whose own are kept as `lit
   deadline than its cause m1. A third node that gives m2 up delivers m3, which names only m2, and
   later still accepts m1.
 - *A sender names what may be alive elsewhere*: it leaves a predecessor out only when the deadline
-  has passed on every clock within the agreed skew, not when it has passed on its own (Code 9).
-- *A deadline beyond longest lifetime + skew is refused* as a peer's error.
+  passed on its own horizon by more than the agreed skew, not when it has just passed (Code 9).
+- *Deliveries are deferred by stamps*: a message carries the sender's horizon at the broadcast, its
+  *stamp*, in the signed content. A node delivers it only when `stamp <= horizon + skew`, on its own
+  horizon. A stamp further ahead than that makes the message wait for the clock.
 
-Why the order then holds: let m1 happen before m2, and let a node deliver m2 while m1 is undelivered
-and alive on its clock. The deadline of each message on the chain from m1 to m2 is beyond that of
-m1, so none of them has expired here: each was delivered, and before it the one that it names, down
-to the one that named m1, or left it out because m1 had expired on every clock. Contradiction.
+A horizon is the largest clock reading that a node has used. It never falls, and is saved.
+
+Why the order then holds, whatever the clocks show: let m1 happen before m2, and let node X deliver
+m2 while m1 is undelivered and beyond X's horizon. The deadline of each message on the chain from m1
+to m2 is beyond that of m1, so none of them has expired at X: each was delivered, and before it the
+one that it names, down to a message m that named m1 or left it out. If m named m1, X delivered m1
+before m. If m left m1 out, then deadline(m1) <= stamp(m) - skew, and X delivered m only when
+stamp(m) - skew <= X's horizon: m1 had expired. Both contradict the assumption. Without deferral the
+last step needs clocks that stay within skew/2 of a time that never falls; that any two of them
+differ by less than the skew is not enough if clocks are set back
+(`tests/core/test_deadline_lemma.py` has all four cases as models).
 
 It follows too that what is received in time is delivered in time: all that a message waits for
-expires before it does.
+expires before it does, and a message is deferred until `stamp - skew` at most, which is before its
+deadline. So the skew is no assumption but a delay: it is how far a sender's clock may be ahead of a
+receiver's without the message waiting for the clock.
 """
 
 from __future__ import annotations
@@ -41,7 +52,7 @@ from beforehand.core.order import (
 )
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
-from beforehand.core.waiting import Waiting
+from beforehand.core.waiting import NO_DEFERRAL, Waiting
 
 
 def _seq(message: Message) -> int:
@@ -69,16 +80,16 @@ class Barrier(Order):
         restored is older than what we have said."""
         self._saved_forgotten: int | None = None
         self._barrier: dict[NodeId, int] = {}
-        self._waiting = Waiting(expires=self.expires)
+        ahead_us = NO_DEFERRAL
+        if lifetimes is not None and literal_deadlines:
+            self.clocks_within_us = max(0, lifetimes.skew_us - 1)
+        elif lifetimes is not None:
+            ahead_us = lifetimes.skew_us
+        self._waiting = Waiting(expires=self.expires, ahead_us=ahead_us)
         self._armed_us = LONG_AHEAD
         self._purge_at = self._purge_barrier_at = PURGE_AT_MIN
 
     # ---- inputs ---------------------------------------------------------------------------------
-
-    def on_broadcast(
-        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
-    ) -> Message:
-        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
 
     def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
         """Code 2, and Code 9 with lifetimes; of several, each names the one before it."""
@@ -90,7 +101,7 @@ class Barrier(Order):
             self._purge_barrier(out)
         pasts = [tuple(self._barrier.items()), *(((self.node, seq),) for seq in seqs)]
         stamped = zip(seqs, pasts, said, strict=False)  # nobody names the last one yet
-        messages = self._proven([Message((self.node, s), p, text) for s, p, (text, _) in stamped])
+        messages = self._proven([self._make(s, p, text) for s, p, (text, _) in stamped])
         self._last_seq = seqs[-1]
         if self.durable:
             out.saves.append(("own", "seq", self._last_seq))
@@ -163,7 +174,8 @@ class Barrier(Order):
         entry = self._waiting.pending.get(message)
         if entry is not None:
             missing = self._waiting.missing(entry, self._horizon_us)
-            return Fate("waiting", missing, entry.since_us)
+            until_us = self._waiting.deferred_until_us(entry)
+            return Fate("waiting", missing, entry.since_us, until_us)
         last = self._waiting.delivered.get(origin, LONG_AGO)
         if seq == last or (seq < last and seq > self._horizon_us):
             return Fate("delivered")
@@ -187,14 +199,21 @@ class Barrier(Order):
     def _is_fine(self, message: Message, after: int, until: int) -> bool:
         """What we said in a life that we have forgotten is taken like that of anybody else: others
         name it, and what we say next must come after it."""
+        if not super()._is_fine(message, after, until):
+            return False
         origin, seq = message.id
-        is_new = origin == self.node and seq > self._last_seq and message.id not in message.past
-        # The layer below has checked proofs: nobody else can have said it.
-        if is_new and self.proofs is not None and after < seq <= until:
+        if origin == self.node and seq > self._last_seq:
             self.counters.regained += 1
             self.forgotten = self._last_seq = seq
-            return True
-        return super()._is_fine(message, after, until)
+        return True
+
+    def _may_be_own(self, seq: int) -> bool:
+        # The layer below has checked proofs: no other node can have sent it.
+        return self.proofs is not None or super()._may_be_own(seq)
+
+    def _make(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
+        """An own message, not proven yet."""
+        return Message((self.node, seq), past, payload, stamp=self._stamp(seq))
 
     def _deliver(self, messages: list[Message], out: Outbox[Any]) -> None:
         """Code 3: the barrier of the next own message now names these."""
@@ -231,6 +250,8 @@ class Barrier(Order):
         seqs, last = [], self._last_seq
         if self.expires and not self._literal_deadlines:
             last = max(last, max(self._barrier.values(), default=LONG_AGO))
+            # What lives only up to the horizon would be dead here, and everywhere soon.
+            now_us = self._horizon_us
         for lifetime_us in lifetimes_us:
             # One's own must grow strictly even so: they are the identity of the messages.
             last = max(now_us + lifetime_us, last + 1) if self.expires else last + 1
@@ -238,15 +259,19 @@ class Barrier(Order):
         return seqs
 
     def _purge_barrier(self, out: Outbox[Any]) -> None:
-        """Code 10. Without what has expired on every clock, or to the letter on this one."""
+        """Code 10. Without what has expired here by more than the skew, so that no node delivers it
+        after the next own message; or to the letter, without what has expired."""
         assert self._lifetimes is not None
         passed_us = self._horizon_us
         if not self._literal_deadlines:
             passed_us -= self._lifetimes.skew_us
-        for origin in [origin for origin, seq in self._barrier.items() if seq <= passed_us]:
-            del self._barrier[origin]
-            if self.durable:
-                out.saves.append(("barrier", origin, None))
+        if passed := [origin for origin, seq in self._barrier.items() if seq <= passed_us]:
+            for origin in passed:
+                del self._barrier[origin]
+                if self.durable:
+                    out.saves.append(("barrier", origin, None))
+            # The next own message leaves these out: its stamp must not lie before this horizon.
+            self._save_horizon(out)
         self._purge_barrier_at = max(PURGE_AT_MIN, 2 * len(self._barrier))
 
     def _expire(self, now_us: int, out: Outbox[Any]) -> None:

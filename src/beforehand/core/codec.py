@@ -19,7 +19,7 @@ import msgspec
 from beforehand.core.base import FrameT
 from beforehand.errors import BeforehandError, LocalError, RemoteError
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 BYTES_MAX = 1 << 20
 BROKEN_PEER = "drop the link: the peer runs something else, or is hostile"
 

@@ -38,8 +38,9 @@ class Needs(msgspec.Struct, frozen=True):
 
     links: dict[LinkKind, Link]
     clocks_within_us: int | None = None
-    """The clocks of any two nodes differ by no more than this. As a need, None asks for nothing;
-    as a gift, it promises nothing."""
+    """The clocks of any two nodes differ by no more than this. As a need, it is what the order of
+    deliveries depends on, and None asks for nothing; what only delays messages is no need. As a
+    gift, None promises nothing."""
 
 
 def refuse_unmet(needs: Needs, given: Needs) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
+from beforehand.core.sizes import OWN_BYTES_MAX, fits, wire_bytes
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import LocalError
 
@@ -24,6 +25,8 @@ LONG_AHEAD = 1 << 62
 """Smaller and larger than any seq."""
 CHAIN_GRACE_US = 1_000_000
 """Each dependent broadcast may push a deadline 1 µs further; nobody sends a million at once."""
+EARLY_MAX = 1024
+"""How many messages that came too early are remembered."""
 PURGE_AT_MIN = 64
 """A registry is searched for what has expired when it has doubled, and never below this size."""
 
@@ -39,7 +42,9 @@ class Lifetimes(msgspec.Struct, frozen=True):
     longest_us: int
     """The longest lifetime that anybody may give to a message."""
     skew_us: int = 5_000_000
-    """Any two clocks of the group differ by less than this."""
+    """By how much clocks of the group are expected to differ at most. The causal order does not
+    depend on it. A message of a node whose clock is ahead by more than this is delivered later, by
+    the difference; a larger skew makes senders name expired causes for longer."""
 
     def chosen_us(self, node: NodeId, lifetime_us: int | None) -> int:
         """The lifetime of one message, or LocalError if the group does not allow it."""
@@ -52,13 +57,23 @@ class Lifetimes(msgspec.Struct, frozen=True):
             )
         return chosen
 
-    def latest_us(self, now_us: int) -> int:
-        """No clock within the agreed skew can have given a later deadline than this.
+    def latest_us(self, stamp_us: int) -> int:
+        """Return the latest deadline that a message with this stamp can have.
+
+        The deadline exceeds `stamp + longest` only if it follows that of a cause, which the sender
+        delivered, so that the cause's stamp is beyond the sender's by the skew at most.
 
         Without the bound one clock far ahead would lengthen the lifetime of everything that
         depends on its messages.
         """
-        return now_us + self.longest_us + self.skew_us + CHAIN_GRACE_US
+        return stamp_us + self.longest_us + self.skew_us + CHAIN_GRACE_US
+
+    def is_valid(self, stamp_us: int, deadline_us: int) -> bool:
+        """Whether stamp and deadline can belong together: no clock decides that.
+
+        A deadline at or before `stamp - skew` would expire before any node may deliver the message.
+        """
+        return stamp_us - self.skew_us < deadline_us <= self.latest_us(stamp_us)
 
 
 class Order(ABC):
@@ -78,24 +93,32 @@ class Order(ABC):
         self.node = node
         self.counters = Counters()
         self.expires = lifetimes is not None
-        self.clocks_within_us = max(0, lifetimes.skew_us - 1) if lifetimes else None
-        """What it needs of the clocks of a group."""
+        self.clocks_within_us: int | None = None
+        """What it needs of the clocks of a group. With stamps that is nothing: clocks further apart
+        than the agreed skew delay messages, and cannot break the order."""
+        self.early: dict[MessageId, int] = {}
+        """What `screen` turned away only because this node's clock is behind the stamp: for each id
+        the horizon from which on it is taken. The latest EARLY_MAX are remembered; the layer asks
+        for them again with `take_early`."""
         self._lifetimes = lifetimes
+        self._skew_us = lifetimes.skew_us if lifetimes else LONG_AHEAD
+        self._lead_us = lifetimes.latest_us(0) if lifetimes else 2 * LONG_AHEAD
+        """By how much a deadline may exceed its stamp."""
         self._last_seq = LONG_AGO if lifetimes else 0
         """Of the last own message."""
         self._horizon_us = self._saved_horizon_us = LONG_AGO
         """Up to here deadlines have passed. It never falls, whatever the clock does."""
 
-    @abstractmethod
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
     ) -> Message:
         """The next own message, stamped and already delivered here."""
+        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
 
+    @abstractmethod
     def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
-        """Several at once, each after the one before it: all of them, or none."""
-        self._chosen_us(said)
-        return [self.on_broadcast(now_us, payload, out, us) for payload, us in said]
+        """Several at once, each after the one before it: all of them, or none. So all are stamped
+        and proven before the first of them changes anything: a signer may fail."""
 
     @abstractmethod
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
@@ -110,20 +133,40 @@ class Order(ABC):
         """The timer that it set is due."""
 
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
-        """Without what has expired, and without what only a broken peer can have sent: neither is
-        stored or forwarded, both are counted."""
-        node, after, until = self.node, LONG_AGO, LONG_AHEAD
-        if self._lifetimes is not None:
-            after = max(now_us, self._horizon_us)
-            until = self._lifetimes.latest_us(now_us)
+        """Without what has expired, what only a broken peer can have sent, and what is so far ahead
+        of this node's clock that it is not kept (`early`): none of it is stored or forwarded, all
+        is counted."""
+        node, skew_us, lead_us = self.node, self._skew_us, self._lead_us
+        after, until = LONG_AGO, LONG_AHEAD
+        if self.expires:
+            after = now_us if now_us > self._horizon_us else self._horizon_us
+            until = after + 2 * skew_us
+            for message in messages if self.early else ():
+                self.early.pop(message.id, None)
         fine = [
             m
             for m in messages
-            if after < m.id[1] <= until and m.id[0] != node and m.id not in m.past
+            if after < m.id[1] <= m.stamp + lead_us
+            and m.stamp - skew_us < m.id[1]
+            and m.stamp <= until
+            and m.id[0] != node
+            and m.id not in m.past
         ]
         if len(fine) == len(messages):
             return messages
         return [message for message in messages if self._is_fine(message, after, until)]
+
+    def take_early(self, now_us: int) -> list[MessageId]:
+        """Return and forget the ids in `early` that would be taken now, without the expired."""
+        horizon_us = max(now_us, self._horizon_us)
+        due = [id for id, at_us in self.early.items() if at_us <= horizon_us or id[1] <= horizon_us]
+        for id in due:
+            del self.early[id]
+        return [id for id in due if id[1] > horizon_us]
+
+    def next_early_us(self) -> int | None:
+        """Return when `take_early` has something to return, if nothing else happens."""
+        return min(self.early.values(), default=None)
 
     @abstractmethod
     def has_delivered(self, message: MessageId) -> bool:
@@ -159,17 +202,35 @@ class Order(ABC):
         """The size of each registry."""
 
     def _is_fine(self, message: Message, after: int, until: int) -> bool:
-        """Whether `after < seq <= until`, and it neither names itself as its cause nor claims to be
-        ours while we never sent it."""
-        origin, seq = message.id
-        is_ours = origin == self.node
-        if seq <= after:
+        """Whether it lives beyond `after`, keeps to the rules, and has a stamp up to `until`; else
+        count why not."""
+        if message.id[1] <= after:
             self.counters.stale += 1
-        elif seq > until or (is_ours and seq > self._last_seq) or message.id in message.past:
+        elif not self._is_honest(message):
             self.counters.refused += 1
+        elif message.stamp > until:
+            self._note_early(message)
         else:
             return True
         return False
+
+    def _is_honest(self, message: Message) -> bool:
+        """Whether a node that follows the rules can have sent it, whatever its clock shows."""
+        (origin, seq), lifetimes = message.id, self._lifetimes
+        if (origin == self.node and not self._may_be_own(seq)) or message.id in message.past:
+            return False
+        return lifetimes is None or lifetimes.is_valid(message.stamp, seq)
+
+    def _may_be_own(self, seq: int) -> bool:
+        """Whether a received message under this node's name can be its own."""
+        return seq <= self._last_seq
+
+    def _note_early(self, message: Message) -> None:
+        assert self._lifetimes is not None, "can't happen: without lifetimes nothing is early"
+        self.counters.early += 1
+        self.early[message.id] = message.stamp - 2 * self._lifetimes.skew_us
+        if len(self.early) > EARLY_MAX:
+            del self.early[next(iter(self.early))]
 
     def _give_up_late(self, late: list[Message], out: Outbox[Any]) -> None:
         """What was overtaken by its own origin is not delivered any more."""
@@ -185,10 +246,22 @@ class Order(ABC):
             return [0] * len(said)
         return [self._lifetimes.chosen_us(self.node, lifetime_us) for _, lifetime_us in said]
 
+    def _stamp(self, deadline_us: int) -> int:
+        """Return the stamp of an own message: the horizon, or as much more as the deadline needs to
+        be valid. 0 where there are no lifetimes.
+
+        It is more only if a faulty peer made the deadline of a cause as late as its stamp allows,
+        or if own messages came back from others, which an earlier incarnation sent with a clock
+        further ahead. A larger stamp is always safe: it defers the delivery elsewhere.
+        """
+        return max(self._horizon_us, deadline_us - self._lead_us) if self.expires else 0
+
     def _proven(self, messages: list[Message]) -> list[Message]:
         """Own messages, proven if the group asks for that. If that fails, nothing was said."""
         if self.proofs is not None:
             messages = self.proofs.prove_all(messages)
+            for message in messages:
+                refuse_oversize(message)
         self.counters.broadcast += len(messages)
         return messages
 
@@ -205,6 +278,17 @@ class Order(ABC):
         self._horizon_us = self._saved_horizon_us = own.get("horizon", LONG_AGO)
         last_seq: int | None = own.get("seq")
         return last_seq
+
+
+def refuse_oversize(message: Message) -> None:
+    """A message that peers would refuse is not broadcast."""
+    if not fits(message, OWN_BYTES_MAX):
+        raise LocalError(
+            f"a message of {wire_bytes(message):,} bytes with {len(message.past):,} causes; "
+            f"{OWN_BYTES_MAX:,} are allowed",
+            where=f"message {message.id}",
+            hint="divide the payload; if the causes are too many, wait until some of them expire",
+        )
 
 
 def refuse_lifetime(node: NodeId, lifetime_us: int | None) -> None:

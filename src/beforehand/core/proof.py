@@ -1,4 +1,4 @@
-"""Proof that a message is its origin's: a signature over id, past and payload.
+"""Proof that a message is its origin's: a signature over id, past, payload and stamp.
 
 It travels with the message and is the same at every hop, so whoever forwards a message can change
 nothing in it. How signatures are made and checked is not known here: a group hands in two pure
@@ -36,8 +36,13 @@ _encode = msgspec.msgpack.encode
 
 
 def signed_bytes(group: str, message: Message) -> bytes:
-    """What the origin signs: no two messages, nor two groups, have it in common."""
-    return SIGNED_PREFIX + _encode((group, message.id, message.past, message.payload))
+    """What the origin signs: no two messages, nor two groups, have it in common.
+
+    A stamp of 0 is left out. So messages without lifetimes are signed as they always were, and the
+    proofs in their stores stay valid.
+    """
+    signed = (group, message.id, message.past, message.payload)
+    return SIGNED_PREFIX + _encode((*signed, message.stamp) if message.stamp else signed)
 
 
 class Proofs:

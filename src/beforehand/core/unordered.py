@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.core.base import Fate, Message, MessageId, NodeId
+from beforehand.core.base import Fate, Message, MessageId, NodeId, Said
 from beforehand.core.order import (
     OWN,
     PURGE_AT_MIN,
     Lifetimes,
     Order,
-    refuse_lifetime,
 )
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
@@ -27,22 +26,21 @@ class Unordered(Order):
         self._delivered: dict[MessageId, None] = {}
         self._purge_at = PURGE_AT_MIN
 
-    def on_broadcast(
-        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
-    ) -> Message:
-        if self._lifetimes is None:
-            refuse_lifetime(self.node, lifetime_us)
-            seq = self._last_seq + 1
-        else:
-            lifetime_us = self._lifetimes.chosen_us(self.node, lifetime_us)
-            seq = max(now_us + lifetime_us, self._last_seq + 1)
+    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+        lifetimes_us, seq = self._chosen_us(said), self._last_seq
+        if self.expires:
             self._expire(now_us, out)
-        (message,) = self._proven([Message((self.node, seq), (), payload)])
+        messages = []
+        for (payload, _), lifetime_us in zip(said, lifetimes_us, strict=True):
+            seq = max(self._horizon_us + lifetime_us, seq + 1) if self.expires else seq + 1
+            messages.append(Message((self.node, seq), (), payload, stamp=self._stamp(seq)))
+        messages = self._proven(messages)
         self._last_seq = seq
         if self.durable:
             out.saves.append(("own", "seq", seq))
-        self._deliver(message, out)
-        return message
+        for message in messages:
+            self._deliver(message, out)
+        return messages
 
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
         if self.expires:

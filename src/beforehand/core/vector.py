@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.core.base import Fate, Message, MessageId, NodeId
-from beforehand.core.order import LONG_AGO, Order, refuse_lifetime
+from beforehand.core.base import Fate, Message, MessageId, NodeId, Said
+from beforehand.core.order import LONG_AGO, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
 from beforehand.core.waiting import Waiting
@@ -26,16 +26,22 @@ class Vector(Order):
         super().__init__(node)
         self._waiting = Waiting(expires=False)
 
-    def on_broadcast(
-        self, now_us: int, payload: bytes, out: Outbox[Any], lifetime_us: int | None = None
-    ) -> Message:
-        refuse_lifetime(self.node, lifetime_us)
-        clock = self._waiting.delivered
-        seq = clock.get(self.node, 0) + 1
-        (message,) = self._proven([Message((self.node, seq), tuple(clock.items()), payload)])
-        self._last_seq = seq
-        self._deliver(self._waiting.settle([message], LONG_AGO), out)
-        return message
+    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+        self._chosen_us(said)
+        clock = dict(self._waiting.delivered)
+        messages = []
+        for payload, _ in said:
+            past = tuple(clock.items())
+            clock[self.node] = seq = clock.get(self.node, 0) + 1
+            messages.append(Message((self.node, seq), past, payload))
+        messages = self._proven(messages)
+        self._last_seq = messages[-1].seq
+        settled = [m for own in messages for m in self._waiting.settle([own], LONG_AGO)]
+        if len(settled) > len(messages):
+            # Somebody named an own message before it was said: what that set free comes after all.
+            settled.sort(key=lambda message: message.id[0] != self.node)
+        self._deliver(settled, out)
+        return messages
 
     def on_receive(self, now_us: int, messages: Sequence[Message], out: Outbox[Any]) -> None:
         waiting = self._waiting
