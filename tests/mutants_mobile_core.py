@@ -14,6 +14,14 @@ ON_HANDOFF = "tests/core/mobile/test_handoff.py"
 
 MUTANTS = [
     (
+        "take in requests of stations that are not in the tree",
+        STATION,
+        "            self._handoff.refuse_strangers(source, frame)\n",
+        "",
+        "tests/core/test_failed_inputs.py::test_a_request_of_a_station_outside_of_the_tree_is"
+        "_refused_before_it_ends_a_registration",
+    ),
+    (
         "trap 1: number every broadcast alike",
         HOST,
         "        self._next_said += 1  # trap 1",
@@ -356,5 +364,20 @@ MUTANTS = [
         "            and guest.host not in elsewhere\n",
         "",
         f"{ON_HANDOFF}::test_nothing_is_repeated_for_who_has_delivered_it_elsewhere",
+    ),
+    (
+        "take what the old station had for what the new one has",
+        HOST,
+        "        self._unheard = set(self._said)\n        for seq in list",
+        "        for seq in list",
+        f"{ON_HOST}::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
+    ),
+    (
+        "take a request of a station that nobody knows",
+        HANDOFF,
+        "        if frame.source not in self._via:\n",
+        "        if False:\n",
+        "tests/core/test_hostile_peers.py::"
+        "test_a_request_of_an_unknown_station_was_flooded_before_it_was_refused",
     ),
 ]

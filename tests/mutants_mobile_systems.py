@@ -285,4 +285,11 @@ MUTANTS = [
         f"{ON_TCP_FLOODING}::"
         "test_who_changes_its_cell_gives_up_what_may_have_arrived_and_says_the_rest_there",
     ),
+    (
+        "ck: take what the old station had for what the new one has",
+        CK_HOST,
+        "        self._unheard = dict.fromkeys(self._said)\n",
+        "",
+        f"{ON_CK_HOST}::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
+    ),
 ]

@@ -31,7 +31,7 @@ from beforehand.core.wire import MOBILE
 from beforehand.errors import RemoteError
 
 SAID = Message((7, 3), (), b"hi")
-SAID_HEX = "9492070390c4026869c400"
+SAID_HEX = "9592070390c4026869c40000"
 PLACE = Place(2, True, 9)
 PLACE_HEX = "9302c309"
 
@@ -41,38 +41,38 @@ def tag(name):
 
 
 GOLDEN = [
-    (Join(1, 7, 2, ((0, 1),)), "0195" + tag("join") + "01070291920001"),
+    (Join(1, 7, 2, ((0, 1),)), "0295" + tag("join") + "01070291920001"),
     (
         Connect(1, 7, 2, PLACE, 4, None),
-        "0197" + tag("connect") + "010702" + PLACE_HEX + "04c0",
+        "0297" + tag("connect") + "010702" + PLACE_HEX + "04c0",
     ),
-    (Leave(1, 7, 2, None), "0195" + tag("leave") + "010702c0"),
-    (Say(1, 7, 2, SAID), "0195" + tag("say") + "010702" + SAID_HEX),
+    (Leave(1, 7, 2, None), "0295" + tag("leave") + "010702c0"),
+    (Say(1, 7, 2, SAID), "0295" + tag("say") + "010702" + SAID_HEX),
     (
         HostAck(1, 7, PLACE, ((11, 12),)),
-        "0195" + tag("host_ack") + "0107" + PLACE_HEX + "91920b0c",
+        "0295" + tag("host_ack") + "0107" + PLACE_HEX + "91920b0c",
     ),
-    (Cast(1, 300, SAID), "0194" + tag("cast") + "01cd012c" + SAID_HEX),
-    (CatchUp(1, 7, 2, 0, SAID), "0196" + tag("catch_up") + "01070200" + SAID_HEX),
-    (StationAck(1, (Heard(7, 2, 4),)), "0193" + tag("station_ack") + "01919407020490"),
+    (Cast(1, 300, SAID), "0294" + tag("cast") + "01cd012c" + SAID_HEX),
+    (CatchUp(1, 7, 2, 0, SAID), "0296" + tag("catch_up") + "01070200" + SAID_HEX),
+    (StationAck(1, (Heard(7, 2, 4),)), "0293" + tag("station_ack") + "01919407020490"),
     (
         ConnectAck(1, 7, 2, 4, 5, True, ((6, 8),)),
-        "0198" + tag("connect_ack") + "0107020405c3" + "91920608",
+        "0298" + tag("connect_ack") + "0107020405c3" + "91920608",
     ),
-    (LeaveAck(1, 7, 2), "0194" + tag("leave_ack") + "010702"),
-    (Forgotten(1, 7, 2), "0194" + tag("forgotten") + "010702"),
-    (Relay(SAID), "0192" + tag("relay") + SAID_HEX),
-    (Request1(0, 1, 7, 2, PLACE), "0196" + tag("request1") + "00010702" + PLACE_HEX),
+    (LeaveAck(1, 7, 2), "0294" + tag("leave_ack") + "010702"),
+    (Forgotten(1, 7, 2), "0294" + tag("forgotten") + "010702"),
+    (Relay(SAID), "0292" + tag("relay") + SAID_HEX),
+    (Request1(0, 1, 7, 2, PLACE), "0296" + tag("request1") + "00010702" + PLACE_HEX),
     (
         Response1(1, 0, 7, 2, True, 1, 4, ((7, 3),)),
-        "0199" + tag("response1") + "01000702c3010491920703",
+        "0299" + tag("response1") + "01000702c3010491920703",
     ),
-    (Request2(0, 1, 7, 2, ((7, 3),)), "0196" + tag("request2") + "0001070291920703"),
+    (Request2(0, 1, 7, 2, ((7, 3),)), "0296" + tag("request2") + "0001070291920703"),
     (
         Response2(1, 0, 7, 2, (SAID,), ((8, 1),)),
-        "0197" + tag("response2") + "0100070291" + SAID_HEX + "91920801",
+        "0297" + tag("response2") + "0100070291" + SAID_HEX + "91920801",
     ),
-    (Delete(0, 1, 7, 2), "0195" + tag("delete") + "00010702"),
+    (Delete(0, 1, 7, 2), "0295" + tag("delete") + "00010702"),
 ]
 
 
@@ -98,6 +98,6 @@ def test_drawn_frames_reach_the_edges_of_what_a_type_allows(kind):
 
 
 def test_a_place_that_is_no_number_is_refused():
-    data = bytearray.fromhex("0195" + tag("host_ack") + "0107" + "9302c3c0" + "90")
+    data = bytearray.fromhex("0295" + tag("host_ack") + "0107" + "9302c3c0" + "90")
     with pytest.raises(RemoteError, match="Expected `int`"):
         MOBILE.decode(data)

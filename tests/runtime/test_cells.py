@@ -148,7 +148,7 @@ def test_wires_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
             for turn in range(30):
                 await ann.broadcast(b"%d" % turn)
                 if turn % 5 == 4:
-                    await asyncio.sleep(0.05)
+                    await until(lambda: north._mesh._open)
                     for link in list(north._mesh._open):
                         link._transport.abort()
             assert await take(bob, 30) == [b"%d" % turn for turn in range(30)]

@@ -13,12 +13,12 @@ from beforehand.runtime.keys import new_group
 from beforehand.verify.verdict import verify_events
 from tests.runtime.namespaces import Segments, why_not
 from tests.runtime.processes import Process
+from tests.waiting import SECONDS_MAX
 
 STATIONS = ("north", "mid", "south")
 HOSTS = {"ann": "north", "bob": "mid", "cid": "south", "dee": "north"}
 CELL = "239.77.0.1:7700"
 """The same everywhere: a cell is where a cable leads."""
-SECONDS_MAX = 60
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "permitted")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from beforehand.core.codec import Codec
+from beforehand.core.mobile.bounds import VERSION_BYTES, message_bytes_max
 from beforehand.core.mobile.frames import Connect, Frame, Join, Leave, StationAck
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.tree import routes
@@ -43,6 +44,9 @@ PAYLOAD_BYTES_MAX = 1000
 NAME_BYTES_MAX = 48
 FRAME_BYTES_MAX = DATAGRAM_BYTES_MAX - 256
 """Names and seals come on top."""
+MESSAGE_BYTES_MAX = message_bytes_max(FRAME_BYTES_MAX, NAME_BYTES_MAX)
+"""Of an encoded message. A station refuses a longer one: it would fit into the datagram of its
+host, and not into every datagram in which stations send it on."""
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 """What multicast and wires give a core."""
 STATIONS_MAX = 256
@@ -113,9 +117,14 @@ def read_stations(path: Path) -> Stations:
     )
 
 
+def is_short(name: str) -> bool:
+    """Whether it is short enough for a name by radio."""
+    return len(name.encode()) <= NAME_BYTES_MAX
+
+
 def check_name(name: str, *, where: str = "") -> None:
     """By radio, names are short."""
-    if len(name.encode()) > NAME_BYTES_MAX:
+    if not is_short(name):
         problem = f"too long a name by radio: `{name}`"
         raise InputError(problem, where=where, hint=f"at most {NAME_BYTES_MAX} bytes")
 
@@ -124,11 +133,15 @@ def fit(frame: Frame) -> Iterable[Frame]:
     """The same as frames that fit into a datagram each, where that can be: who does not say where
     it was is asked for everywhere, and hosts may be answered one by one."""
     if isinstance(frame, Join | Connect | Leave) and frame.visits:
-        if len(msgspec.msgpack.encode(frame)) > FRAME_BYTES_MAX:
+        if not _fits(frame):
             frame = msgspec.structs.replace(frame, visits=None)
-    elif isinstance(frame, StationAck) and len(msgspec.msgpack.encode(frame)) > FRAME_BYTES_MAX:
+    elif isinstance(frame, StationAck) and not _fits(frame):
         return [StationAck(frame.cell, (heard,)) for heard in frame.heard]
     return [frame]
+
+
+def _fits(frame: Frame) -> bool:
+    return VERSION_BYTES + len(msgspec.msgpack.encode(frame)) <= FRAME_BYTES_MAX
 
 
 def _segment(path: Path, station: _Station) -> Segment:

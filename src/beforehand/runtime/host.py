@@ -28,6 +28,7 @@ from beforehand.runtime.cells import (
     BEACON_SECONDS,
     FRAME_BYTES_MAX,
     LOST_SECONDS,
+    MESSAGE_BYTES_MAX,
     PACE,
     PAYLOAD_BYTES_MAX,
     check_name,
@@ -48,7 +49,7 @@ from beforehand.runtime.trust import Trust, TrustCounters
 class CellLane(Lane[Frame]):
     """What comes while the program does not read is not heard: its station says it again."""
 
-    def must_wait(self, frame: Frame, *, is_open: bool) -> bool:
+    def must_wait(self, *, is_open: bool) -> bool:
         return not is_open
 
     def hold(self, news: bytes, now: float) -> None:
@@ -80,6 +81,8 @@ class Cell:
         self._voice = Voice(key, name)
         self._ear = Ear(key, self._voice, self.counters)
         self._on_link, self._on_frame = on_link, on_frame
+        self.on_host: Callable[[str], None] = lambda _: None
+        """Called with the name of another host whenever that host is heard."""
         self._air: Air | None = None
         self._beacons: dict[str, tuple[float, int]] = {}
         """Of each station: when it was heard last, and its tick."""
@@ -156,6 +159,8 @@ class Cell:
                 self._enter(said.sender)
         elif said.kind == "down" and is_here and is_same:
             self._on_frame(said.sender, said.frame)
+        elif said.kind == "up":
+            self.on_host(said.sender)
 
     def _look(self) -> None:
         """Is the station still there? If not, is another?"""
@@ -270,9 +275,17 @@ class Host(Member[Frame, Cell]):
         proofs = Proofs(self.group, trust.sign, trust.check)
 
         def make_core() -> HostCore:
-            return HostCore(self.name, PACE, durable=True, proofs=proofs)
+            return HostCore(
+                self.name,
+                PACE,
+                durable=True,
+                proofs=proofs,
+                message_bytes_max=MESSAGE_BYTES_MAX,
+            )
 
         codec = CellCodec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)
         node = self._make_node(make_core, codec, CellLane, commits, recorder)
         cell = Cell(self._segment, key, self.name, node.on_link, node.on_frame)
+        if recorder is not None:
+            cell.on_host = recorder.met
         return Parts(commits, node, cell, Reading(inbox=self._inbox, on_open=node.open), recorder)

@@ -27,11 +27,13 @@ from beforehand.runtime.air import Air
 from beforehand.runtime.cells import (
     BEACON_SECONDS,
     GIVEN,
+    MESSAGE_BYTES_MAX,
     PACE,
     RADIO,
     TICKS_MAX,
     WIRES,
     fit,
+    is_short,
     read_stations,
 )
 from beforehand.runtime.datagrams import AirCounters, Ear, Said, Voice, new_number
@@ -103,7 +105,10 @@ class Station:
         self._trust = Trust(self.name, self._member, bound, lambda *_: None)
         proofs = Proofs(self._key.name, self._trust.sign, self._trust.check)
         self._driver: Driver[Frame] = Driver(
-            lambda: StationCore(self.name, wires, PACE, proofs=proofs), self
+            lambda: StationCore(
+                self.name, wires, PACE, proofs=proofs, message_bytes_max=MESSAGE_BYTES_MAX
+            ),
+            self,
         )
         refuse_unmet(self._driver.core.needs, GIVEN)
         neighbours = self._stations.neighbours(self.name)
@@ -222,6 +227,9 @@ class Station:
 
     def _on_heard(self, said: Said) -> None:
         if said.kind != "up":
+            return
+        if not is_short(said.sender):
+            self._malformed += 1
             return
         if said.tick not in self._ticks:
             self._air_counters.stale += 1

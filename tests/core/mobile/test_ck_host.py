@@ -131,6 +131,19 @@ def test_what_the_new_station_knows_of_needs_no_repetition():
     assert bench.core.explain((H, 2)).state == "waiting"
 
 
+def test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell():
+    """The old station had 3 ahead of its turn, and drops it in the handoff."""
+    bench = connected()
+    for _ in range(3):
+        bench.do("broadcast", b"")
+    bench.get(StationAck(1, (Heard(H, 1, 1, ((3, 3),)),)))
+    assert [frame.message.seq for _, frame in bench.do("timer", RETRY)] == [1, 2]
+    bench.do("link", 2, True)
+    sent = bench.get(ConnectAck(2, H, 2, 1, 1, (0, 0)))
+    assert [frame.message.seq for _, frame in sent] == [1, 2, 3]
+    assert bench.do("timer", RETRY) == sent, "none of them was heard there"
+
+
 def test_messages_have_no_lifetimes():
     with pytest.raises(LocalError):
         CkHost(H).on_broadcast(0, b"", Outbox(), 5)

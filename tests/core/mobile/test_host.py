@@ -232,6 +232,20 @@ def test_what_was_said_before_the_handoff_and_is_known_is_not_said_again():
     assert bench.out.losses == []
 
 
+def test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell():
+    """The old station had 3 ahead of its turn, and drops it in the handoff."""
+    bench = Bench()
+    bench.join()
+    for _ in range(3):
+        bench.say()
+    bench.hear(StationAck(A, (Heard(ME, 1, 1, ((3, 3),)),)))
+    assert bench.fire(RETRY) == [Say(A, ME, 1, message(seq, ME)) for seq in (1, 2)]
+    bench.enter(B)
+    sent = bench.hear(ConnectAck(B, ME, 2, 1, 0))
+    assert sent == [Say(B, ME, 2, message(seq, ME)) for seq in (1, 2, 3)]
+    assert bench.fire(RETRY) == sent, "none of them was heard there"
+
+
 def test_who_is_taken_as_new_gives_up_what_it_said_and_says_so():
     bench = Bench()
     bench.join()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.core.base import NEVER_US, Message
+from beforehand.core.base import CANCEL, Message
 from beforehand.core.mobile.tcp import ACK, RESEND, Connection, Tcp
 from beforehand.core.mobile.tcp_frames import Segment
 from beforehand.core.outbox import Outbox
@@ -150,7 +150,7 @@ def test_all_that_is_acknowledged_is_forgotten_and_the_timer_with_it():
     end = End()
     end.offer(1)
     end.get(ack=1)
-    assert end.due(RESEND) == [NEVER_US]
+    assert end.due(RESEND) == [CANCEL]
     assert end.core.gauges() == (0, 0)
     assert end.fire(RESEND) == []
 
@@ -195,7 +195,7 @@ def test_data_carries_the_acknowledgement_that_is_owed():
     end = End()
     end.get(first=0, count=1)
     assert end.offer(1) == [[0]]
-    assert (end.acks(), end.due(ACK)) == ([1], [NEVER_US])
+    assert (end.acks(), end.due(ACK)) == ([1], [CANCEL])
     assert end.fire(ACK) == []
 
 
@@ -222,7 +222,7 @@ def test_all_arrives_in_order_whatever_is_lost(lost):
                 flights.append((peer, frame))
             count += 1
         timers |= {(actor, timer): due_us for timer, due_us in out.timers}
-        timers = {key: due_us for key, due_us in timers.items() if due_us >= 0}
+        timers = {key: due_us for key, due_us in timers.items() if due_us is not CANCEL}
         out.clear()
         if flights:
             actor, frame = flights.pop(0)

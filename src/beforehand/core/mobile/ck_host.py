@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from beforehand.core.base import NEVER_US, Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import CANCEL, Counters, Fate, Message, MessageId, NodeId, Timer
 from beforehand.core.mobile.ck_frames import (
     Ack,
     Cast,
@@ -124,7 +124,7 @@ class CkHost:
     def _quit(self, out: Outbox[Frame]) -> None:
         if self.cell is not None:
             self.cell, self.state, self._is_repeating = None, "away", False
-            out.timers += [(CONNECT, NEVER_US), (RETRY, NEVER_US)]
+            out.timers += [(CONNECT, CANCEL), (RETRY, CANCEL)]
 
     def _ask(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
@@ -148,7 +148,7 @@ class CkHost:
             self._seen = Seen(frame.start)
             nothing = (0,) * len(frame.start)
             self._said = {seq: (message, nothing) for seq, (message, _) in self._said.items()}
-        out.timers.append((CONNECT, NEVER_US))
+        out.timers.append((CONNECT, CANCEL))
         self._drop_said(frame.next_said)
         self._unheard = dict.fromkeys(self._said)
         self._say_all(out)

@@ -307,6 +307,20 @@ class Handoff:
         is_it = guest is not None and guest.ses == frame.ses and guest.phase == phase
         return guest if is_it else None
 
+    def refuse_strangers(self, source: NodeId, frame: Routed) -> None:
+        """Raise if a frame names a station outside of the tree, before it has any effect: an answer
+        to such a source could not be routed when the frame is passed on and half handled."""
+        known = (*self._via, self.node)
+        unknown: list[NodeId | None] = []
+        if frame.source not in self._via:
+            unknown.append(frame.source)
+        if frame.target not in (*known, EVERYBODY):
+            unknown.append(frame.target)
+        if unknown:
+            hint = "all stations must know the same tree"
+            where = f"station {self.node}, from {source}"
+            raise RemoteError(f"no such station: {unknown[0]}", where=where, hint=hint)
+
     def _route(self, frame: Routed, out: Outbox[Frame]) -> None:
         self.pass_on(self.node, frame, out)
 
@@ -315,10 +329,6 @@ class Handoff:
         of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
         knows_nothing = isinstance(frame, Response1) and not frame.is_known
         if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
-            if frame.target not in self._via:
-                hint = "all stations must know the same tree"
-                where = f"station {self.node}, from {source}"
-                raise RemoteError(f"no such station: {frame.target}", where=where, hint=hint)
             out.sends.append((self._via[frame.target], frame))
         else:
             out.sends += [(peer, frame) for peer in self._neighbours if peer != source]

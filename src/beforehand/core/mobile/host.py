@@ -16,7 +16,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from beforehand.core.base import (
-    NEVER_US,
+    CANCEL,
     Counters,
     Fate,
     Message,
@@ -24,6 +24,7 @@ from beforehand.core.base import (
     NodeId,
     Timer,
 )
+from beforehand.core.mobile.bounds import refuse_long
 from beforehand.core.mobile.frames import (
     Cast,
     CatchUp,
@@ -81,10 +82,11 @@ class Host:
         names_stations: bool = True,
         durable: bool = False,
         proofs: Proofs | None = None,
+        message_bytes_max: int | None = None,
     ) -> None:
         """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
         it to the stations to ask all of them (MOB-TR). proofs: own messages are proven, and others
-        that are not are not heard."""
+        that are not are not heard. message_bytes_max: of an encoded message, as at the stations."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.tables = (MEMORY, SAID) if durable else ()
@@ -96,6 +98,7 @@ class Host:
         self._ses = 0
         self._place = Place()
         self._proofs = proofs
+        self._message_bytes_max = message_bytes_max
         self._names_stations = names_stations
         self._visits: dict[NodeId, int] | None = {} if names_stations else None
         self._next_said = 1
@@ -129,6 +132,7 @@ class Host:
         message = Message((self.node, seq), (), payload)
         if self._proofs is not None:
             message = self._proofs.prove(message)
+        refuse_long(message, self._message_bytes_max)
         self._next_said += 1  # trap 1
         self._said[seq] = message
         self._unheard.add(seq)
@@ -236,7 +240,7 @@ class Host:
         self._early.clear()
         self._elsewhere = ()
         self._owes_ack = self._is_repeating = False
-        out.timers += [(CONNECT, NEVER_US), (ACK, NEVER_US), (RETRY, NEVER_US)]
+        out.timers += [(CONNECT, CANCEL), (ACK, CANCEL), (RETRY, CANCEL)]
 
     def _open(self, now_us: int, out: Outbox[Frame]) -> None:
         """A new connection, in whatever cell we are now."""
@@ -272,9 +276,9 @@ class Host:
         if self._names_stations:
             self._visits = {self.cell: self._ses}
         self._save(out)
-        out.timers.append((ACK, NEVER_US))
+        out.timers.append((ACK, CANCEL))
         self._drop_said(frame.next_said, out, is_lost=frame.is_new)
-        out.timers.append((CONNECT, NEVER_US))
+        out.timers.append((CONNECT, CANCEL))
         self._unheard = set(self._said)
         for seq in list(self._said)[: self._pace.inflight_max]:
             self._say(seq, out)
@@ -296,7 +300,7 @@ class Host:
         if self.state == "connecting":
             self.state = "catching"
             self._place = Place(self._ses, True, 0)
-            out.timers.append((CONNECT, NEVER_US))
+            out.timers.append((CONNECT, CANCEL))
         self._take(now_us, frame, out)
 
     def _take(self, now_us: int, frame: Cast | CatchUp, out: Outbox[Frame]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beforehand.core.base import EVERYBODY, Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.mobile.bounds import are_short
 from beforehand.core.mobile.cell import Cell, Guest
 from beforehand.core.mobile.frames import (
     Cast,
@@ -58,9 +59,11 @@ class Station:
         *,
         floods: bool = False,
         proofs: Proofs | None = None,
+        message_bytes_max: int | None = None,
     ) -> None:
         """floods: handoffs ask all stations, as in MOB-TR, and not those that a host names. proofs:
-        what is not proven to be its host's goes nowhere."""
+        what is not proven to be its host's goes nowhere. message_bytes_max: of an encoded message;
+        a longer one is refused, because no frame by radio would hold it (`bounds`)."""
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
@@ -71,6 +74,7 @@ class Station:
         self.guard = Guard(self.cell, self._pace)
         self._handoff = Handoff(node, self.cell, self._via, self._pace, floods=floods)
         self._proofs = proofs
+        self._message_bytes_max = message_bytes_max
         self._is_repeating = False
         self._round = 0
         self._cast_before = 0  # what is numbered from here on was not transmitted yet
@@ -80,7 +84,7 @@ class Station:
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """By radio from a host, or by wire from a neighbour."""
-        if self._proofs is not None and not is_proven(frame, self._proofs):
+        if not self._is_acceptable(frame):
             self.counters.refused += 1
         elif isinstance(frame, Uplink):
             if frame.cell == self.node and frame.host == source:  # trap 9
@@ -90,6 +94,7 @@ class Station:
             out.receives.append(frame.message)
             self._disseminate(frame.message, source, out)
         elif isinstance(frame, Routed):
+            self._handoff.refuse_strangers(source, frame)
             if frame.target != self.node:
                 self._handoff.pass_on(source, frame, out)
             if frame.target in (self.node, EVERYBODY):
@@ -124,6 +129,15 @@ class Station:
         }
 
     # ---- hosts and other stations ---------------------------------------------------------------
+
+    def _is_acceptable(self, frame: Frame) -> bool:
+        """Whether its messages can be sent on in any frame, are proven, and are the host's own: a
+        host that repeats the message of another would have it delivered twice."""
+        if not are_short(frame, self._message_bytes_max):
+            return False
+        if isinstance(frame, Say) and frame.message.origin != frame.host:
+            return False
+        return self._proofs is None or is_proven(frame, self._proofs)
 
     def _on_uplink(self, now_us: int, frame: Uplink, out: Outbox[Frame]) -> None:
         if isinstance(frame, Join):
@@ -169,6 +183,10 @@ class Station:
         guest.owes_ack = True
         if message.seq < guest.next_said or message.seq in guest.early:
             self.counters.duplicate += 1
+            return
+        if message.seq >= guest.next_said + self._pace.inflight_max:
+            # No sound host is so far ahead. The ranges of its acknowledgement must fit a frame.
+            self.counters.refused += 1
             return
         guest.early[message.seq] = message
         self.counters.received += 1

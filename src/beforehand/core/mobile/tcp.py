@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from beforehand.core.base import NEVER_US, Message, NodeId, Timer
+from beforehand.core.base import CANCEL, Message, NodeId, Timer
 from beforehand.core.mobile.sizes import NUMBER_BYTES
 from beforehand.core.mobile.tcp_frames import Frame, Segment
 from beforehand.core.outbox import Outbox
@@ -158,7 +158,7 @@ class Connection:
     def _send(self, first: int, messages: tuple[Message, ...], out: Outbox[Frame]) -> None:
         if self._owed:
             self._owed = 0
-            out.timers.append((self._ack, NEVER_US))
+            out.timers.append((self._ack, CANCEL))
         segment = Segment(self._cell, self._host, self.ses, first, self._expected, messages)
         out.sends.append((self._peer, segment))
 
@@ -210,7 +210,7 @@ class Connection:
             self._window += acked / self._window
         self._window = min(self._window, float(self._tcp.window))
         in_flight = self._next > self._oldest
-        due_us = now_us + self._timeout_us if in_flight else NEVER_US
+        due_us = now_us + self._timeout_us if in_flight else CANCEL
         out.timers.append((self._resend, due_us))
 
     def _retransmit(self, out: Outbox[Frame]) -> None:

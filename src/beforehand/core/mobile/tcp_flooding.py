@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.core.base import NEVER_US, Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.core.base import CANCEL, Counters, Fate, Message, MessageId, NodeId, Timer
 from beforehand.core.mobile.frames import Relay
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.tcp import Connection, Tcp
@@ -232,7 +232,7 @@ class TcpHost:
     def _open(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
         self.state = "connected"
-        out.timers.append((CONNECT, NEVER_US))
+        out.timers.append((CONNECT, CANCEL))
         self._connection = Connection(self.node, self.cell, self.node, self._ses, self._tcp)
         for message in self._unsent:
             self._connection.offer(message)
@@ -246,7 +246,7 @@ class TcpHost:
             return
         connection, self._connection = self._connection, None
         self.cell, self.state = None, "away"
-        out.timers.append((CONNECT, NEVER_US))
+        out.timers.append((CONNECT, CANCEL))
         if connection is not None:
             self._unsent = connection.unsent()
             unsure = connection.unsure()
