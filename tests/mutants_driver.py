@@ -11,8 +11,11 @@ VCUBE = "src/beforehand/core/vcube.py"
 DRIVING = "tests/core/test_driver.py::test_"
 STORING = "tests/core/test_tables.py::test_"
 NEEDING = "tests/core/test_needs.py::test_"
-CONFORMING = "tests/core/test_conformance.py::test_"
-CRASHING = f"{CONFORMING}a_crash_at_any_point_delivers_nothing_twice_and_loses_what_it_says_it_lost"
+CONFORMING = "tests/core/conformance/test_"
+CRASHING = (
+    f"{CONFORMING}crash.py::"
+    "test_a_crash_at_any_point_delivers_nothing_twice_and_loses_only_what_it_reports"
+)
 
 MUTANTS = [
     (
@@ -56,8 +59,16 @@ MUTANTS = [
         "let a cancelled timer fire",
         DRIVER,
         "            self._ticket += 1\n",
-        "            if due_us < 0:\n                continue\n            self._ticket += 1\n",
+        "            if due_us is CANCEL:\n                continue\n"
+        "            self._ticket += 1\n",
         f"{DRIVING}a_timer_that_was_cancelled_does_not_fire",
+    ),
+    (
+        "take a due time before 1970 for a cancellation",
+        DRIVER,
+        "            if due_us is CANCEL:",
+        "            if due_us is CANCEL or due_us < 0:",
+        f"{DRIVING}a_timer_that_is_due_before_1970_is_not_cancelled",
     ),
     (
         "do what a crashed step left undone",
@@ -94,7 +105,7 @@ MUTANTS = [
         "late = [(INBOX.name, message.id, message) for message in out.deliveries]\n"
         "            if self.fuse is None and self._store is not None:\n"
         "                self._store.save(late)",
-        f"{CRASHING}[at least once-causal]",
+        f"{CRASHING}[at least once-causal, durable]",
     ),
     (
         "restart without the inbox",
@@ -176,10 +187,11 @@ MUTANTS = [
     ),
     (
         "repeat nothing until the clock has caught up",
-        EPIDEMIC,
+        "src/beforehand/core/sender.py",
         "if not 0 <= now_us - link.progress_us < self._options.retry_us:",
         "if now_us - link.progress_us >= self._options.retry_us:",
-        f"{CONFORMING}what_nobody_answered_is_repeated_by_a_timer_however_far_the_clock_fell",
+        f"{CONFORMING}clocks.py::"
+        "test_unanswered_frames_are_repeated_by_a_timer_however_far_the_clock_fell",
     ),
     (
         "listen to those who have gone",
@@ -187,21 +199,21 @@ MUTANTS = [
         "        if link is None:\n            return",
         "        if link is None:\n            link = Neighbour(set(), set(), {})\n"
         "        if False:\n            return",
-        f"{CONFORMING}a_frame_from_somebody_who_is_not_in_contact_is_ignored[causal]",
+        f"{CONFORMING}links.py::test_a_frame_from_a_peer_that_is_not_in_contact_is_ignored[causal]",
     ),
     (
         "use a sequence number again after a crash",
         UNORDERED,
         'out.saves.append(("own", "seq", seq))',
         "pass",
-        f"{CRASHING}[at most once-unordered]",
+        f"{CRASHING}[at most once-none, durable]",
     ),
     (
         "deliver again after a crash",
         VECTOR,
         'out.saves += [("delivered", *message.id) for message in messages]',
         "pass",
-        f"{CRASHING}[at most once-vector]",
+        f"{CRASHING}[at most once-vector, durable]",
     ),
     (
         "listen to no member that is said to be down",
@@ -209,7 +221,7 @@ MUTANTS = [
         "            self._refuse(source, problem)\n",
         "            self._refuse(source, problem)\n        if not self._live[source]:\n"
         "            return\n",
-        f"{CONFORMING}a_frame_from_a_member_that_is_said_to_be_down_is_taken[vcube]",
+        f"{CONFORMING}links.py::test_a_frame_from_a_member_that_is_reported_down_is_taken[vcube]",
     ),
     (
         "acknowledge one of several",

@@ -1,6 +1,7 @@
 """Deliberate bugs in the opportunistic layer and in what survives a crash, each with its test."""
 
 BARRIER = "src/beforehand/core/barrier.py"
+SENDER = "src/beforehand/core/sender.py"
 EPIDEMIC = "src/beforehand/core/epidemic.py"
 NEIGHBOUR = "src/beforehand/core/neighbour.py"
 CACHE = "src/beforehand/core/cache.py"
@@ -78,13 +79,13 @@ MUTANTS = [
     (
         "of origins that a greeting does not name nothing is told",
         MARKS,
-        "for origin in self._seqs]\n            self._unfold",
-        "for origin in self._seqs if origin in come]\n            self._unfold",
+        "for origin in self._seqs]\n        self._unfold",
+        "for origin in self._seqs if origin in come]\n        self._unfold",
         f"{MARKS_TEST}::test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else",
     ),
     (
         "a greeting that says nothing",
-        MARKS,
+        SENDER,
         "Greeting(frozenset(known[:most]))",
         "Greeting(frozenset())",
         f"{MARKS_TEST}"
@@ -121,7 +122,7 @@ MUTANTS = [
     ),
     (
         "push to those who are told everything anyway, and not to the others",
-        EPIDEMIC,
+        SENDER,
         "            if link.greeted:\n                out.sends",
         "            if not link.greeted:\n                out.sends",
         "tests/core/test_epidemic_push.py"
@@ -129,7 +130,7 @@ MUTANTS = [
     ),
     (
         "push and announce",
-        EPIDEMIC,
+        SENDER,
         "            if link.greeted:\n                out.sends",
         "            if True:\n                out.sends",
         "tests/core/test_epidemic_push.py"
@@ -168,8 +169,8 @@ MUTANTS = [
     ),
     (
         "never repeat a request",
-        EPIDEMIC,
-        "                    self._ask(now_us, peer, link, frozenset(link.asked), out)",
+        SENDER,
+        "                    self.request(now_us, peer, link, frozenset(link.asked), out)",
         "                    pass",
         "tests/core/test_epidemic.py::test_what_is_lost_is_repeated",
     ),
@@ -258,7 +259,7 @@ MUTANTS = [
     ),
     (
         "announce to a neighbour what it was sent",
-        EPIDEMIC,
+        SENDER,
         "        link.theirs.update([message.id for message in messages])\n",
         "",
         "tests/core/test_epidemic.py"
@@ -266,22 +267,23 @@ MUTANTS = [
     ),
     (
         "announce news a period late",
-        EPIDEMIC,
-        "wait_us = period_us - (now_us - self._phase_us) % period_us",
+        SENDER,
+        "return now_us + period_us - (now_us - self._phase_us) % period_us",
         "wait_us = 2 * period_us - (now_us - self._phase_us) % period_us",
         "tests/core/test_epidemic.py"
         "::test_news_waits_for_the_next_tick_and_not_for_the_one_after_it",
     ),
     (
         "announcements of any size",
-        EPIDEMIC,
-        "        for batch in split_ids(ids, self._options.frame_bytes_max):",
-        "        for batch in (ids,):",
+        SENDER,
+        "        for batch in split_ids(ids, self._options.frame_bytes_max):\n"
+        "            self._number",
+        "        for batch in (ids,):\n            self._number",
         "tests/core/test_epidemic_frames.py::test_no_announcement_is_larger_than_a_frame",
     ),
     (
         "requests of any size",
-        EPIDEMIC,
+        SENDER,
         "split_ids(ids, self._options.frame_bytes_max) if ids else (ids,)",
         "(ids,)",
         "tests/core/test_epidemic_frames.py"
@@ -289,15 +291,15 @@ MUTANTS = [
     ),
     (
         "regrets of any size",
-        EPIDEMIC,
-        "for ids in split_ids(gone, bytes_max)]",
-        "for ids in (gone,)]",
+        SENDER,
+        "for batch in split_ids(gone, bytes_max)]",
+        "for batch in (gone,)]",
         "tests/core/test_epidemic_frames.py::test_what_is_gone_is_said_in_frames_of_the_same_size",
     ),
     (
         "take in what is not proven",
         EPIDEMIC,
-        "if id not in forged], gone | forged, proven",
+        "if id not in refused], gone | refused, fine",
         "if id not in forged], gone | forged, fresh",
         "tests/core/test_epidemic_frames.py"
         "::test_a_message_without_a_proof_of_its_origin_is_refused",
@@ -312,9 +314,9 @@ MUTANTS = [
     ),
     (
         "take any timer for one's own",
-        EPIDEMIC,
-        "elif timer == RETRY_TIMER and self._retry_armed:",
-        "elif timer == RETRY_TIMER:",
+        SENDER,
+        "return timer == RETRY_TIMER and self._retry_armed",
+        "return timer == RETRY_TIMER",
         "tests/core/test_epidemic.py::test_a_timer_that_nobody_set_is_nothing",
     ),
     (
@@ -374,14 +376,14 @@ MUTANTS = [
     (
         "remember for ever what a neighbour has",
         NEIGHBOUR,
-        "if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking)):",
+        "if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking) + len(offers)):",
         "if False:",
         "tests/core/test_registries.py"
         "::test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remembered",
     ),
     (
         "repeat what was never acknowledged besides what is new",
-        EPIDEMIC,
+        SENDER,
         "                link.unheard.clear()\n",
         "",
         "tests/core/test_registries.py"
@@ -389,9 +391,9 @@ MUTANTS = [
     ),
     (
         "send what has expired",
-        EPIDEMIC,
-        "messages = self._cache.pick(frame.ids, self._horizon(now_us))",
-        "messages = self._cache.pick(frame.ids, LONG_AGO)",
+        SENDER,
+        "messages = self._cache.pick(ids, horizon_us)",
+        "messages = self._cache.pick(ids, -(1 << 62))",
         "tests/core/test_epidemic.py::test_expired_messages_are_not_sent",
     ),
     (
@@ -412,7 +414,7 @@ MUTANTS = [
     (
         "search no more for what garbage came for",
         EPIDEMIC,
-        "came, gone, fresh = [id for id in came if id not in forged], gone | forged, proven",
+        "came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine",
         "fresh = proven",
         "tests/core/test_epidemic_frames.py"
         "::test_garbage_under_the_id_of_a_message_kept_it_from_coming",

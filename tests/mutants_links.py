@@ -17,9 +17,7 @@ TRUST_TEST = "tests/runtime/test_trust.py"
 SEAL_TEST = "tests/runtime/test_seal.py"
 ATTACKS = "tests/runtime/test_attacks.py"
 MESH_TEST = "tests/runtime/test_mesh.py"
-LANES = "src/beforehand/runtime/lanes.py"
 COMMITS = "src/beforehand/runtime/commits.py"
-LANES_TEST = "tests/runtime/test_lanes.py"
 COMMITS_TEST = "tests/runtime/test_commits.py"
 BUNDLES = "src/beforehand/runtime/bundles.py"
 STORE_TEST = "tests/runtime/test_store.py"
@@ -57,39 +55,11 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{COMMITS_TEST}::test_enough_for_a_transaction_waits_for_no_more",
     ),
     (
-        "what is on its way to the disk counts as saved",
-        COMMITS,
-        "place in rows or place in flying",
-        "place in rows",
-        f"{COMMITS_TEST}::test_what_is_on_its_way_is_not_saved",
-    ),
-    (
-        "marks for a neighbour that has come as far",
-        LANES,
-        "if self._marks.get(origin, seq + 1) <= seq:",
-        "if False:",
-        f"{LANES_TEST}::test_of_marks_the_last_goes_out_unless_the_neighbour_has_come_as_far",
-    ),
-    (
         "a tree with a wrong path is taken for whole",
         TRUST,
         "    if paths != grown:\n",
         "    if not paths:\n",
         f"{TREE_TEST}::test_of_those_that_come_together_one_with_another_path_is_refused",
-    ),
-    (
-        "who is behind is sent messages all the same",
-        LANES,
-        "if isinstance(frame, Push) and len(self.out) >= PUSHES_MAX:",
-        "if isinstance(frame, Push) and not self.out and not frame.messages:",
-        f"{LANES_TEST}::test_who_is_behind_is_told_of_messages_and_not_sent_them",
-    ),
-    (
-        "messages that must wait are kept whole",
-        LANES,
-        "        if not isinstance(frame, Push):\n            return frame\n",
-        "        if not isinstance(frame, Push) or frame.messages:\n            return frame\n",
-        f"{LANES_TEST}::test_of_a_push_that_must_wait_only_the_ids_are_kept",
     ),
     (
         "a path is known by its step, and not by its signature",

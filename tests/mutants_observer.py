@@ -270,4 +270,14 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "        self._read_clock(now_us)\n        if frame",
         f"{EYE}::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
     ),
+    (
+        "a row of what is held is deleted only if it was due",
+        OBSERVER,
+        "        if self._durable:\n"
+        "            out.saves.append((HELD.name, entry.message.id, None))",
+        "        if self._durable and entry.due <= self._now:\n"
+        "            out.saves.append((HELD.name, entry.message.id, None))",
+        f"{RESTORE}::"
+        "test_a_message_delivered_before_it_was_due_is_not_delivered_again_after_a_restart",
+    ),
 )

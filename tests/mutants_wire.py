@@ -147,7 +147,7 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "fields are signed without their borders",
         PROOF,
-        "_encode((group, message.id, message.past, message.payload))",
+        "_encode((*signed, message.stamp) if message.stamp else signed)",
         'repr((*message.id, *message.past, group)).replace("\'", "").encode() + message.payload',
         f"{PROOF_TEST}::test_the_border_between_two_fields_is_signed_too",
     ),

@@ -4,6 +4,7 @@ import random
 
 from beforehand.core.base import Message
 from beforehand.core.cache import EVICTED_MAX, Cache, Evicted
+from beforehand.core.sizes import held_bytes
 
 
 def fill(cache, seqs):
@@ -17,16 +18,23 @@ def test_the_oldest_goes_first():
     assert list(cache.entries) == [("ann", 1), ("ann", 9), ("ann", 7)]
 
 
-def test_the_oldest_go_until_the_payloads_fit():
-    cache = Cache(None, "oldest", random.Random(1), bytes_max=100)
-    cache.add([Message(("ann", seq), (), bytes(40)) for seq in (5, 1)])
+def test_the_oldest_go_until_whole_messages_fit():
+    def message(seq, size, past=()):
+        return Message(("ann", seq), past, bytes(size))
+
+    each = held_bytes(message(1, 40))
+    cache = Cache(None, "oldest", random.Random(1), bytes_max=2 * each)
+    cache.add([message(5, 40), message(1, 40)])
     assert cache.evict(horizon_us=0) == []
-    cache.add([Message(("ann", 9), (), bytes(70))])
+    cache.add([message(9, each + 40 - 1)])
     assert cache.evict(horizon_us=0) == [("ann", 5), ("ann", 1)]
-    cache.add([Message(("ann", 7), (), bytes(30))])
-    assert cache.evict(horizon_us=0) == [], "what has gone counts no more"
-    cache.add([Message(("ann", 8), (), bytes(1))])
-    assert cache.evict(horizon_us=7) == [("ann", 7)], "the expired go first"
+    cache.add([message(7, 0)])
+    assert cache.evict(horizon_us=0) == [("ann", 9)], "what has gone counts no more"
+    cache.add([message(8, 0)])
+    assert cache.evict(horizon_us=7) == []
+    causes = tuple((f"bob{n}", 1) for n in range(20))
+    cache.add([message(10, 0, causes)])
+    assert cache.evict(horizon_us=7) == [("ann", 7), ("ann", 8)], "causes count, the expired go"
 
 
 def test_the_expired_go_before_anything_else():

@@ -78,9 +78,28 @@ def test_of_what_cannot_be_proven_nothing_is_said(sign_all):
     assert told.counters.broadcast == 0
 
 
-def test_what_waited_for_one_of_several_comes_after_all_of_them():
+@pytest.mark.parametrize("kind", ORDERS)
+def test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_and_unsent(kind):
+    signatures = iter([b"1"])
+
+    def sign(_):
+        try:
+            return next(signatures)
+        except StopIteration:
+            raise LocalError("the signer failed", where="here", hint="try again") from None
+
+    out, told = Outbox(), core(kind, proofs=Proofs("harbour", sign, lambda *_: True))
+    before = told.order.last_seq()
+    with pytest.raises(LocalError):
+        told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
+    assert out == Outbox()
+    assert (told.counters.broadcast, told.order.last_seq()) == (0, before)
+
+
+@pytest.mark.parametrize("kind", ["barrier", "vector"])
+def test_what_waited_for_one_of_several_comes_after_all_of_them(kind):
     """Whoever names a message before it is said is set free by it; the others do not name it."""
-    out, told = Outbox(), core("barrier")
+    out, told = Outbox(), core(kind)
     told.on_link(0, "eve", True, out)
     told.on_message(0, "eve", Data((Message(("eve", 1), (("ann", 1),), b"!"),)), out)
     told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.core.base import NEVER_US, Counters, Message
+from beforehand.core.base import CANCEL, Counters, Message
 from beforehand.core.driver import INBOX, Driver, SpeakerDriver
 from beforehand.core.needs import Needs
 from beforehand.core.tables import Store, Table
@@ -201,15 +201,25 @@ def test_a_timer_that_was_cancelled_does_not_fire():
     driver, log = make()
     driver.on_message(0, "b", {"timers": [(TICK, 5)]})
     ticket = ticket_of(log)
-    driver.on_message(1, "b", {"timers": [(TICK, NEVER_US)]})
+    driver.on_message(1, "b", {"timers": [(TICK, CANCEL)]})
     assert not driver.is_awaited(TICK, ticket)
     driver.on_timer(5, TICK, ticket)
     assert log.delivered() == []
 
 
+@pytest.mark.parametrize("due_us", [-1, -(10**15)])
+def test_a_timer_that_is_due_before_1970_is_not_cancelled(due_us):
+    driver, log = make()
+    driver.on_message(due_us - 5, "b", {"timers": [(TICK, due_us)]})
+    ticket = ticket_of(log)
+    assert driver.is_awaited(TICK, ticket)
+    driver.on_timer(due_us, TICK, ticket)
+    assert log.delivered() == [due_us]
+
+
 def test_to_cancel_what_is_not_set_is_nothing():
     driver, log = make()
-    driver.on_message(0, "b", {"timers": [(TICK, NEVER_US)]})
+    driver.on_message(0, "b", {"timers": [(TICK, CANCEL)]})
     assert log.rows == []
 
 

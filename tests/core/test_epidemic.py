@@ -10,11 +10,12 @@ from tests.core.nets import Net, make
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.cache import EVICTED_MAX
-from beforehand.core.epidemic import ANNOUNCE_TIMER, RETRY_TIMER
+from beforehand.core.epidemic import ANNOUNCE_TIMER
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.options import Options
 from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.outbox import Outbox
+from beforehand.core.sender import RETRY_TIMER
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
 from beforehand.errors import RemoteError
@@ -138,7 +139,7 @@ def test_news_waits_for_the_next_tick_and_not_for_the_one_after_it(now_us):
     core.on_broadcast(now_us, b"", out)
     ((_, due_us),) = out.timers
     assert now_us < due_us <= now_us + 1000
-    assert due_us % 1000 == core._phase_us % 1000
+    assert due_us % 1000 == core._sender._phase_us % 1000
 
 
 def test_what_was_evicted_before_the_tick_is_not_announced():
@@ -296,12 +297,12 @@ def test_what_is_lost_is_repeated(lost_kind):
             net.give(target, "on_message", source, frame)
         net.now_us += 1000
         for node in (0, 1):
-            if net.cores[node]._retry_armed:
+            if net.cores[node]._sender._retry_armed:
                 net.give(node, "on_timer", RETRY_TIMER)
     assert lost == 2
     assert (1, (0, 1)) in net.delivered
     assert net.frames == []
-    assert not any(core._retry_armed for core in net.cores.values())
+    assert not any(core._sender._retry_armed for core in net.cores.values())
 
 
 def test_a_busy_link_is_not_taken_for_a_lossy_one():

@@ -1,21 +1,29 @@
-"""Whatever a peer says, a core answers with a RemoteError or takes it, and lives on."""
+"""Whatever a peer says, a core answers with a RemoteError or takes it, and lives on.
+
+Every family of the registry gets frames of other runs, whole and damaged. Of the families that
+sockets carry, one core each gets long conversations with peers that draw frames to hurt it.
+"""
 
 from __future__ import annotations
 
 import random
 from contextlib import suppress
+from operator import le
 
 import msgspec
 import pytest
+from tests.core.conformance.stage import copied, give, is_idle, played, watched
+from tests.core.conformance.subjects import subjects
 
 from beforehand.check import draw_frames
 from beforehand.check.draw_frames import draw_frame
+from beforehand.check.fuzz_codec import damage_value
 from beforehand.core.barrier import Barrier
-from beforehand.core.base import Message
+from beforehand.core.base import EVERYBODY, Message
 from beforehand.core.driver import Driver, SpeakerDriver
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Announce, Behind, Data, Greeting, Push, Reached, Request
-from beforehand.core.mobile.frames import Downlink, Join, Request2, Uplink
+from beforehand.core.mobile.frames import Downlink, Join, Place, Request1, Request2, Uplink
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
@@ -24,18 +32,63 @@ from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
 from beforehand.core.outbox import Outbox
 from beforehand.core.packets import Answer, Ask, CubeMessage, Known, Packet
+from beforehand.core.proof import Proofs
 from beforehand.core.tables import Store
 from beforehand.core.timestamp import Guarantees, Stamp
 from beforehand.core.unordered import Unordered
 from beforehand.core.vcube import VCube
 from beforehand.core.vector import Vector
-from beforehand.core.wire import MOBILE, OBSERVER, OPPORTUNISTIC, VCUBE
+from beforehand.core.wire import CODECS, MOBILE, OBSERVER, OPPORTUNISTIC, VCUBE
 from beforehand.errors import LocalError, RemoteError
 
 SEEDS = 400
 STEPS = 60
 KEEP_US = 100
 LARGE = (1 << 62) - 1
+
+
+WITHOUT_CODEC = ("ck", "tcp_flooding")
+"""Baselines of simulations: no socket carries their frames, so no stranger can send them one."""
+RUNS = 12
+
+
+@subjects(only=lambda subject: subject.family.name not in WITHOUT_CODEC)
+def test_frames_of_another_run_do_not_break_a_core(subject):
+    for seed in range(RUNS):
+        rng = random.Random(seed)
+        strange = frames_of(subject, seed + RUNS)
+        for stage in played(subject, seed):
+            node, core = rng.choice(watched(stage))
+            source = rng.choice((*range(stage.case.nodes), 99, "a"))
+            say(rng, core, stage.local_us(node), source, rng.choice(strange))
+
+
+def frames_of(subject, seed):
+    """What the nodes of a run sent."""
+    found = {}
+    for stage in played(subject, seed):
+        found |= {flight: frame for flight, (frame, _) in stage.flights.items()}
+    return [*found.values()] or frames_of(subject, seed + 1)
+
+
+def say(rng, core, now_us, source, frame):
+    """Give a copy of the core a frame, perhaps damaged; the run itself goes on undisturbed."""
+    codec = next(codec for codec in CODECS if type(frame) in codec.kinds)
+    if rng.random() < 0.7:
+        data = codec.encode(frame)  # a byte for the family, then MessagePack
+        damaged = damage_value(rng, msgspec.msgpack.decode(data[1:]))
+        with suppress(RemoteError):
+            frame = codec.decode(data[:1] + msgspec.msgpack.encode(damaged))
+    other, out = copied(core), Outbox()
+    try:
+        other.on_message(now_us, source, frame, out)
+    except RemoteError:
+        assert is_idle(out)
+    for _, answer in out.sends:
+        codec.encode(answer)
+    for timer, _ in out.timers:
+        give(other, "on_timer", now_us, timer)
+    other.gauges(now_us)
 
 
 class Port:
@@ -108,10 +161,10 @@ class Cube:
     codec, peers = VCUBE, (1, 2, 3, 0, 9, "a")
 
     def __init__(self, rng):
-        root, aggregates = rng.choice((None, None, 0, 1)), rng.random() < 0.7
-        self.make = lambda: VCube(
-            0, 4, keep_us=KEEP_US, durable=True, root=root, aggregates=aggregates, mtu_bytes=40
-        )
+        options = {"root": rng.choice((None, None, 0, 1)), "aggregates": rng.random() < 0.7}
+        if rng.random() < 0.5:  # with proofs, a node believes other things
+            options["proofs"] = Proofs("ring", lambda _: b"signed", lambda *_: True)
+        self.make = lambda: VCube(0, 4, keep_us=KEEP_US, durable=True, mtu_bytes=40, **options)
 
     def draw(self, rng):
         clock = tuple(rng.choice((0, 0, 1, 2, 3)) for _ in range(4))
@@ -125,7 +178,8 @@ class Cube:
         origin = rng.randrange(4)
         causes = sorted(rng.sample(range(4), rng.randrange(4)))
         past = tuple((cause, rng.choice((1, 2))) for cause in causes if cause != origin)
-        return CubeMessage((origin, rng.choice((1, 1, 2, 3))), past, bytes(rng.randrange(2)))
+        id = origin, rng.choice((1, 1, 2, 3))
+        return CubeMessage(id, past, bytes(rng.randrange(2)), b"signed")
 
     def trouble(self, rng, driver, now_us):
         driver.on_link(now_us, rng.choice((1, 2, 3)), rng.random() < 0.5)
@@ -136,6 +190,11 @@ class Cube:
         dated = [id for _, id in core._book.ages]
         assert len(dated) == len(set(dated))
         assert core._kept.keys() == {*dated, *core._pending}
+        if core._proofs is not None:  # of all that is gone, there is proof
+            shown = [core._latest_of(origin) for origin in range(4)]
+            seqs = [0 if message is None else message.seq for message in shown]
+            assert seqs == core._book.proven
+            assert all(map(le, core._book.gone, seqs))
 
 
 class Eye:
@@ -229,6 +288,13 @@ def test_a_frame_for_a_station_that_is_in_no_tree_stopped_a_station():
     core = Station(1, ((0, 1), (1, 2)))
     with pytest.raises(RemoteError, match="no such station: 9"):
         core.on_message(0, 0, Request2(0, 9, 7, 1, ()), Outbox())
+
+
+def test_a_request_of_an_unknown_station_was_flooded_before_it_was_refused():
+    core, out = Station(1, ((0, 1), (1, 2)), floods=True), Outbox()
+    with pytest.raises(RemoteError, match="no such station: 9"):
+        core.on_message(0, 0, Request1(9, EVERYBODY, 7, 1, Place(1, False, 1)), out)
+    assert is_idle(out)
 
 
 @pytest.mark.parametrize("kind", [Contacts, Cube, Eye, Mast, Walker])

@@ -3,8 +3,10 @@
 import pytest
 from tests.core.nets import Net, make
 
+from beforehand.core import marks
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
+from beforehand.core.epidemic import ANNOUNCE_TIMER
 from beforehand.core.frames import Announce, Behind, Data, Greeting, Push, Reached, Request
 from beforehand.core.marks import NOWHERE, STALE_MIN
 from beforehand.core.options import Options
@@ -221,6 +223,20 @@ def test_what_was_evicted_and_came_again_is_told_by_its_id():
     assert told == Announce(told.number, frozenset({first.id}))
 
 
+def test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all_around_it():
+    """The peer held the other two and waited for the first one, for the rest of the contact."""
+    net = line(Options(push=True, marks_after=0, capacity=2, announce_us=1_000))
+    first, second, third = chain(3)
+    net.give(1, "on_message", 0, Data((first, second, third)))
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {second.id, third.id}, "the first was evicted"
+    net.give(1, "on_message", 0, Push((first,)))
+    out = net.give(1, "on_timer", ANNOUNCE_TIMER)
+    told = [frame.ids for peer, frame in out.sends if peer == 2 and isinstance(frame, Announce)]
+    assert first.id in frozenset().union(*told)
+
+
 def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
     net = line()
     messages = chain(4)
@@ -281,6 +297,19 @@ def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
         assert gauges["marks"] <= gauges["stored"] + 60
         assert gauges["unfolded"] <= gauges["stored"] + 60
         assert gauges["unasked"] <= gauges["stored"] + 60
+
+
+def test_what_is_held_is_told_after_the_stale_ids_were_swept(monkeypatch):
+    """A full cache forgets what was evicted, and then offered a new peer nothing at all."""
+    monkeypatch.setattr(marks, "STALE_MIN", 2)
+    options = Options(push=True, marks_after=0, capacity=3)
+    net = joined(causal(0, options), causal(1, options), edges=())
+    for _ in range(11):  # the eleventh is the fourth in the cache: 11 > 2 + 2 * 4
+        net.give(0, "on_broadcast", b"")
+    assert net.cores[0].gauges(0)["by_origin"] == 4
+    net.link(0, 1)
+    net.settle()
+    assert [frame.ids for frame in net.sent(Announce)] == [{(0, 9), (0, 10), (0, 11)}]
 
 
 def test_marks_over_links_that_lose_are_refused():

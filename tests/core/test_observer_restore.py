@@ -136,6 +136,14 @@ def test_what_goes_behind_a_larger_timestamp_is_counted_across_a_restart():
     assert eye.core.disorder.overtaken == 1
 
 
+def test_a_message_delivered_before_it_was_due_is_not_delivered_again_after_a_restart():
+    """A clock that is set back delivers at once what it would hold for too long."""
+    eye = Eye().see(1000, stamped(1, 1, r=1000)).see(500, stamped(2, 2, r=500))
+    assert eye.diary == [(1, 500)], "ten ticks before it was due by the old clock"
+    assert eye.store.load((HELD,))[HELD.name].keys() == {("p2", 2)}
+    assert eye.restart(501).run(501, 1100).diary == [(1, 500), (2, 510)]
+
+
 def test_equal_timestamps_go_in_order_of_arrival_across_a_restart():
     eye = Eye()
     for seq in (7, 5):

@@ -7,12 +7,13 @@ import pytest
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.cache import EVICTED_MAX, Cache
-from beforehand.core.epidemic import RETRY_TIMER, Epidemic
+from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Announce, Data, Request
 from beforehand.core.neighbour import THEIRS_MIN
 from beforehand.core.options import Options
 from beforehand.core.order import PURGE_AT_MIN, Lifetimes
 from beforehand.core.outbox import Outbox
+from beforehand.core.sender import RETRY_TIMER
 from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector

@@ -94,7 +94,14 @@ def test_rows_of_another_process_are_plain_bytes():
         [],
         b"",
         b"",
+        0,
     ]
+
+
+def test_a_message_that_was_saved_before_there_were_stamps_is_read():
+    old = msgspec.msgpack.encode([["a", 1], [], b"hi", b"proof"])
+    read = msgspec.msgpack.decode(old, type=Message)
+    assert read == Message(("a", 1), (), b"hi", b"proof", stamp=0)
 
 
 def test_what_is_to_follow_a_save_follows_at_once():

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from beforehand.runtime.group import Group
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.refusals import LinkCounters
-
-SECONDS_MAX = 10
+from tests.waiting import SECONDS_MAX
 
 
 class MemoryMesh:

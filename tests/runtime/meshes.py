@@ -13,15 +13,16 @@ from beforehand.runtime.limits import Limits
 from beforehand.runtime.mesh import Mesh
 from beforehand.runtime.seal import HELLO_BYTES
 from beforehand.runtime.trust import Trust
+from tests.waiting import SECONDS_MAX
 
 LOCAL = Address("127.0.0.1", 0)
-PATIENCE = 10.0
+PATIENCE = SECONDS_MAX
 """Until something that must happen counts as missing; no test waits for so long and passes."""
 KEY = new_group("harbour")
 QUICK = Limits(backoff_min_seconds=0.02, backoff_max_seconds=0.1)
 
 
-def run(test: Coroutine[Any, Any, None], *, seconds: float = 40) -> None:
+def run(test: Coroutine[Any, Any, None], *, seconds: float = 4 * SECONDS_MAX) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(seconds):
             await test

@@ -8,11 +8,15 @@ import shutil
 import subprocess
 from functools import cache
 
+from tests.waiting import SECONDS_MAX
+
 _numbers = itertools.count()
 
 
 def ip(*words: object) -> None:
-    done = subprocess.run(["ip", *map(str, words)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        ["ip", *map(str, words)], capture_output=True, text=True, timeout=SECONDS_MAX
+    )
     assert done.returncode == 0, f"ip {' '.join(map(str, words))}: {done.stderr}"
 
 
@@ -53,7 +57,7 @@ class Segments:
 
     def __exit__(self, *_: object) -> None:
         for name in self._made:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=SECONDS_MAX)
 
     def add(self, node: str) -> None:
         name = self._add(node)

@@ -16,8 +16,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from tests.conftest import REPO
-
-SECONDS_MAX = 20
+from tests.waiting import SECONDS_MAX
 
 
 def fresh_environment(folder: Path) -> Path:

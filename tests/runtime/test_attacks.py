@@ -374,6 +374,8 @@ def test_a_flood_costs_its_sender_the_link_and_a_while():
         bob = Recorder("bob", ann.address, limits=limits)
         async with started(bob):
             await until(lambda: ann.linked() and bob.linked())
+            time = asyncio.get_running_loop().time
+            began = time()
             bob.mesh.send("ann", [b"x"] * 1500)
             await until(lambda: len(ann.frames) == 1500)
             assert ann.linked() == {"bob"}  # a burst is no flood
@@ -381,7 +383,7 @@ def test_a_flood_costs_its_sender_the_link_and_a_while():
                 bob.mesh.send("ann", [b"x"] * 1000)
                 await asyncio.sleep(0)
             await until(lambda: ann.counters.flood == 1 and not bob.linked())
-            assert len(ann.frames) <= 2500
+            assert len(ann.frames) <= 2500 + 1000 * (time() - began)
             await until(lambda: ann.counters.shunned)
             await until(lambda: ann.linked() and bob.linked())
             assert ann.events == [("bob", True), ("bob", False), ("bob", True)]
@@ -437,14 +439,14 @@ def test_a_length_of_four_gigabytes_reserves_nothing(size):
 
 
 def test_a_silent_neighbour_is_noticed_by_both_and_a_quiet_one_stays():
-    limits = Limits(heartbeat_seconds=0.1, silence_seconds=0.4, backoff_min_seconds=0.02)
+    limits = Limits(heartbeat_seconds=0.1, silence_seconds=2, backoff_min_seconds=0.02)
 
     async def scene(ann: Recorder) -> None:
         async with in_the_middle(ann.address) as (proxy, address):
             bob = Recorder("bob", address, limits=limits)
             async with started(bob):
                 await until(lambda: ann.linked() and bob.linked())
-                await asyncio.sleep(1)
+                await asyncio.sleep(1.25 * limits.silence_seconds)
                 assert ann.events == [("bob", True)]  # heartbeats alone
                 proxy.is_deaf = True
                 await until(lambda: ann.counters.silent == 1 and bob.counters.silent == 1)

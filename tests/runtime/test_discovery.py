@@ -152,7 +152,7 @@ def test_who_does_not_wait_for_the_goodbye_left_sockets_open(monkeypatch):
         for _ in range(3):
             watcher._task.cancel()
             await asyncio.sleep(0.01)
-        assert watcher._task.done()
+        await until(watcher._task.done)
         engine = networks[0].zeroconf.engine
         await until(lambda: networks[0].zeroconf.done and watcher._ending.done())
         assert all(way.transport.is_closing() for way in (*engine.readers, *engine.senders))

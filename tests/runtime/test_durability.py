@@ -11,6 +11,7 @@ from beforehand.core.driver import INBOX
 from beforehand.errors import InputError
 from beforehand.runtime.store import DiskStore
 from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.waiting import SECONDS_MAX
 
 
 @pytest.fixture
@@ -21,12 +22,19 @@ def gate(monkeypatch, slow_disk):
     commit = DiskStore.commit
 
     def wait_and_commit(self):
-        assert opened.wait(10)
+        assert opened.wait(SECONDS_MAX)
         commit(self)
 
     monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
     yield opened
     opened.set()
+
+
+async def quiet(net):
+    """Wait until no node has sent anything for a while, and forget what was sent."""
+    while net.log:
+        net.log.clear()
+        await asyncio.sleep(0.2)
 
 
 def test_nothing_of_a_step_leaves_before_it_is_on_the_disk(tmp_path, gate):
@@ -35,8 +43,7 @@ def test_nothing_of_a_step_leaves_before_it_is_on_the_disk(tmp_path, gate):
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
             await ann.broadcast(b"warm")
             await take(bob, 1)
-            await asyncio.sleep(0.05)
-            net.log.clear()
+            await quiet(net)
             gate.clear()
             saying = [asyncio.create_task(ann.broadcast(b"%d" % i)) for i in range(5)]
             await asyncio.sleep(0.1)
@@ -166,7 +173,7 @@ def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be
             await bob.__aenter__()
             await ann.broadcast(b"saved")
             await until(lambda: bob.counters.messages.delivered == 1)
-            await asyncio.sleep(0.05)
+            await bob._parts.commits.settled()
             fill_up(monkeypatch, "bob.db")
             await ann.broadcast(b"not saved")
             await until(lambda: bob._error)

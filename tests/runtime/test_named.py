@@ -57,6 +57,8 @@ def test_losses_have_names():
     ann, out = named("ann"), Outbox()
     from beforehand.core.packets import Answer
 
+    for up in (False, True):  # so that it is asked
+        ann.on_link(0, "bob", up, out)
     ann.on_message(1, "bob", Answer((0, 2, 0)), out)
     assert out.losses == [("drop", ("bob", 1)), ("drop", ("bob", 2))]
     assert ann.explain(("bob", 2)).state == "missed"

@@ -8,9 +8,13 @@ import threading
 import pytest
 
 from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Data, Request
+from beforehand.core.frames import Announce, Data, Push, Request
+from beforehand.core.options import Flow
+from beforehand.core.paced import group_core
+from beforehand.core.sizes import MESSAGE_BYTES_MAX
 from beforehand.core.wire import OPPORTUNISTIC
-from beforehand.runtime import lanes, node, outgoing
+from beforehand.errors import LocalError
+from beforehand.runtime import group, node
 from beforehand.runtime.member import wall_clock_us
 from beforehand.runtime.store import DiskStore
 from tests.runtime.memory_mesh import Net, member, run, take, until
@@ -44,6 +48,15 @@ class Stranger:
     def say(self, peer, frame):
         data = frame if isinstance(frame, bytes) else OPPORTUNISTIC.encode(frame)
         self.net.carry(self.name, peer, data)
+
+
+WINDOW = Flow().window
+
+
+def set_flow(monkeypatch, **bounds):
+    """Members with other bounds of flow control."""
+    flow = Flow(**bounds)
+    monkeypatch.setattr(group, "group_core", lambda *a, **k: group_core(*a, **k, flow=flow))
 
 
 def cuts(net, name="ann"):
@@ -115,14 +128,15 @@ def test_of_one_who_announces_much_no_more_is_asked_than_the_window(tmp_path):
         async with member(net, tmp_path, "ann"):
             eve = Stranger(net)
             seq = wall_clock_us() + MINUTE_US
-            for start in range(0, 20 * lanes.WINDOW_IDS, 1024):
+            for start in range(0, 20 * WINDOW, 1024):
                 ids = frozenset(("eve", seq + start + i) for i in range(1024))
                 eve.say("ann", Announce(1, ids))
             await until(lambda: asked_of(eve) and not net.queued["eve", "ann"])
-            assert asked_of(eve) == lanes.WINDOW_IDS
+            assert WINDOW // 2 < (asked := asked_of(eve)) <= WINDOW
             first = next(frame for frame in eve.got if isinstance(frame, Request))
             eve.say("ann", Data((), first.ids))
-            await until(lambda: asked_of(eve) == lanes.WINDOW_IDS + len(first.ids))
+            await until(lambda: asked_of(eve) == WINDOW + len(first.ids))
+            assert asked < WINDOW + len(first.ids)
 
     run(play)
 
@@ -131,25 +145,30 @@ def asked_of(eve):
     return sum(len(frame.ids) for frame in eve.got if isinstance(frame, Request))
 
 
-def test_one_who_announces_more_than_anybody_could_hold_loses_the_link(tmp_path, monkeypatch):
-    monkeypatch.setattr(node, "NEWS_BYTES_MAX", 100_000)
+def test_of_one_who_announces_more_than_anybody_could_hold_little_is_remembered(
+    tmp_path, monkeypatch
+):
+    set_flow(monkeypatch, window=100, offers_max=1000)
 
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann:
             eve = Stranger(net)
             seq = wall_clock_us() + MINUTE_US
-            for start in range(0, 4 * lanes.WINDOW_IDS, 1024):
+            for start in range(0, 20_000, 1024):
                 ids = frozenset(("eve", seq + start + i) for i in range(1024))
                 eve.say("ann", Announce(1, ids))
-            await until(lambda: ann.counters.node.flooded)
-            assert cuts(net) == ["announces more than anybody could hold"]
+            await until(lambda: asked_of(eve) and not net.queued["eve", "ann"])
+            gauges = ann._core().gauges(wall_clock_us())
+            assert gauges["offers"] == 1000
+            assert gauges["theirs"] < 1024 + 4 * 1100
+            assert cuts(net) == []
 
     run(play)
 
 
 def test_one_who_asks_again_and_again_without_reading_loses_the_link(tmp_path, monkeypatch):
-    monkeypatch.setattr(outgoing, "OUT_FRAMES_MAX", 100)
+    set_flow(monkeypatch, window=100)
 
     async def play():
         net = Net()
@@ -167,7 +186,7 @@ def test_one_who_asks_again_and_again_without_reading_loses_the_link(tmp_path, m
 
 
 def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(node, "STALLED_SECONDS", 0.2)
+    set_flow(monkeypatch, stall_us=200_000)
 
     async def play():
         net = Net()
@@ -189,7 +208,7 @@ def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, mon
 
 def test_who_sent_something_long_over_a_slow_link_was_cut_before_it_had_come(tmp_path, monkeypatch):
     """And again, for ever: a record of 128 kB takes longer than 30 s at 24 kbit/s."""
-    monkeypatch.setattr(node, "STALLED_SECONDS", 0.5)
+    set_flow(monkeypatch, stall_us=500_000)
 
     async def play():
         net = Net()
@@ -336,5 +355,44 @@ def test_a_mistake_of_ours_ends_the_group_and_is_told(tmp_path, monkeypatch):
             with pytest.raises(ZeroDivisionError):
                 await anext(bob)
             await bob.close()
+
+    run(play)
+
+
+def test_a_message_that_no_frame_can_carry_is_refused_and_ends_no_node(tmp_path):
+    """A member may sign what it likes; a payload of 1 MiB went into a frame, and into no other."""
+
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            eve = Stranger(net)
+            net.part("eve", "bob")
+            big = Message(("eve", wall_clock_us() + MINUTE_US), (), bytes(MESSAGE_BYTES_MAX), b"x")
+            eve.say("ann", Push((big,)))
+            await until(lambda: ann.counters.messages.refused)
+            await ann.broadcast(b"still here")
+            assert await take(bob, 1) == [b"still here"]
+            assert ann.held == 1
+
+    run(play)
+
+
+def test_a_frame_that_cannot_be_encoded_costs_a_link_and_not_the_node(tmp_path, monkeypatch):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            encode, frames = ann.codec.encode, []
+
+            def refuse_once(frame):
+                if isinstance(frame, Push) and not frames:
+                    frames.append(frame)
+                    raise LocalError("a frame that no peer would take")
+                return encode(frame)
+
+            monkeypatch.setattr(ann._parts.node._codec, "encode", refuse_once)
+            await ann.broadcast(b"one")
+            await until(lambda: ann.counters.node.unsendable == 1)
+            net.connect()
+            assert await take(bob, 1) == [b"one"], "the next link brings it"
 
     run(play)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from beforehand.core import paced, sizes
 from beforehand.core.mobile.pace import Pace
+from beforehand.core.options import Flow
 from beforehand.runtime import (
     cells,
     commits,
+    eventlog,
     group,
-    lanes,
     member,
     members,
     mesh,
     node,
-    outgoing,
     reading,
     seal,
     store,
@@ -25,11 +26,13 @@ from beforehand.runtime import (
 from beforehand.runtime.limits import Limits
 from tests.conftest import REPO
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 WORDS = {0.25: "four times a second", 3: "three times in a row", 60: "a minute", 10: "ten seconds"}
 LIMITS = Limits()
 QUEUE_MIB = member.QUEUE_BYTES_MAX // MIB
-LATER_MS = [round(1000 * seconds) for seconds in outgoing.LATER_SECONDS]
+FLOW = Flow()
+LATER_MS = [us // 1000 for us in FLOW.announce_us]
+DIGEST_SECONDS = [us / 10**6 for us in FLOW.digest_us]
 
 SENTENCES = [
     ("group.md", f"a hash tree over up to {tree.LEAVES_MAX} messages"),
@@ -40,24 +43,26 @@ SENTENCES = [
         "group.md",
         f"takes more than {round(1000 * commits.QUICK_SECONDS)} ms, {WORDS[commits.SLOW_MAX]}",
     ),
-    ("group.md", f"| {group.CAPACITY:,}; {group.CAPACITY_BYTES // MIB} MiB of payloads |"),
-    ("group.md", f"| {lanes.WINDOW_IDS:,} | its further announcements wait"),
-    ("group.md", f"wait, up to {node.NEWS_BYTES_MAX // MIB} MiB"),
+    ("group.md", f"| {group.CAPACITY:,}; {group.CAPACITY_BYTES // MIB} MiB |"),
+    ("group.md", f"| {FLOW.window:,} | further offers wait"),
+    ("group.md", f"wait, up to {FLOW.offers_max:,} of them"),
+    ("group.md", f"| {sizes.MESSAGE_BYTES_MAX // KIB} KiB from a peer, "),
+    ("group.md", f" {sizes.OWN_BYTES_MAX // KIB} KiB of one's own |"),
     ("group.md", f"or not acknowledged | {reading.UNREAD_MAX:,} |"),
     (
         "group.md",
-        f"| {outgoing.OUT_FRAMES_MAX:,}, as references; {QUEUE_MIB // 2} MiB as bytes |",
+        f"| {FLOW.window:,} messages; {QUEUE_MIB // 2} MiB as bytes |",
     ),
     (
         "group.md",
-        f"nothing comes of what was asked, not even a part | {node.STALLED_SECONDS:.0f} s |",
+        f"nothing comes of what was asked, not even a part | {FLOW.stall_us // 10**6} s |",
     ),
     ("group.md", f"the disk has not seen | {node.AHEAD_BYTES_MAX // MIB} MiB |"),
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
-    ("group.md", f"to one for whom {lanes.PUSHES_MAX} frames wait"),
+    ("group.md", f"to one for whom {FLOW.pushes_max} frames wait"),
     ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
-    ("group.md", f"was told of {group.MARKS_AFTER} messages of an origin and asked for none"),
-    ("group.md", "{} to {} s later".format(*outgoing.MARKS_SECONDS)),
+    ("group.md", f"was told of {paced.MARKS_AFTER} messages of an origin and asked for none"),
+    ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * commits.PAUSE_SECONDS_MAX)} ms"),
     ("group.md", f"if there are {commits.PAUSE_ROWS} rows or {tree.LEAVES_MAX} messages"),
     ("group.md", f"the last {mesh.ENDINGS_MAX} connections"),
@@ -95,6 +100,9 @@ SENTENCES = [
     ("sockets.md", f"one of the last {WORDS[cells.TICKS_MAX * cells.BEACON_SECONDS]}"),
     ("sockets.md", f"has at most {cells.PAYLOAD_BYTES_MAX:,} bytes"),
     ("sockets.md", f"names have at most {cells.NAME_BYTES_MAX} bytes"),
+    ("verify.md", f"A roster has at most {eventlog.ROSTER_MAX:,} names"),
+    ("sockets.md", f"frame by radio has at most {cells.FRAME_BYTES_MAX:,} bytes"),
+    ("sockets.md", f"send it on: at most {cells.MESSAGE_BYTES_MAX:,} bytes"),
     ("sockets.md", f"up to {wire.WIRE_BYTES_MAX // MIB} MiB; beyond that"),
     ("sockets.md", f"at most {Pace().inflight_max} messages ahead"),
     ("sockets.md", f"silent for {WORDS[cells.PACE.silence_us // 10**6]} while it owes"),

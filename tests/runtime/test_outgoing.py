@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from beforehand.core.frames import Announce, Reached, Request
+from beforehand.core.frames import Request
 from beforehand.core.wire import OPPORTUNISTIC
-from beforehand.runtime import outgoing as module
-from beforehand.runtime.lanes import PacedLane
-from beforehand.runtime.outgoing import LATER_SECONDS, Outgoing
+from beforehand.runtime.lanes import Lane
+from beforehand.runtime.outgoing import Outgoing
 
 ASK = Request(0, frozenset([("bob", 1)]))
 
@@ -27,9 +26,11 @@ class Wire:
 
 def play(test, room=100):
     async def run():
-        lanes = {"bob": PacedLane("ann")}
+        lanes = {"bob": Lane()}
         failures = []
-        outgoing = Outgoing(lanes, OPPORTUNISTIC, 100, failures.append, failures.append)
+        outgoing = Outgoing(
+            lanes, OPPORTUNISTIC, 100, failures.append, lambda *told: failures.append(told)
+        )
         outgoing.wire = wire = Wire(room)
         await test(lanes, outgoing, wire)
         assert not failures
@@ -39,7 +40,7 @@ def play(test, room=100):
 
 def test_what_was_for_a_link_that_broke_does_not_go_over_the_next_one():
     async def test(lanes, outgoing, wire):
-        old, lanes["bob"] = lanes["bob"], PacedLane("ann")
+        old, lanes["bob"] = lanes["bob"], Lane()
         outgoing.put([("bob", old, ASK)])
         outgoing.put([("eve", old, ASK)])
         await asyncio.sleep(0)
@@ -66,32 +67,16 @@ def test_frames_of_one_turn_go_out_together_as_far_as_there_is_room():
     play(test)
 
 
-def test_news_of_others_goes_out_later_and_once():
-    async def test(lanes, outgoing, wire):
-        for seq in (1, 2):
-            news = Announce(seq, frozenset([("eve", seq)]))
-            outgoing.put([("bob", lanes["bob"], news)])
+def test_a_frame_that_cannot_be_encoded_is_told_of_with_its_peer_and_stops_no_other():
+    async def run():
+        told = []
+        lanes = {"bob": Lane(), "eve": Lane()}
+        outgoing = Outgoing(lanes, OPPORTUNISTIC, 100, print, lambda peer, _: told.append(peer))
+        outgoing.wire = wire = Wire(100)
+        outgoing.put([("bob", lanes["bob"], Request(-1, frozenset())), ("eve", lanes["eve"], ASK)])
         await asyncio.sleep(0)
-        assert not wire.sent
-        await asyncio.sleep(2 * LATER_SECONDS[1])
-        assert [frame.ids for frame in wire.sent] == [frozenset([("eve", 1), ("eve", 2)])]
-        outgoing.stop()
+        await asyncio.sleep(0)
+        assert told == ["bob"]
+        assert wire.sent == [ASK]
 
-    play(test)
-
-
-def test_marks_go_out_later_than_news_and_once(monkeypatch):
-    monkeypatch.setattr(module, "MARKS_SECONDS", (0.15, 0.2))
-
-    async def test(lanes, outgoing, wire):
-        lane = lanes["bob"]
-        for seq in (1, 2):
-            outgoing.put([("bob", lane, Reached(frozenset([("eve", seq)])))])
-        outgoing.put([("bob", lane, Announce(1, frozenset([("eve", 9)])))])
-        await asyncio.sleep(2 * LATER_SECONDS[1])
-        assert [type(frame) for frame in wire.sent] == [Announce]
-        await asyncio.sleep(0.3)
-        assert wire.sent[1:] == [Reached(frozenset([("eve", 2)]))]
-        outgoing.stop()
-
-    play(test)
+    asyncio.run(run())

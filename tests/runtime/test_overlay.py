@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from beforehand.core.packets import Answer, Ask, Known
 from beforehand.errors import InputError
 from beforehand.runtime.keys import new_group
 from beforehand.runtime.meshed import Meshed
@@ -207,6 +208,30 @@ def test_a_stranger_with_the_key_is_no_member(tmp_path):
             await he.broadcast(b"listen to me")
             await until(lambda: ann.counters.node.malformed)
             assert ann.counters.messages.delivered == 0
+
+    run(play)
+
+
+def test_a_member_that_claims_messages_nobody_sent_silences_nobody(tmp_path):
+    names, huge = NAMES[:3], 1 << 60
+    forged = Answer((huge,) * 3)
+    write_members(tmp_path, names)
+
+    async def play():
+        async with opened(tmp_path, names) as (ann, bob, liar):
+            await linked(ann, bob, liar)
+            liar._cube._on_ask = lambda source, _, out: out.sends.append((source, forged))
+            for frame in (forged, Ask((huge,) * 3), Known(huge)):
+                sends = [(name, frame) for name in ("ann", "bob")]
+                liar._parts.node.send("cid", sends)
+            # The claim without proof costs the link. When the link is back, the liar is asked.
+            await until(lambda: ann.counters.node.malformed and bob.counters.node.malformed)
+            await linked(ann, bob, liar)
+            await ann.broadcast(b"ann is here")
+            assert await take(bob, 1) == [b"ann is here"]
+            await bob.broadcast(b"so is bob")
+            assert await take(ann, 1) == [b"so is bob"]
+            assert ann.counters.messages.missed == bob.counters.messages.missed == 0
 
     run(play)
 

@@ -12,6 +12,7 @@ from beforehand.runtime.keys import new_group
 from tests.conftest import REPO
 from tests.runtime.namespaces import Segments, why_not
 from tests.runtime.processes import Process, fresh_environment
+from tests.waiting import SECONDS_MAX
 
 FIVE_LINES = """
 import asyncio, sys
@@ -104,11 +105,11 @@ def test_the_five_lines_work_in_two_processes_of_a_fresh_virtual_environment(har
             assert ann.wait_for("says") == "bob says fog at pier 4\n"
     for other in ("numpy", "pyspark"):
         with Process("-c", f"import {other}", folder=harbour, python=python) as process:
-            assert process.process.wait(20) == 1
+            assert process.process.wait(SECONDS_MAX) == 1
     command = "import sys; from beforehand.cli import main; sys.argv[0] = 'beforehand'; main()"
     for name in ("group", "chat", "node", "station", "host"):
         with Process("-c", command, name, "--help", folder=harbour, python=python) as process:
-            assert process.process.wait(20) == 0, process.text()
+            assert process.process.wait(SECONDS_MAX) == 0, process.text()
 
 
 def lines(path):
@@ -118,7 +119,7 @@ def lines(path):
 
 
 def wait_for_lines(path, count=0, last=""):
-    end = time.monotonic() + 60
+    end = time.monotonic() + SECONDS_MAX
     while len(found := lines(path)) < count or (last and last not in found):
         assert time.monotonic() < end, f"only {len(found)} lines in {path.name}"
         time.sleep(0.02)

@@ -14,6 +14,7 @@ from beforehand.runtime import commits
 from beforehand.runtime.store import DiskStore
 from beforehand.runtime.trust import PROOF_BYTES
 from tests.runtime.memory_mesh import Net, member, run, take
+from tests.waiting import SECONDS_MAX
 
 
 def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp_path):
@@ -70,7 +71,7 @@ def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
     opened, commit = threading.Event(), DiskStore.commit
 
     def wait_and_commit(self):
-        assert opened.wait(10)
+        assert opened.wait(SECONDS_MAX)
         commit(self)
 
     async def play():

@@ -21,6 +21,7 @@ from beforehand.runtime.bundles import checksum_of
 from beforehand.runtime.commits import Batch, collect
 from beforehand.runtime.store import APPLICATION_ID, DiskStore
 from beforehand.runtime.wal import log_of
+from tests.waiting import SECONDS_MAX
 
 MESSAGES = Table("message", MessageId, Message)
 COUNTS = Table("delivered", str, int)
@@ -233,7 +234,7 @@ for index in range({count}):
     store.commit()
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", script], check=False, timeout=20)
+    subprocess.run([sys.executable, "-c", script], check=False, timeout=SECONDS_MAX)
 
 
 def test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word(tmp_path):
@@ -290,7 +291,7 @@ store.stage({{("delivered", "ann"): 1}})
 store.commit()
 os.kill(os.getpid(), 9)
 """
-    done = subprocess.run([sys.executable, "-c", script], timeout=20, check=False)
+    done = subprocess.run([sys.executable, "-c", script], timeout=SECONDS_MAX, check=False)
     assert done.returncode == -9
     store = opened(tmp_path / "a.db")
     assert store.load((COUNTS,)) == {"delivered": {"ann": 1}}

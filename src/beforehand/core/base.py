@@ -13,7 +13,8 @@ application. The two words are never mixed.
 
 *Clocks.* A node's clock may be set back, and one rule holds for every core: what was decided stays
 decided (a deadline that has passed has passed), and nobody waits for a clock to catch up (an
-instant that was noted and lies ahead now counts as now).
+instant that was noted and lies ahead now counts as now). The Δ order is the exception: it defers a
+message whose sender's clock is ahead by more than the agreed skew (`core.barrier`).
 
 *Timers.* A core is woken with the key that it set. A key that it does not know, or no longer waits
 for, is nothing to it: a timer may outlive the reason for which it was set.
@@ -54,8 +55,9 @@ EVERYBODY = None
 Timer = tuple[str, NodeId | None]
 """What a timer is for, and for whom: (kind, subject)."""
 
-NEVER_US = -1
-"""As the due time of a timer: cancel it."""
+CANCEL = None
+"""In place of the due time of a timer: cancel the timer. Every int is a due time: a clock that
+shows a time before 1970 gives negative ones."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -70,7 +72,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What must be delivered before: a causal barrier, or a vector clock, or nothing."""
     payload: bytes
     proof: Proof = b""
-    """The origin's signature over all of the above, where a group asks for one."""
+    """The origin's signature over all other fields, where a group asks for one."""
+    stamp: Int62 = 0
+    """Where messages have lifetimes: how far the origin's horizon had come at the broadcast, in µs.
+    The order defers deliveries by it (`core.barrier`). Else 0."""
 
     @property
     def origin(self) -> NodeId:
@@ -90,6 +95,8 @@ class Fate(msgspec.Struct, frozen=True):
     """While waiting: the predecessors that were neither delivered nor given up."""
     since_us: int | None = None
     """While waiting: when it was received, on the node's clock."""
+    until_us: int | None = None
+    """While waiting for the clock alone: the node's time at which it can be delivered."""
 
 
 class Counters(msgspec.Struct):
@@ -107,7 +114,8 @@ class Counters(msgspec.Struct):
     stale: int = 0
     """Came after its deadline."""
     late: int = 0
-    """Overtaken by a later message of its origin, so never delivered: a clock is out of bounds."""
+    """Overtaken by a later message of its origin, so never delivered: the origin, or a peer that
+    claims to be it, broke the rules."""
     evicted: int = 0
     """Pushed out of a full cache."""
     dropped: int = 0
@@ -115,8 +123,11 @@ class Counters(msgspec.Struct):
     missed: int = 0
     """Passed over, because it was broadcast while this node was away and nobody has it any more."""
     refused: int = 0
-    """A peer's error: a message without its origin's proof, with a deadline too far ahead, one that
-    names itself as its cause, or one of ours that we never sent."""
+    """A peer's error: a message without its origin's proof, with a deadline that does not fit its
+    stamp, one that names itself as its cause, or one of ours that we never sent."""
+    early: int = 0
+    """Came while its stamp was more than twice the skew ahead of this node's clock. It was not
+    stored, and can be asked for again."""
     regained: int = 0
     """Our own by our own proof, and unknown to us: what we were restored from is older than it."""
 
@@ -196,6 +207,35 @@ class Chorus(Protocol[FrameT]):
         self, now_us: int, said: Sequence[Said], out: Outbox[FrameT]
     ) -> list[MessageId]:
         """Each after the one before it."""
+        ...
+
+
+class Paced(Speaker[FrameT], Protocol[FrameT]):
+    """A core with flow control: it lets out only what wire, program and disk allow."""
+
+    def on_room(self, now_us: int, peer: NodeId, room: int, out: Outbox[FrameT]) -> None:
+        """The wire to `peer` takes so many bytes, whatever it was said to take before. Right after
+        a link came up it is said for the first time."""
+        ...
+
+    def on_open(self, now_us: int, is_open: bool, out: Outbox[FrameT]) -> None:
+        """Whether the application takes in more; it does at the start."""
+        ...
+
+    def on_saved(self, now_us: int, step: int, out: Outbox[FrameT]) -> None:
+        """All that was saved up to this step (`saving_step`) is on the disk."""
+        ...
+
+    def on_progress(self, now_us: int, peer: NodeId, out: Outbox[FrameT]) -> None:
+        """Part of a frame has arrived from `peer`: it is slow, not silent."""
+        ...
+
+    def saving_step(self) -> int:
+        """The number of the last step that saved something of which a frame may tell."""
+        ...
+
+    def room_left(self, peer: NodeId) -> int:
+        """What is left of the room that it was told of."""
         ...
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from beforehand.core.base import Message, MessageId
+from beforehand.core.order import PURGE_AT_MIN
+from beforehand.core.sizes import held_bytes
 
 Eviction = Literal["oldest", "random"]
 EVICTED_MAX = 1024
@@ -14,8 +16,8 @@ EVICTED_MAX = 1024
 
 
 class Cache:
-    """Messages in the order in which they were stored, at most `capacity` of them, whose payloads
-    have at most `bytes_max` together.
+    """Messages in the order in which they were stored, at most `capacity` of them, which take at
+    most `bytes_max` together (`core.sizes.held_bytes`).
 
     Expired messages are not hunted for: `live_ids` leaves them out, and they are removed when they
     have come to be half of the cache, so that the cost per message stays constant.
@@ -39,7 +41,7 @@ class Cache:
         )
         self._rng = rng
         self._rank = 0
-        self._purge_at = 64
+        self._purge_at = PURGE_AT_MIN
         self._earliest_us: int | None = None
         """No deadline here lies before this one; of a bounded cache."""
 
@@ -50,7 +52,7 @@ class Cache:
             entries[message.id] = (rank, message)
         self._rank = rank
         if self._bytes_max is not None:
-            self._bytes += sum([len(message.payload) for message in messages])
+            self._bytes += sum([held_bytes(message) for message in messages])
         if self.is_bounded and messages:
             earliest_us = min([message.id[1] for message in messages])
             if self._earliest_us is None or earliest_us < self._earliest_us:
@@ -84,7 +86,7 @@ class Cache:
             self._remove(expired)
             if self.is_bounded:
                 self._earliest_us = min([id[1] for id in self.entries], default=None)
-        self._purge_at = max(64, 2 * len(self.entries))
+        self._purge_at = max(PURGE_AT_MIN, 2 * len(self.entries))
         return expired
 
     def evict(self, horizon_us: int) -> list[MessageId]:
@@ -110,7 +112,7 @@ class Cache:
                 del self.entries[id]
         else:
             for id in ids:
-                self._bytes -= len(self.entries.pop(id)[1].payload)
+                self._bytes -= held_bytes(self.entries.pop(id)[1])
 
     def _pop_random(self) -> MessageId:
         """A uniform choice among the stored: draw places until one is not empty."""
@@ -148,6 +150,9 @@ class Evicted:
     def clear(self) -> None:
         self.ids.clear()
         self._is_more = False
+
+    def has(self, id: MessageId) -> bool:
+        return id in self.ids or (self._is_more and self._has_delivered(id))
 
     def taken_from(self, lacking: frozenset[MessageId]) -> frozenset[MessageId]:
         """Without these, which are not in the cache either."""

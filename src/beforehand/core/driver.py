@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from beforehand.core.base import (
+    CANCEL,
     Chorus,
     Core,
     FrameT,
@@ -23,11 +24,12 @@ from beforehand.core.base import (
     Message,
     MessageId,
     NodeId,
+    Paced,
     Said,
     Speaker,
     Timer,
 )
-from beforehand.core.outbox import LossKind, Outbox
+from beforehand.core.outbox import CutReason, LossKind, Outbox
 from beforehand.core.tables import Store, Table
 from beforehand.errors import LocalError
 
@@ -197,7 +199,7 @@ class Driver(Generic[FrameT]):
         for timer, due_us in self._out.timers:
             self._ticket += 1
             self._timers[timer] = self._ticket
-            if due_us < 0:
+            if due_us is CANCEL:
                 del self._timers[timer]
             else:
                 self._port.wake(self.node, timer, due_us, self._ticket)
@@ -262,6 +264,69 @@ class SpeakerDriver(Driver[FrameT]):
         """Whether `peer` is there."""
         self.core.on_link(now_us, peer, up, self._out)
         self._drain()
+
+
+class PacedPort(Port[SentT], Protocol[SentT]):
+    """The port of a core with flow control."""
+
+    def cut(self, node: NodeId, peer: NodeId, reason: CutReason) -> None:
+        """End the link to this peer; `on_link` tells the core, after this step."""
+        ...
+
+    def saved(self, node: NodeId, step: int) -> None:
+        """All that was saved up to this step is on the disk: call `on_saved`."""
+        ...
+
+
+class PacedDriver(SpeakerDriver[FrameT]):
+    """Drives a core with flow control, and tells it when the disk has what it saved."""
+
+    __slots__ = ("_step",)
+    core: Paced[FrameT]
+    _port: PacedPort[FrameT]
+
+    def __init__(
+        self,
+        make_core: Callable[[], Paced[FrameT]],
+        port: PacedPort[FrameT],
+        **options: Any,
+    ) -> None:
+        super().__init__(make_core, port, **options)
+        self._step = self.core.saving_step()
+
+    def restart(self, now_us: int) -> None:
+        self._step = 0
+        super().restart(now_us)
+
+    def on_room(self, now_us: int, peer: NodeId, room: int) -> None:
+        """The wire to `peer` takes so many bytes."""
+        self.core.on_room(now_us, peer, room, self._out)
+        self._drain()
+
+    def on_open(self, now_us: int, is_open: bool) -> None:
+        """Whether the application takes in more."""
+        self.core.on_open(now_us, is_open, self._out)
+        self._drain()
+
+    def on_saved(self, now_us: int, step: int) -> None:
+        """All that was saved up to this step is on the disk."""
+        self.core.on_saved(now_us, step, self._out)
+        self._drain()
+
+    def on_progress(self, now_us: int, peer: NodeId) -> None:
+        """Part of a frame has arrived from `peer`."""
+        self.core.on_progress(now_us, peer, self._out)
+        self._drain()
+
+    def _drain(self, *spoken: MessageId) -> None:
+        cuts, self._out.cuts = self._out.cuts, []
+        super()._drain(*spoken)
+        for peer, reason in cuts if self.is_up else ():
+            self._port.cut(self.node, peer, reason)
+        step = self.core.saving_step()
+        if step > self._step and self.is_up and self._store is not None:
+            self._step = step
+            self._store.after(lambda: self._port.saved(self.node, step))
 
 
 class LeaverDriver(SpeakerDriver[FrameT]):

@@ -7,6 +7,7 @@ unasked (`Options.push`). Nothing is asked of two neighbours at once, and nothin
 neighbour that is known to have it. A link that goes down forgets what was under way: what was asked
 there is asked elsewhere. What was evicted is not asked for again until somebody new comes into
 contact; without that rule messages would go round and round among neighbours with full caches.
+A `Sender` lets the frames out: at once (`core.sender`), or as flow control allows (`core.paced`).
 
 Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
 long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
@@ -15,11 +16,11 @@ On top of it stands an `Order` that turns receptions into deliveries."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from beforehand.core.base import Counters, Fate, Message, MessageId, NodeId, Said, Timer
 from beforehand.core.cache import Cache, Evicted
-from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request, batches, split_ids
+from beforehand.core.frames import NONE, Announce, Data, Frame, Push, Request
 from beforehand.core.marks import Marking, Marks
 from beforehand.core.needs import Link, Needs
 from beforehand.core.neighbour import THEIRS_MIN, Neighbour
@@ -27,11 +28,14 @@ from beforehand.core.options import Options
 from beforehand.core.order import LONG_AGO, ORDER_TIMER, OWN, Order
 from beforehand.core.outbox import Outbox
 from beforehand.core.proof import Proofs
+from beforehand.core.sender import Direct, Sender
+from beforehand.core.sizes import MESSAGE_BYTES_MAX, fits
 from beforehand.core.tables import Rows, Table
 from beforehand.errors import RemoteError
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
-RETRY_TIMER: Timer = ("retry", None)
+EARLY_TIMER: Timer = ("early", None)
+"""A message that came too early for this node's clock can be taken now: request it again."""
 MESSAGES = Table("message", MessageId, Message)
 
 
@@ -63,13 +67,14 @@ class Epidemic:
         self._links: dict[NodeId, Neighbour] = {}
         self._asking: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)
-        self._marks = Marks(order, self._cache.entries, chosen)
+        self._sender: Sender = self._make_sender()
+        self._marks = Marks(order, self._cache.entries, chosen, self._sender)
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
-        self._number = 0
         self._horizon_us = LONG_AGO
-        self._phase_us = rng.randrange(chosen.announce_us) if chosen.announce_us else 0
-        self._announce_armed = self._retry_armed = False
+        self._announce_armed = False
+        self._early_us: int | None = None
+        """When the timer for early messages is due, if it is set."""
 
     @property
     def needs(self) -> Needs:
@@ -96,9 +101,10 @@ class Epidemic:
         messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
         self._store(now_us, messages, out)
         if self._options.push:
-            self._push(messages, out)
+            self._sender.push(messages, self._links, out)
         else:
             self._announce_news(now_us, out, messages)
+        self._flush(now_us, out)
         return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
@@ -118,6 +124,7 @@ class Epidemic:
         else:
             where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
+        self._flush(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         """`peer` came into range, or left it."""
@@ -126,14 +133,16 @@ class Epidemic:
             link = Neighbour(set(), set(), {}, not self._cache.entries, progress_us=now_us)
             self._links[peer] = link
             self._evicted.clear()
+            self._sender.on_link(peer, True)
             if self._marks.are_on:
-                self._marks.greet(peer, self._horizon(now_us), out)
+                self._sender.hello(peer, self._marks.known(self._horizon(now_us)), out)
             elif not link.greeted:
                 self._announce_news(now_us, out)
-            return
-        if (gone := self._links.pop(peer, None)) is not None:
+        elif (gone := self._links.pop(peer, None)) is not None:
+            self._sender.on_link(peer, False)
             self._ask_elsewhere(now_us, gone.asked, out)
             self._marks.on_gone(peer, self._links, out)
+        self._flush(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """News is due, an answer is overdue, or something has expired."""
@@ -142,15 +151,26 @@ class Epidemic:
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
-        elif timer == RETRY_TIMER and self._retry_armed:
-            self._retry_armed = False
-            self._retry(now_us, out)
+        elif timer == EARLY_TIMER and self._early_us is not None:
+            self._early_us = None
+            self._request_offered(now_us, self.order.take_early(self._horizon(now_us)), out)
+            self._arm_early(out)
+        elif self._sender.awaits(timer):
+            self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
+        else:
+            return
+        self._flush(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """Go on with what an earlier incarnation held."""
         self.order.restore(rows)
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows.get(MESSAGES.name, {}).values())
+        if unfit := [message for message in held if not fits(message, MESSAGE_BYTES_MAX)]:
+            # An earlier version accepted messages that fit into no frame.
+            self.counters.refused += len(unfit)
+            out.saves += [("message", message.id, None) for message in unfit]
+            held = [message for message in held if fits(message, MESSAGE_BYTES_MAX)]
         self._cache.add(held)
         self._marks.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
@@ -177,6 +197,7 @@ class Epidemic:
             "theirs": sum(len(link.theirs) for link in links),
             "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
             **self._marks.gauges(links),
+            **self._sender.gauges(),
         }
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
@@ -200,9 +221,8 @@ class Epidemic:
             lacking = self._evicted.taken_from(lacking.difference(self._asking))
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
-            self._ask(now_us, source, link, lacking, out, heard)
-        if len(link.theirs) > THEIRS_MIN:
-            link.trim(self._cache.entries, self._asking)
+            self._sender.request(now_us, source, link, lacking, out, heard)
+        self._trim(source, link)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
@@ -211,18 +231,7 @@ class Epidemic:
         if not frame.ids:
             return
         link.lacks(frame.ids)
-        messages = self._cache.pick(frame.ids, self._horizon(now_us))
-        if self._options.transfer == "random":
-            self._rng.shuffle(messages)
-        elif self._options.transfer == "newest":
-            messages.reverse()
-        link.theirs.update([message.id for message in messages])
-        gone = NONE
-        if len(messages) < len(frame.ids):
-            gone = frame.ids.difference([message.id for message in messages])
-        bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
-        out.sends += [(source, Data(batch)) for batch in batches(messages, bytes_max, most)]
-        out.sends += [(source, Data((), ids)) for ids in split_ids(gone, bytes_max)]
+        self._sender.serve(source, link, frame.ids, self._horizon(now_us), out)
 
     def _on_data(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Data | Push, out: Outbox[Frame]
@@ -231,19 +240,23 @@ class Epidemic:
         asking, held = self._asking, self._cache.entries
         fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
         came, gone = [message.id for message in frame.messages], frame.gone
-        if self._proofs is not None and len(proven := self._proofs.proven(fresh)) < len(fresh):
-            self.counters.refused += len(fresh) - len(proven)
-            forged = {m.id for m in fresh}.difference([m.id for m in proven])
-            # As if it had said that it has none of these: somebody else may.
-            came, gone, fresh = [id for id in came if id not in forged], gone | forged, proven
+        if len(fine := self._acceptable(fresh)) < len(fresh):
+            self.counters.refused += len(fresh) - len(fine)
+            refused = {m.id for m in fresh}.difference([m.id for m in fine])
+            # As if the peer had said that it has none of these: another peer may.
+            came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine
         link.theirs.update(came)
+        owed = len(link.asked)
         link.asked.difference_update(came)
         for id in came:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
+                self._sender.freed(asked_of)
         self.counters.duplicate += len(came) - len(fresh)
-        welcome = self.order.screen(now_us, fresh)
+        welcome = self.order.screen(self._horizon(now_us), fresh)
+        if self.order.early:
+            self._arm_early(out)
         if welcome:
             self.counters.received += len(welcome)
             out.receives += welcome
@@ -255,10 +268,36 @@ class Epidemic:
             gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
             link.asked.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
-        if len(link.theirs) > THEIRS_MIN:
-            link.trim(held, asking)
+        if len(link.asked) < owed:
+            self._sender.freed(source)
+        self._trim(source, link)
 
     # ---- steps ----------------------------------------------------------------------------------
+
+    def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Those that can be sent on in a frame, and that are proven where a group asks for that."""
+        if self._proofs is None:
+            return messages
+        fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
+        return self._proofs.proven(fitting)
+
+    def _trim(self, peer: NodeId, link: Neighbour) -> None:
+        if len(link.theirs) > THEIRS_MIN:
+            offers, early = self._sender.offers(peer), self.order.early
+            kept = {*offers, *early} if early else offers
+            link.trim(self._cache.entries, self._asking, kept)
+
+    def _arm_early(self, out: Outbox[Frame]) -> None:
+        due_us = self.order.next_early_us()
+        if due_us is not None and (self._early_us is None or due_us < self._early_us):
+            self._early_us = due_us
+            out.timers.append((EARLY_TIMER, due_us))
+
+    def _make_sender(self) -> Sender:
+        return Direct(self._options, self._cache, self._asking, self._rng)
+
+    def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Let out what can go: the last act of every input."""
 
     def _horizon(self, now_us: int) -> int:
         """Up to where deadlines have passed: a clock that is set back revives nothing."""
@@ -271,6 +310,7 @@ class Epidemic:
         self._marks.add(messages)
         if self._durable:
             out.saves += [("message", message.id, message) for message in messages]
+        self._sender.stored(messages)
         expired = self._cache.purge(self._horizon(now_us)) if self.order.expires else []
         evicted = self._cache.evict(self._horizon(now_us))
         if evicted:
@@ -283,29 +323,22 @@ class Epidemic:
         if gone:
             for link in self._links.values():
                 link.theirs.difference_update(gone)
+            self._sender.removed(gone)
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
 
-    def _push(self, messages: Sequence[Message], out: Outbox[Frame]) -> None:
-        """Who was not greeted yet is told of these with all others."""
-        bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
-        frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
-        for peer, link in self._links.items():
-            if link.greeted:
-                out.sends += [(peer, frame) for frame in frames]
-
     def _announce_news(self, now_us: int, out: Outbox[Frame], news: Sequence[Message] = ()) -> None:
-        period_us = self._options.announce_us
         if not self._links:
             self._fresh.clear()  # whoever comes will be told everything
             return
         self._fresh += [message.id for message in news]
-        if not period_us:
-            self._announce(now_us, out)
-        elif not self._announce_armed:
-            self._announce_armed = True
-            wait_us = period_us - (now_us - self._phase_us) % period_us
-            out.timers.append((ANNOUNCE_TIMER, now_us + wait_us))
+        if not self._announce_armed:
+            due_us = self._sender.announce_due_us(now_us)
+            if due_us <= now_us:
+                self._announce(now_us, out)
+            else:
+                self._announce_armed = True
+                out.timers.append((ANNOUNCE_TIMER, due_us))
 
     def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
         """Tell every neighbour what is new here and, as far as is known, new to it."""
@@ -324,74 +357,20 @@ class Epidemic:
                 ids = everything - link.theirs
                 link.greeted = True
             if ids:
-                self._tell(now_us, peer, link, ids, out)
-
-    def _tell(
-        self,
-        now_us: int,
-        peer: NodeId,
-        link: Neighbour,
-        ids: frozenset[MessageId],
-        out: Outbox[Frame],
-    ) -> None:
-        for batch in split_ids(ids, self._options.frame_bytes_max):
-            self._number += 1
-            out.sends.append((peer, Announce(self._number, batch)))
-            if self._options.retry_us is not None:
-                link.unheard[self._number] = batch
-        if self._options.retry_us is not None:
-            self._arm_retry(now_us, out)
-
-    def _ask(
-        self,
-        now_us: int,
-        peer: NodeId,
-        link: Neighbour,
-        ids: frozenset[MessageId],
-        out: Outbox[Frame],
-        heard: int = 0,
-    ) -> None:
-        if ids:
-            self._asking.update(dict.fromkeys(ids, peer))
-            link.asked.update(ids)
-            link.progress_us = now_us
-            if self._options.retry_us is not None:
-                self._arm_retry(now_us, out)
-        for batch in split_ids(ids, self._options.frame_bytes_max) if ids else (ids,):
-            out.sends.append((peer, Request(heard, batch)))
+                self._sender.announce(now_us, peer, link, ids, out)
 
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
         """One neighbour will not send these: ask another that has them, if there is one."""
-        rest = {id for id in ids if self._asking.pop(id, None) is not None}
+        self._request_offered(
+            now_us, [id for id in ids if self._asking.pop(id, None) is not None], out
+        )
+
+    def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
+        """Request these from the peers that offer them."""
+        rest = set(ids).difference(self._cache.entries, self._asking)
         for peer, link in self._links.items():
             if not rest:
                 return
             if offered := rest & link.theirs:
                 rest -= offered
-                self._ask(now_us, peer, link, frozenset(offered), out)
-
-    # ---- links that lose ------------------------------------------------------------------------
-
-    def _arm_retry(self, now_us: int, out: Outbox[Frame]) -> None:
-        assert self._options.retry_us is not None
-        if not self._retry_armed:
-            self._retry_armed = True
-            out.timers.append((RETRY_TIMER, now_us + self._options.retry_us))
-
-    def _retry(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Announce again what was not acknowledged, ask again for what does not come."""
-        assert self._options.retry_us is not None
-        for peer, link in self._links.items():
-            if link.unheard:
-                unheard = frozenset().union(*link.unheard.values())
-                link.unheard.clear()
-                ids = unheard.intersection(self._cache.live_ids(self._horizon(now_us)))
-                if ids - link.theirs:
-                    self._tell(now_us, peer, link, ids - link.theirs, out)
-            if link.asked:
-                # While data keeps coming the rest is on its way: a busy link is not a lossy one.
-                # A clock that was set back shows nothing: then it is asked once too often.
-                if not 0 <= now_us - link.progress_us < self._options.retry_us:
-                    self._ask(now_us, peer, link, frozenset(link.asked), out)
-                else:
-                    self._arm_retry(now_us, out)
+                self._sender.request(now_us, peer, link, frozenset(offered), out)

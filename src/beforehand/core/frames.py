@@ -113,7 +113,8 @@ Frame = Announce | Request | Data | Push | Reached | Behind | Greeting
 
 
 def message_bytes(message: Message) -> int:
-    """What a message takes on the wire: its id, its barrier, its payload and its proof."""
+    """What a message takes on the wire: its id, its barrier, its payload and its proof. Its stamp
+    is not counted, as the paper's messages have none."""
     return ID_BYTES * (1 + len(message.past)) + len(message.payload) + len(message.proof) + 4
 
 

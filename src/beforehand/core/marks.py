@@ -21,21 +21,12 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 
 from beforehand.core.base import Message, MessageId, NodeId
-from beforehand.core.frames import (
-    FRAME_BYTES,
-    ID_BYTES,
-    IDS_MAX,
-    Announce,
-    Behind,
-    Frame,
-    Greeting,
-    Reached,
-    split_ids,
-)
+from beforehand.core.frames import Behind, Frame, Greeting, Reached
 from beforehand.core.neighbour import Neighbour
 from beforehand.core.options import Options
 from beforehand.core.order import LONG_AGO, Order
 from beforehand.core.outbox import Outbox
+from beforehand.core.sender import Sender
 
 Marking = Reached | Behind | Greeting
 NOWHERE = 1 - (1 << 62)
@@ -46,12 +37,18 @@ STALE_MIN = 1024
 class Marks:
     """Of one node: what it told as marks, and what it holds by origin."""
 
-    def __init__(self, order: Order, held: Mapping[MessageId, object], options: Options) -> None:
+    def __init__(
+        self,
+        order: Order,
+        held: Mapping[MessageId, object],
+        options: Options,
+        sender: Sender,
+    ) -> None:
         self._order = order
         self._held = held
+        self._sender = sender
         self.are_on = options.marks_after is not None
         self._after = options.marks_after
-        self._bytes_max = options.frame_bytes_max
         self._told: dict[NodeId, int] = {}
         self._seqs: dict[NodeId, list[int]] = {}
         """Of what is held, in order; some of it may be gone."""
@@ -100,26 +97,30 @@ class Marks:
         left to be told."""
         if self._after is None:
             return fresh - link.theirs
-        marks, single = [], []
+        marks: list[MessageId] = []
+        single: list[MessageId] = []
         for origin, (mark, ids) in self._news.items():
             if link.unasked.get(origin, 0) < self._after:
                 single += ids
             elif origin != peer:
                 marks.append((origin, mark))
-        out.sends += [(peer, Reached(ids)) for ids in split_ids(marks, self._bytes_max)]
+                # The peer was told all up to `unfolded`. An evicted message that came again lies
+                # below it, and a digest would not bring it to the peer.
+                unfolded = link.unfolded.get(origin, LONG_AGO)
+                single += [id for id in ids if id[1] <= unfolded]
+        if marks:
+            self._sender.digest(peer, marks, out)
         left = self._rest.union(single) - link.theirs
         for origin, _ in left:
             link.unasked[origin] = link.unasked.get(origin, 0) + 1
         return left
 
-    def greet(self, peer: NodeId, horizon_us: int, out: Outbox[Frame]) -> None:
-        """The link to this neighbour is up. A frame takes some thousand origins. Of those whom it
-        does not name the neighbour tells all that it holds, so it names those who said much."""
+    def known(self, horizon_us: int) -> list[MessageId]:
+        """This node's version vector, the origins with most messages first: a frame may not take
+        all of them, and of origins that it does not name the peer announces all that it holds."""
         reached, least = self._order.reached, max(NOWHERE, horizon_us)
         origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
-        known = [(origin, reached(origin)) for origin in origins if reached(origin) > least]
-        most = max(1, min(IDS_MAX, (self._bytes_max - FRAME_BYTES) // ID_BYTES))
-        out.sends.append((peer, Greeting(frozenset(known[:most]))))
+        return [(origin, reached(origin)) for origin in origins if reached(origin) > least]
 
     # ---- what comes -----------------------------------------------------------------------------
 
@@ -134,9 +135,20 @@ class Marks:
             self._unfold(source, link, frame.ids, horizon_us, out)
         elif not link.greeted:  # what is held is much: it is told once in a contact
             link.greeted = True
-            come = dict(frame.ids)
-            ids = [(origin, come.get(origin, NOWHERE)) for origin in self._seqs]
-            self._unfold(source, link, ids, horizon_us, out)
+            self.unfold_all(source, link, frame.ids, horizon_us, out)
+
+    def unfold_all(
+        self,
+        peer: NodeId,
+        link: Neighbour,
+        known: Iterable[MessageId],
+        horizon_us: int,
+        out: Outbox[Frame],
+    ) -> None:
+        """Announce all that is held beyond a peer's version vector."""
+        come = dict(known)
+        ids = [(origin, come.get(origin, NOWHERE)) for origin in self._seqs]
+        self._unfold(peer, link, ids, horizon_us, out)
 
     def _on_reached(
         self, source: NodeId, frame: Reached, horizon_us: int, out: Outbox[Frame]
@@ -148,7 +160,7 @@ class Marks:
             if seq > horizon_us and origin != own and seq > reached(origin)
         ]
         if behind:
-            out.sends.append((source, Behind(frozenset(behind))))
+            self._sender.want(source, behind, out)
 
     def _unfold(
         self,
@@ -165,11 +177,12 @@ class Marks:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
             seqs: Sequence[int] = self._seqs.get(origin, ())
             found += [(origin, s) for s in seqs[bisect_right(seqs, start) :]]
-            # Up to where we have come ourselves: below it nothing new can turn up here.
+            # Up to where this node has come itself. What turns up below is announced one by one.
             if (reached := self._order.reached(origin)) > start:
                 link.unfolded[origin] = reached
-        ids = frozenset(filter(self._held.__contains__, found)) - link.theirs
-        out.sends += [(source, Announce(0, batch)) for batch in split_ids(ids, self._bytes_max)]
+        held, theirs = self._held, link.theirs
+        if ids := [id for id in found if id in held and id not in theirs]:
+            self._sender.announce(horizon_us, source, link, ids, out)
 
     def on_gone(self, peer: NodeId, links: Mapping[NodeId, Neighbour], out: Outbox[Frame]) -> None:
         """The link to this neighbour is down. What it said, and whatever came by way of it, has to
@@ -180,8 +193,8 @@ class Marks:
         own, reached = self._order.node, self._order.reached
         origins = [o for o in dict.fromkeys((peer, *self._told)) if o not in links and o != own]
         known = [(origin, max(NOWHERE, reached(origin))) for origin in origins]
-        frames = [Behind(ids) for ids in split_ids(known, self._bytes_max)]
-        out.sends += [(other, frame) for other in links for frame in frames]
+        for other in links if known else ():
+            self._sender.want(other, known, out)
 
     # ---- what is kept ---------------------------------------------------------------------------
 

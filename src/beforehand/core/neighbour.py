@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -35,8 +35,14 @@ class Neighbour(msgspec.Struct):
         for origin, _ in ids:
             self.unasked.pop(origin, None)
 
-    def trim(self, held: Mapping[MessageId, object], asking: Mapping[MessageId, object]) -> None:
+    def trim(
+        self,
+        held: Mapping[MessageId, object],
+        asking: Mapping[MessageId, object],
+        offers: Collection[MessageId] = (),
+    ) -> None:
         """Forget what it has, if that is much more than matters here: what is held here need not
-        be announced to it, what is asked of another could be asked of it."""
-        if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking)):
-            self.theirs = {id for id in self.theirs if id in held or id in asking}
+        be announced to it, what is asked of another could be asked of it, what it offers waits for
+        the window."""
+        if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking) + len(offers)):
+            self.theirs = {id for id in self.theirs if id in held or id in asking or id in offers}

@@ -9,6 +9,9 @@ import msgspec
 from beforehand.core.base import FrameT, Message, MessageId, NodeId, Timer
 
 LossKind = Literal["expire", "drop"]
+CutReason = Literal["slow", "stalled"]
+"""Why a node ends a link: the peer requests more than it takes in, or owes messages and sends
+nothing."""
 
 
 class Outbox(msgspec.Struct, Generic[FrameT]):
@@ -25,12 +28,15 @@ class Outbox(msgspec.Struct, Generic[FrameT]):
     """(peer, frame) for one neighbour, (EVERYBODY, frame) for one transmission in the cell."""
     deliveries: list[Message] = []
     """To the application, in this order."""
-    timers: list[tuple[Timer, int]] = []
-    """(timer, due_us) replaces the timer of that key; due_us < 0 cancels it."""
+    timers: list[tuple[Timer, int | None]] = []
+    """(timer, due_us) replaces the timer of that key; (timer, CANCEL) cancels it."""
     receives: list[Message] = []
     """New from the network in this step: a fact to record, nothing to carry out."""
     losses: list[tuple[LossKind, MessageId]] = []
     """Given up in this step. A fact to record."""
+
+    cuts: list[tuple[NodeId, CutReason]] = []
+    """(peer, reason): end the link to this peer. Only from cores with flow control."""
 
     def clear(self) -> None:
         self.saves.clear()
@@ -39,3 +45,4 @@ class Outbox(msgspec.Struct, Generic[FrameT]):
         self.timers.clear()
         self.receives.clear()
         self.losses.clear()
+        self.cuts.clear()

@@ -77,8 +77,6 @@ class Commits(Store):
         """on_failure: the disk failed, or an action did. Nothing is carried out after that."""
         self.error: Exception | None = None
         self.transactions = 0
-        self.steps = 0
-        """That saved something."""
         self._disk = disk
         self._durable = durable
         self._on_failure = on_failure
@@ -103,7 +101,6 @@ class Commits(Store):
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
         """The saves of one step. They share a transaction with others, but are never divided."""
-        self.steps += 1
         collect(self._open, saves)
         self._schedule()
         if len(self._open.rows) >= PAUSE_ROWS:
@@ -116,14 +113,6 @@ class Commits(Store):
     def count(self) -> int:
         """Rows that are not on the disk yet."""
         return len(self._open.rows) + (len(self._flying.rows) if self._flying else 0)
-
-    def is_saved(self, table: Table, keys: Iterable[object]) -> bool:
-        """Is nothing of these on its way to the disk?"""
-        rows, flying = self._open.rows, self._flying.rows if self._flying is not None else {}
-        if not rows and not flying:
-            return True
-        places = [(table.name, key) for key in keys]
-        return not any(place in rows or place in flying for place in places)
 
     # ---- what waits -----------------------------------------------------------------------------
 

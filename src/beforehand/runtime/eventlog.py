@@ -5,6 +5,10 @@ down happened, and what happened is written down, wherever a crash falls. From t
 a file when there are enough of them on the disk, or when they are old enough; a crash in between
 makes the same file again. A node without a store loses what is in no file yet when it is killed,
 and its log has no end, which is how `verify` knows.
+
+Each file also has the roster: the members that the node knew when the file was due. `verify` unites
+the rosters of all nodes. A member without a log is a doubt, also where no node delivered anything
+of it.
 """
 
 from __future__ import annotations
@@ -42,6 +46,13 @@ LIFE = Table("event_log_life", str, int | str)
 """`id`: of the store, so that a name that is used again is not taken for the same node. `first`:
 the number of the first event that is in no file yet."""
 
+ROSTER = Table("event_log_roster", str, int)
+"""The names of the members that this node ever had a link with or received a message of. The value
+means nothing."""
+ROSTER_MAX = 10_000
+"""A host hears names that nobody has proven: a member that invents them fills neither the store nor
+the files. Invented names have no logs, so the verdict is unknown long before this."""
+
 ROWS_MAX = 20_000
 """A file of so many takes about 20 ms to write, in which the node does nothing else."""
 AGE_US_MAX = 600 * 1_000_000
@@ -67,6 +78,7 @@ class EventLog:
         promise: str | None = "causal",
         store: Rowed | None = None,
         incarnation: int = 1,
+        members: Sequence[str] | None = None,
         name_of: Callable[[NodeId], str] = str,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         rows_max: int = ROWS_MAX,
@@ -74,7 +86,8 @@ class EventLog:
     ) -> None:
         """store: the node's own; what is saved there while one input is carried out must be one
         transaction. incarnation: how often the node was started with it, with a log or without.
-        name_of: an origin, as people call it."""
+        members: all members, where they are known from the start; without it, the log learns them
+        from links and messages. name_of: an origin, as people call it."""
         _require_arrow()
         check_folder_target(folder)
         self.node, self.run, self.promise = node, run, promise
@@ -87,11 +100,21 @@ class EventLog:
         self._events: list[Event] = []  # saved, and in no file yet
         self._saved: list[int] = []  # the keys under which
         self._is_rotating = False
+        self._is_learning = members is None
+        self._members = {node, *(members or ())}
+        self._origins: set[NodeId] = {""}  # whose names are in the roster
         self._life, self._first = self._load()
         self._stem = f"{_plain(run)}.{_plain(node)}.{self._life}"
         self._began_us = now_us()
         self._note(START, ("", 0), incarnation)
         self._keep()
+
+    def met(self, member: str) -> None:
+        """A link to this member came up."""
+        is_new = self._is_learning and member not in self._members
+        if is_new and len(self._members) < ROSTER_MAX:
+            self._members.add(member)
+            self._store.save([(ROSTER.name, member, 1)])
 
     def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None:
         """A broadcast is made. Of `deliveries`, which are to come, those that lie before the
@@ -132,6 +155,9 @@ class EventLog:
 
     def _note(self, kind: int, message: MessageId, value: int = 0) -> None:
         self._noted.append((self._now_us(), kind, *message, value))
+        if message[0] not in self._origins:
+            self._origins.add(message[0])
+            self.met(self._name_of(message[0]))
 
     def _save(self) -> None:
         if self._noted:
@@ -152,15 +178,16 @@ class EventLog:
         happen, and must not be in a file either."""
         self._is_rotating = True
         end = self._first + len(self._events)
-        self._store.after(lambda: self._rotate(end))
+        members = sorted(self._members)  # what joins it until then may be lost in a crash
+        self._store.after(lambda: self._rotate(end, members))
 
-    def _rotate(self, end: int) -> None:
+    def _rotate(self, end: int, members: Sequence[str]) -> None:
         count = end - self._first
         self._is_rotating = False
         if count <= 0:
             return
         path = self.folder / f"{self._stem}.{self._first:012d}.node.parquet"
-        _write(self._table(self._events[:count]), path)
+        _write(self._table(self._events[:count], members), path)
         deleted = [(EVENTS.name, first, None) for first in self._saved if first < end]
         self._store.save([*deleted, (LIFE.name, "first", end)])
         self._events, self._first = self._events[count:], end
@@ -168,16 +195,17 @@ class EventLog:
         self._began_us = self._now_us()
 
     def _load(self) -> tuple[str, int]:
-        rows = self._store.load((EVENTS, LIFE))
+        rows = self._store.load((EVENTS, LIFE, ROSTER))
         life = rows[LIFE.name]
         if not life:
             life = {"id": secrets.token_hex(8), "first": 0}
             self._store.save([(LIFE.name, key, value) for key, value in life.items()])
+        self._members |= rows[ROSTER.name].keys() if self._is_learning else set()
         self._saved = sorted(rows[EVENTS.name])
         self._events = [e for at in self._saved for e in rows[EVENTS.name][at]]
         return str(life["id"]), int(life["first"])
 
-    def _table(self, events: Sequence[Event]) -> pa.Table:
+    def _table(self, events: Sequence[Event], members: Sequence[str]) -> pa.Table:
         """Of the first ones."""
         import pyarrow as pa
 
@@ -195,7 +223,9 @@ class EventLog:
             "seq": pa.array(seq, pa.int64()),
             "value": pa.array(value, pa.int64()),
         }
-        about = {"promise": self.promise} if self.promise else {}
+        about: dict[str, object] = {"members": members}
+        if self.promise:
+            about["promise"] = self.promise
         metadata = {METADATA: json.dumps({"runs": {self.run: about}})}
         return pa.table(columns).replace_schema_metadata(metadata)
 

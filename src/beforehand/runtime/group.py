@@ -17,17 +17,19 @@ from beforehand.core.barrier import Barrier
 from beforehand.core.base import MessageId
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Frame
-from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
+from beforehand.core.paced import PacedEpidemic, group_core
 from beforehand.core.proof import Proofs
+from beforehand.core.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
 from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError
 from beforehand.runtime.address import parse_all
-from beforehand.runtime.lanes import FRAME_BYTES_MAX, PacedLane
+from beforehand.runtime.lanes import Lane
 from beforehand.runtime.limits import Limits
 from beforehand.runtime.member import MakeRecorder, Parts, Pending
 from beforehand.runtime.mesh import Mesh
 from beforehand.runtime.meshed import Meshed
+from beforehand.runtime.paced_node import PacedNode
 from beforehand.runtime.store import Durability
 from beforehand.runtime.trust import Trust
 from beforehand.units import format_duration, parse_duration
@@ -35,11 +37,8 @@ from beforehand.units import format_duration, parse_duration
 LONGEST_US = 30 * 86_400_000_000
 """Of all groups, so that members may choose lifetimes of their own."""
 SKEW_US = 60_000_000
-"""By which the clocks of two members may differ."""
-ANNOUNCE_US = 2_000
-"""News of one such period goes out together."""
-MARKS_AFTER = 8
-"""Who hears an origin from us alone asks for each of its messages."""
+"""By which the clocks of two members may differ without delaying messages. Order does not depend on
+it."""
 CAPACITY = 200_000
 CAPACITY_BYTES = 256 << 20
 
@@ -48,6 +47,8 @@ class Group(Meshed[Frame]):
     """One member of a group. See docs/group.md for what it promises."""
 
     codec = OPPORTUNISTIC
+    node_type = PacedNode
+    make_lane = Lane
 
     def __init__(
         self,
@@ -74,8 +75,9 @@ class Group(Meshed[Frame]):
         `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
         docs/group.md. log: a folder, where it writes down what happens, for `beforehand verify`.
         make_recorder: of somebody else who is told every event."""
-        if capacity < 1 or capacity_bytes < self.payload_bytes_max:
-            hint = f"hold one at least, which may have {self.payload_bytes_max:,} bytes"
+        least = MESSAGE_BYTES_MAX + OBJECT_BYTES
+        if capacity < 1 or capacity_bytes < least:
+            hint = f"hold one at least, which may take {least:,} bytes with its causes"
             raise InputError("no room for messages", hint=hint)
         super().__init__(
             group,
@@ -92,28 +94,19 @@ class Group(Meshed[Frame]):
             log=log,
             make_recorder=make_recorder,
         )
-        self.make_lane = lambda: PacedLane(name)
         self._lifetimes = Lifetimes(read_lifetime(lifetime), LONGEST_US, SKEW_US)
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
 
-    def _core_maker(self, trust: Trust) -> Callable[[], Epidemic]:
+    def _core_maker(self, trust: Trust) -> Callable[[], PacedEpidemic]:
         proofs = Proofs(self.group, trust.sign, trust.check, trust.sign_all, trust.check_all)
-        options = Options(
-            announce_us=ANNOUNCE_US,
+        return lambda: group_core(
+            self.name,
+            self._lifetimes,
+            random.Random(),
             capacity=self._capacity,
             capacity_bytes=self._capacity_bytes,
-            transfer="oldest",
-            frame_bytes_max=FRAME_BYTES_MAX,
-            push=True,
-            marks_after=MARKS_AFTER,
+            proofs=proofs,
         )
-
-        def make_core() -> Epidemic:
-            order = Barrier(self.name, self._lifetimes)
-            rng = random.Random()
-            return Epidemic(self.name, order, rng, options, durable=True, proofs=proofs)
-
-        return make_core
 
     async def broadcast(
         self, payload: bytes | bytearray | memoryview, *, lifetime: str | None = None

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -72,6 +72,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     """Broadcasts, and reads what others broadcast."""
 
     payload_bytes_max = 64 << 10
+    node_type: type[Node[Any]] = Node
 
     def __init__(
         self,
@@ -213,8 +214,13 @@ class Member(ABC, Generic[FrameT, NetworkT]):
             run=self.group,
             store=store,
             incarnation=starts,
+            members=self._all_members(),
             now_us=self._clock_us,
         )
+
+    def _all_members(self) -> Sequence[str] | None:
+        """Return the names of all members; None where they are not known from the start."""
+        return None
 
     def _make_node(
         self,
@@ -224,7 +230,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         commits: Commits,
         recorder: Recorder | None,
     ) -> Node[FrameT]:
-        return Node(
+        return self.node_type(
             make_core,
             codec,
             commits,

@@ -65,6 +65,12 @@ class Meshed(Member[FrameT, Mesh]):
         recorder = self._record(disk, commits)
         make_core = self._core_maker(trust)
         node = self._make_node(make_core, self.codec, self.make_lane, commits, recorder)
+
+        def on_link(peer: str, is_up: bool) -> None:
+            if is_up and recorder is not None:
+                recorder.met(peer)
+            node.on_link(peer, is_up)
+
         mesh = self.make_mesh(
             self.name,
             member,
@@ -74,7 +80,7 @@ class Meshed(Member[FrameT, Mesh]):
             peers=self._peers,
             discover=self._discover,
             limits=self._limits,
-            on_link=node.on_link,
+            on_link=on_link,
             on_frame=node.on_frame,
             on_room=node.on_room,
         )

@@ -25,9 +25,6 @@ from beforehand.runtime.speaking import Speaking
 
 NEWS_BYTES_MAX = 32 << 20
 """Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
-STALLED_SECONDS = 30.0
-"""Who was asked and sends nothing for so long loses its link (`stalled`): what it has may be had
-elsewhere."""
 UNREAD_SECONDS = 5.0
 """If what others wait for is held up for so long by a program that does not read, links are cut
 (`unread`), so that the others do without this node."""
@@ -53,6 +50,7 @@ class Recorder(Protocol):
     It is told within the step, so that what it saves in the node's store is on the disk with what
     it tells of, or not at all."""
 
+    def met(self, member: str) -> None: ...
     def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
     def received(self, messages: Sequence[Message]) -> None: ...
     def delivered(self, messages: Sequence[Message]) -> None: ...
@@ -73,6 +71,8 @@ class NodeCounters(msgspec.Struct):
     """Was asked for what it has, and sent nothing."""
     unread: int = 0
     """Sent what our own program did not read for long."""
+    unsendable: int = 0
+    """Would have been sent a frame that cannot be encoded."""
 
 
 class Node(Generic[FrameT]):
@@ -106,20 +106,19 @@ class Node(Generic[FrameT]):
         self._recorder = recorder
         self._links: Links | None = None
         self._lanes: dict[str, Lane[FrameT]] = {}
-        self._outgoing = Outgoing(self._lanes, codec, queue_bytes_max, self._cut_slow, self.fail)
+        self._outgoing = Outgoing(
+            self._lanes, codec, queue_bytes_max, self._cut_slow, self._cut_unsendable
+        )
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._watch: asyncio.TimerHandle | None = None
         self._is_open, self._is_paused = True, False
         self._ahead_bytes = 0
-        self._steps_before = 0
         self._step_us = 0
         """When the last step began."""
         self._is_again = False
         """Are the next deliveries those that an inbox hands over again?"""
         self._loop = asyncio.get_running_loop()
-        self.driver: SpeakerDriver[FrameT] = SpeakerDriver(
-            make_core, self, store=commits, inbox=inbox
-        )
+        self.driver = self._make_driver(make_core)
         self.name = self.driver.node
         self._speaking = Speaking(self.driver, commits, self._now_us, self.fail)
 
@@ -199,15 +198,14 @@ class Node(Generic[FrameT]):
         frame = self._decoded(peer, data)
         if frame is None:
             return
-        if lane.must_wait(frame, is_open=self._is_open):
-            news = lane.as_news(frame)
-            lane.hold(data if news is frame else self._codec.encode(news), self._loop.time())
-            self._watch_stalled()
+        if lane.must_wait(is_open=self._is_open):
+            lane.hold(data, self._loop.time())
+            self._watch_unread()
             if lane.news_bytes > NEWS_BYTES_MAX:
                 self.counters.flooded += 1
                 self._cut(peer, "announces more than anybody could hold")
             return
-        self._take(peer, lane, frame, len(data))
+        self._take(peer, frame, len(data))
         self._take_news(peer)
 
     def on_room(self, peer: str) -> None:
@@ -217,21 +215,12 @@ class Node(Generic[FrameT]):
     # ---- the port of the driver -----------------------------------------------------------------
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
-        """A step that saves nothing need not wait for the disk, unless it tells of what others have
-        not saved yet: a request would wait for the whole of somebody else's transaction."""
-        now, has_saved = self._loop.time(), self._commits.steps != self._steps_before
-        is_saved = self._commits.is_saved
-        staged: list[tuple[str, Lane[FrameT], FrameT]] = []
-        at_once: list[tuple[str, Lane[FrameT], FrameT]] = []
-        for peer, frame in sends:
-            lane = self._lanes.get(peer) if isinstance(peer, str) else None
-            if lane is not None and isinstance(peer, str):
-                lane.on_send(frame, now)
-                may_go = not has_saved and lane.is_safe(frame, is_saved)
-                (at_once if may_go else staged).append((peer, lane, frame))
-        self._watch_stalled()
-        if at_once:
-            self._loop.call_soon(self._outgoing.put, at_once)
+        """Frames leave when all that was saved up to now is on the disk."""
+        staged = [
+            (peer, lane, frame)
+            for peer, frame in sends
+            if isinstance(peer, str) and (lane := self._lanes.get(peer)) is not None
+        ]
         if staged:
             self._commits.after(lambda: self._outgoing.put(staged))
 
@@ -268,7 +257,6 @@ class Node(Generic[FrameT]):
 
     def _now_us(self) -> int:
         """A step begins."""
-        self._steps_before = self._commits.steps
         self._step_us = self._clock_us()
         return self._step_us
 
@@ -280,8 +268,10 @@ class Node(Generic[FrameT]):
             self._cut(peer, error.problem)
             return None
 
-    def _take(self, peer: str, lane: Lane[FrameT], frame: FrameT, size: int) -> None:
-        lane.on_frame(frame, self._loop.time())
+    def _make_driver(self, make_core: Callable[[], Speaker[FrameT]]) -> SpeakerDriver[FrameT]:
+        return SpeakerDriver(make_core, self, store=self._commits, inbox=self._inbox)
+
+    def _take(self, peer: str, frame: FrameT, size: int) -> None:
         try:
             self.driver.on_message(self._now_us(), peer, frame)
         except RemoteError as error:
@@ -302,7 +292,7 @@ class Node(Generic[FrameT]):
             data = lane.next_news()
             frame = self._decoded(peer, data)
             assert frame is not None, "can't happen: it was decoded before it was held"
-            self._take(peer, lane, frame, len(data))
+            self._take(peer, frame, len(data))
             lane = self._lanes.get(peer)
 
     def _saved(self, size: int) -> None:
@@ -314,13 +304,17 @@ class Node(Generic[FrameT]):
         self._is_paused = is_paused
         if self._links is not None:
             change = self._links.pause if is_paused else self._links.resume
-            for peer, lane in list(self._lanes.items()):
-                lane.progress_at = self._loop.time()  # who was not heard was not silent
+            for peer in list(self._lanes):
                 change(peer)
 
     def _cut_slow(self, peer: str) -> None:
         self.counters.slow += 1
         self._cut(peer, "asks for more than it takes in")
+
+    def _cut_unsendable(self, peer: str, error: Exception) -> None:
+        """It costs the link, never the node."""
+        self.counters.unsendable += 1
+        self._cut(peer, f"cannot be sent a frame: {error}")
 
     def _cut(self, peer: str, problem: str) -> None:
         if self._links is not None:
@@ -334,25 +328,15 @@ class Node(Generic[FrameT]):
             except Exception as error:
                 self.fail(error)
 
-    def _watch_stalled(self) -> None:
-        lanes = self._lanes.values()
-        if self._watch is None and any(lane.asked or lane.held_since for lane in lanes):
-            often = min(STALLED_SECONDS, UNREAD_SECONDS) / 4
-            self._watch = self._loop.call_later(often, self._cut_stalled)
+    def _watch_unread(self) -> None:
+        if self._watch is None and any(lane.held_since for lane in self._lanes.values()):
+            self._watch = self._loop.call_later(UNREAD_SECONDS / 4, self._cut_unread)
 
-    def _cut_stalled(self) -> None:
+    def _cut_unread(self) -> None:
         self._watch = None
-        now = self._loop.time()
-        before = now - STALLED_SECONDS
+        before = self._loop.time() - UNREAD_SECONDS
         for peer, lane in list(self._lanes.items()):
-            underway = self._links.underway(peer) if self._links is not None else 0
-            if underway > lane.underway:
-                lane.progress_at = now  # on a slow link something long takes long
-            lane.underway = underway
-            if lane.asked and lane.progress_at < before and not self._is_paused:
-                self.counters.stalled += 1
-                self._cut(peer, "was asked for what it has, and sends nothing")
-            elif lane.held_since is not None and lane.held_since < now - UNREAD_SECONDS:
+            if lane.held_since is not None and lane.held_since < before:
                 self.counters.unread += 1
                 self._cut(peer, "our program does not read")
-        self._watch_stalled()
+        self._watch_unread()

@@ -14,7 +14,7 @@ ends ask each other for what they lack.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from beforehand.core.base import MessageId, NodeId
@@ -121,6 +121,9 @@ class Overlay(Meshed[CubeFrame]):
         for peer in self._members.names:
             if peer != self.name:
                 parts.node.on_link(peer, False)
+
+    def _all_members(self) -> Sequence[str]:
+        return self._members.names
 
     def _core_maker(self, trust: Trust) -> Callable[[], Named[CubeFrame]]:
         names = self._members.names

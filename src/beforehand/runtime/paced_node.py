@@ -1,0 +1,131 @@
+"""A node whose core has flow control (`core.paced`): the runtime moves bytes and decides nothing.
+
+The core is told what the wire takes, whether the program reads, and what is on the disk. It lets
+out only what may go: so frames are encoded and sent at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from beforehand.core.base import FrameT, NodeId, Paced, Speaker, Timer
+from beforehand.core.driver import PacedDriver, SpeakerDriver
+from beforehand.core.flow import STALL_TIMER
+from beforehand.core.outbox import CutReason
+from beforehand.errors import LocalError
+from beforehand.runtime.node import Node
+
+PROBLEMS: dict[CutReason, str] = {
+    "slow": "asks for more than it takes in",
+    "stalled": "was asked for what it has, and sends nothing",
+}
+
+
+class PacedNode(Node[FrameT]):
+    """One core with flow control on real links."""
+
+    driver: PacedDriver[FrameT]
+
+    def __init__(self, *args: Any, queue_bytes_max: int, **options: Any) -> None:
+        self._room_min = queue_bytes_max // 2
+        """A link takes frames until half of its queue is full."""
+        self._ready: dict[str, list[FrameT]] = {}
+        self._underway: dict[str, int] = {}
+        """Bytes of a frame that is not whole yet, by peer, when the stall timer fired last."""
+        self._saved_step = 0
+        self._is_saved_due = False
+        super().__init__(*args, queue_bytes_max=queue_bytes_max, **options)
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def open(self, is_open: bool) -> None:
+        if self._links is not None:
+            self._is_open = is_open
+            self._step(lambda now_us: self.driver.on_open(now_us, is_open))
+
+    def on_link(self, peer: str, is_up: bool) -> None:
+        self._ready.pop(peer, None)
+        self._underway.pop(peer, None)
+        super().on_link(peer, is_up)
+        if is_up:
+            self.on_room(peer)
+
+    def on_frame(self, peer: str, data: bytes) -> None:
+        if peer in self._lanes and (frame := self._decoded(peer, data)) is not None:
+            self._take(peer, frame, len(data))
+
+    def on_room(self, peer: str) -> None:
+        """There may be room on the wire."""
+        if self._links is None or peer not in self._lanes:
+            return
+        room = self._links.room(peer) - self._room_min
+        if room >= 0:
+            self._step(lambda now_us: self.driver.on_room(now_us, peer, room + 1))
+
+    def _on_timer(self, timer: Timer, ticket: int) -> None:
+        if timer == STALL_TIMER and self._links is not None:
+            for peer in list(self._lanes):
+                underway, before = self._links.underway(peer), self._underway.get(peer, 0)
+                self._underway[peer] = underway
+                if underway > before or self._is_paused:  # on a slow link something long takes long
+                    self.driver.on_progress(self._now_us(), peer)
+        super()._on_timer(timer, ticket)
+
+    # ---- the port of the driver -----------------------------------------------------------------
+
+    def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
+        if not self._ready:
+            self._loop.call_soon(self._put_all_on_wire)
+        for peer, frame in sends:
+            assert isinstance(peer, str), "can't happen: names are strings, and nothing is cast"
+            self._ready.setdefault(peer, []).append(frame)
+
+    def cut(self, node: NodeId, peer: NodeId, reason: CutReason) -> None:
+        setattr(self.counters, reason, getattr(self.counters, reason) + 1)
+        self._cut(str(peer), PROBLEMS[reason])
+
+    def saved(self, node: NodeId, step: int) -> None:
+        """A transaction holds many steps: the core is told of the last one."""
+        self._saved_step = step
+        if not self._is_saved_due:
+            self._is_saved_due = True
+            self._loop.call_soon(self._tell_saved)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _tell_saved(self) -> None:
+        self._is_saved_due = False
+        if self._links is not None:
+            self._step(lambda now_us: self.driver.on_saved(now_us, self._saved_step))
+
+    def _make_driver(self, make_core: Callable[[], Speaker[FrameT]]) -> SpeakerDriver[FrameT]:
+        make = cast(Callable[[], Paced[FrameT]], make_core)
+        return PacedDriver(make, self, store=self._commits, inbox=self._inbox)
+
+    def _step(self, give_input: Callable[[int], None]) -> None:
+        try:
+            give_input(self._now_us())
+        except Exception as error:
+            self.fail(error)
+
+    def _put_all_on_wire(self) -> None:
+        """What goes to several peers is encoded once. The frames are kept with their bytes, or
+        another one might take the place in memory by which they are found."""
+        ready, self._ready = self._ready, {}
+        encoded: dict[int, tuple[FrameT, bytes]] = {}
+        for peer, frames in ready.items():
+            if self._links is None:
+                return
+            if peer not in self._lanes:
+                continue
+            try:
+                for frame in frames:
+                    if id(frame) not in encoded:
+                        encoded[id(frame)] = (frame, self._codec.encode(frame))
+            except LocalError as error:
+                self._cut_unsendable(peer, error)
+                continue
+            self._links.send(peer, [encoded[id(frame)][1] for frame in frames])
+            if self.driver.core.room_left(peer) < self._room_min // 2:
+                self.on_room(peer)
