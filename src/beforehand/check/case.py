@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from beforehand.check.oracle import Violation
+from beforehand.check.thresholds import Thresholds
 from beforehand.core.base import Core, Counters, Message, MessageId
 from beforehand.core.needs import LinkKind
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 TROUBLES = (
     *("losses", "doubles", "flaps", "crashes"),
-    *("suspicions", "leaves", "settings", "hastes"),
+    *("suspicions", "leaves", "settings", "shifts", "hastes", "pauses"),
 )
 """Of which a case has so many, and each that happens is one less."""
 
@@ -61,8 +62,22 @@ class Case:
     """How many go for good."""
     settings: int = 0
     """How often a clock may be set."""
+    shifts: int = 0
+    """How often all clocks may be set at once."""
+    shift_us: int = 0
+    """How far all clocks are ahead of true time at the start."""
+    shift_span_us: int = 0
+    """So far from there they may fall, and as far they may jump."""
+    pauses: int = 0
+    """How often the program of a node may stop reading."""
+    room_bytes: int | None = None
+    """What a wire takes before it must be empty again, where cores have flow control."""
+    is_disk_late: bool = False
+    """Whether the disk has what a node saves only after a move `flush`."""
     hastes: int = 0
     """For the explorer: how many timers may fire while something is on its way."""
+    thresholds: Thresholds = "as shipped"
+    """Whether the registries of the cores are swept at sizes that a small net reaches."""
     is_unfair: bool = False
     """Break what the core needs, to see it fail."""
 
@@ -115,19 +130,47 @@ class Family(ABC):
         """What is worth seeing at a node after one of its steps."""
         return iter(())
 
+    def hostile(self, case: Case) -> Collection[int]:
+        """The nodes that send whatever they like."""
+        return ()
+
+    def broken_rule(self, net: Net, node: int) -> str | None:
+        """The rule that the state of a node breaks after one of its steps."""
+        return None
+
+    def breach(self, net: Net, node: int, frame: Any) -> str | None:
+        """The rule that a node breaks by sending this frame now."""
+        return None
+
     def forget_counts(self, core: Any) -> None:
         """Counts of the past would keep equal states apart."""
         for name in Counters.__struct_fields__:
             setattr(core.counters, name, 0)
 
 
-def never_delivered(net: Net, due: Collection[MessageId]) -> Iterator[str]:
+def honest(net: Net) -> list[int]:
+    """The nodes that keep to the protocol, and of which something is promised."""
+    hostile = net.family.hostile(net.case)
+    return [node for node in range(net.case.nodes) if node not in hostile]
+
+
+def had(net: Net, node: int) -> set[MessageId]:
+    """What was delivered at a node, or was to be when a crash cut it off."""
+    cut_off = () if net.case.inbox else net.drivers[node].cut_off
+    return {*net.oracle.delivered[node], *(message.id for message in cut_off)}
+
+
+def never_delivered(
+    net: Net,
+    due: Collection[MessageId],
+    excused: Callable[[Net, int, Collection[MessageId]], set[MessageId]] = lambda *_: set(),
+) -> Iterator[str]:
     """For families that promise it: what should have been delivered and was not. A delivery that a
-    crash cut off is lost, unless there is an inbox."""
-    for node, driver in enumerate(net.drivers):
-        excused = set() if net.case.inbox else {message.id for message in driver.cut_off}
-        missing = set(due) - set(net.oracle.delivered[node]) - excused
-        if missing:
+    crash cut off is lost, unless there is an inbox. excused: what a node need not have delivered
+    yet."""
+    for node in honest(net):
+        missing = set(due) - had(net, node)
+        if missing and (missing := missing - excused(net, node, due)):
             yield f"node {node} never delivered {sorted(missing, key=str)}"
 
 
@@ -146,5 +189,5 @@ def held_for_no_reason(net: Net) -> Iterator[str]:
     for node, driver in enumerate(net.drivers):
         for id in net.oracle.pasts:
             fate = driver.core.explain(id)
-            if fate.state == "waiting" and not fate.missing:
+            if fate.state == "waiting" and not fate.missing and fate.until_us is None:
                 yield f"node {node} holds {id} for no reason"

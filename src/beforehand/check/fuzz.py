@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from beforehand.check.case import Case, Family
@@ -12,8 +12,9 @@ from beforehand.check.heal import heal
 from beforehand.check.net import Move, Net, make_net
 from beforehand.check.shrink import shrink
 from beforehand.check.story import tell
+from beforehand.check.thresholds import in_force
 from beforehand.core.base import Core
-from beforehand.sim.streams import generator
+from beforehand.sim.streams import generator, stream_key
 
 LENGTHS = (10, 30, 60, 120)
 TRIES = 3
@@ -32,8 +33,12 @@ WEIGHTS = {
     "fuse": 3,
     "restart": 5,
     "set": 5,
+    "shift": 3,
     "suspect": 2,
     "trust": 3,
+    "flush": 14,
+    "room": 10,
+    "open": 3,
     "enter": 8,
     "leave": 2,
 }
@@ -89,7 +94,16 @@ def run_seed(
 def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[Net, list[Move]]:
     """The net at the end, or where something went wrong, and the moves that led there."""
     rng = generator(seed, f"fuzz {family.name}")
-    net = make_net(family, family.draw(rng), make_core)
+    case = family.draw(rng)
+    # Of every family: a core that is added needs no line for it, and no other draw depends on it.
+    if stream_key(seed, f"thresholds {family.name}") % 2:
+        case = replace(case, thresholds="low")
+    with in_force(case.thresholds):
+        net = make_net(family, case, make_core)
+        return net, _play(net, rng)
+
+
+def _play(net: Net, rng: random.Random) -> list[Move]:
     kinds, weights = _kinds(net)
     moves: list[Move] = []
     length = rng.choice(LENGTHS)
@@ -98,11 +112,11 @@ def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[
             if net.do(move):
                 moves.append(move)
             if net.problem:
-                return net, moves
+                return moves
         if len(moves) >= length:
             break
     heal(net)
-    return net, moves
+    return moves
 
 
 def _kinds(net: Net) -> tuple[list[str], list[int]]:
@@ -114,6 +128,7 @@ def _kinds(net: Net) -> tuple[list[str], list[int]]:
         "crash": "crashes",
         "fuse": "crashes",
         "set": "settings",
+        "shift": "shifts",
         "suspect": "suspicions",
         "trust": "suspicions",
         "leave": "leaves",
@@ -123,6 +138,12 @@ def _kinds(net: Net) -> tuple[list[str], list[int]]:
         kinds = [kind for kind in kinds if kind not in ("up", "down")]
     if net.family.kind != "cell":
         kinds.remove("enter")
+    if not net.case.is_disk_late:
+        kinds.remove("flush")
+    if net.case.room_bytes is None:
+        kinds.remove("room")
+    if not net.case.pauses:
+        kinds.remove("open")
     return kinds, [WEIGHTS[kind] for kind in kinds]
 
 
@@ -165,6 +186,11 @@ def _tell(net: Net, rng: random.Random) -> Iterator[Move]:
         yield ("tell", *rng.choice(net.news)[:2])
 
 
+def _room(net: Net, rng: random.Random) -> Iterator[Move]:
+    if rooms := list(net.rooms()):
+        yield ("room", *rng.choice(rooms))
+
+
 def _set(net: Net, rng: random.Random) -> Iterator[Move]:
     """To an extreme, and of a node that is down, more often than not: there agreements break."""
     skew_us = net.case.skew_us
@@ -173,11 +199,28 @@ def _set(net: Net, rng: random.Random) -> Iterator[Move]:
     yield ("set", node, rng.choice((0, skew_us, rng.randint(0, skew_us))))
 
 
+def _shift(net: Net, rng: random.Random) -> Iterator[Move]:
+    """All clocks fall, or jump, together; where messages live only so long, often to just before
+    or after the end of one of them."""
+    start_us, span_us = net.case.shift_us, net.case.shift_span_us
+    least_us, most_us = start_us - span_us, start_us + span_us
+    shift_us = rng.choice((least_us, start_us, most_us, rng.randint(least_us, most_us)))
+    if net.case.lifetimes_us != (None,) and net.oracle.pasts and rng.random() < 0.5:
+        end_us = rng.choice(list(net.oracle.pasts))[1] - net.now_us
+        near_us = rng.choice((-2, -1, 0, 1)) * (net.case.skew_us // 2 + 1)
+        shift_us = min(max(least_us, end_us + near_us), most_us)
+    if not net.left["crashes"] or rng.random() < 0.5:
+        yield ("shift", shift_us)
+        return
+    node = _node(net, rng)  # which is down meanwhile: what it has not saved, it forgets
+    yield from (("crash", node, 0), ("shift", shift_us), ("restart", node))
+
+
 def _pass(net: Net, rng: random.Random) -> Iterator[Move]:
     """Where messages live only so long, often just to the end of one of them."""
     us = rng.choice(PASSES_US)
     if net.case.lifetimes_us != (None,) and net.oracle.pasts and rng.random() < 0.5:
-        left_us = rng.choice(list(net.oracle.pasts))[1] - net.now_us
+        left_us = rng.choice(list(net.oracle.pasts))[1] - net.now_us - net.shift_us
         if left_us > 0:
             us = max(1, left_us - rng.choice((0, 1, 2)) * net.case.skew_us // 2)
     yield ("pass", us)
@@ -211,8 +254,12 @@ _DRAWS: dict[str, Draw] = {
     "fuse": _one("fuse", lambda net, rng: (_node(net, rng), rng.randrange(5))),
     "restart": _one("restart", lambda net, rng: (_node(net, rng),)),
     "set": _set,
+    "shift": _shift,
     "suspect": _one("suspect", _two),
     "trust": _one("trust", _two),
+    "flush": _one("flush", lambda net, rng: (_node(net, rng),)),
+    "room": _room,
+    "open": _one("open", lambda net, rng: (_node(net, rng), rng.random() < 0.5)),
     "enter": _one("enter", _enter),
     "leave": _one("leave", lambda net, rng: (_node(net, rng),)),
 }

@@ -241,7 +241,8 @@ def _draw_seq(rng: random.Random) -> int:
 def _draw_message(rng: random.Random) -> Message:
     past = tuple(dict.fromkeys(_draw_ids(rng, 2)))
     proof = rng.randbytes(rng.choice((0, 0, 8)))
-    return Message((_draw_node(rng), _draw_seq(rng)), past, rng.randbytes(rng.randrange(9)), proof)
+    id, stamp = (_draw_node(rng), _draw_seq(rng)), rng.choice((0, _draw_seq(rng)))
+    return Message(id, past, rng.randbytes(rng.randrange(9)), proof, stamp)
 
 
 def _draw_cube_message(rng: random.Random) -> CubeMessage:

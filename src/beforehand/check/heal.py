@@ -50,8 +50,15 @@ def _next_step(net: Net, until_us: int) -> Move | None:
     """What a patient net does next: news, frames as they were sent, timers as they are due."""
     if net.news:
         return ("tell", *net.news[0][:2])
+    if net.closed:
+        return ("open", min(net.closed), True)
     if net.flights:
         return ("arrive", *next(iter(net.flights)))
+    for node in range(net.case.nodes) if net.case.is_disk_late else ():
+        if net.is_flush_due(node):
+            return ("flush", node)
+    if (room := next(iter(net.rooms()), None)) is not None:
+        return ("room", *room)
     if net.timers:
         key = min(net.timers, key=lambda key: net.timers[key][0])
         if net.timers[key][0] <= until_us:

@@ -94,13 +94,14 @@ class Ice:
             tuple(sorted(net.contacts)),
             tuple(sorted(net.suspected)),
             tuple(net.news),
-            tuple(net.offsets_us),
+            (net.shift_us, net.highest_us, *net.offsets_us),
             0 if is_timeless else net.now_us,
             tuple(net.says),
             tuple(sorted(net.left.items())),
             tuple(sorted(net.carried.items())),
             tuple(sorted(net.held)),
             tuple(sorted(net.given_up)),
+            tuple(sorted(net.dropped)),
             tuple(sorted(net.payloads.items())),
             net.problem,
         )
@@ -146,13 +147,15 @@ class Ice:
             drivers = enumerate(net.drivers)
             net.timers = {(node, t): (0, 1) for node, driver in drivers for t in driver._timers}
         net.contacts, net.suspected = set(contacts), set(suspected)
-        net.news, net.offsets_us = list(news), list(offsets_us)
-        says, left, carried, held, given_up, payloads, net.problem = rest
+        net.news = list(news)
+        net.shift_us, net.highest_us, *net.offsets_us = offsets_us
+        says, left, carried, held, given_up, dropped, payloads, net.problem = rest
         net.says = list(says)
         for counts, saved in ((net.left, left), (net.carried, carried)):
             counts.clear()
             dict.update(counts, saved)  # a Counter's own is slow
-        net.held, net.given_up, net.payloads = set(held), set(given_up), dict(payloads)
+        net.held, net.given_up, net.dropped = set(held), set(given_up), set(dropped)
+        net.payloads = dict(payloads)
 
 
 def _freeze_oracle(oracle: Oracle, listeners: Collection[int]) -> tuple[Any, ...]:

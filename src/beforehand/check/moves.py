@@ -27,6 +27,7 @@ def all_moves(net: Net) -> Iterator[Move]:
         if net.left["doubles"]:
             yield ("double", *flight)
     yield from _link_moves(net)
+    yield from _pacing_moves(net)
     yield from _life_moves(net)
     yield from _next_instant(net)
     if net.left["hastes"] or not (net.flights or net.news):  # most timers are for silence
@@ -46,7 +47,8 @@ def _next_instant(net: Net) -> Iterator[Move]:
     """Where messages live only so long: time, until the next of them ends on somebody's clock."""
     if net.case.lifetimes_us == (None,):
         return
-    ends_us = {id[1] - ahead_us for id in net.oracle.pasts for ahead_us in net.offsets_us}
+    ahead_us = [net.shift_us + offset_us for offset_us in net.offsets_us]
+    ends_us = {id[1] - us for id in net.oracle.pasts for us in ahead_us}
     later_us = [end_us for end_us in ends_us if end_us > net.now_us]
     if later_us:
         yield ("pass", min(later_us) - net.now_us)
@@ -74,6 +76,16 @@ def _link_moves(net: Net) -> Iterator[Move]:
     if net.left["suspicions"]:
         for a, b in pairs:
             yield from (("suspect", a, b), ("suspect", b, a))
+
+
+def _pacing_moves(net: Net) -> Iterator[Move]:
+    yield from (("room", *pair) for pair in net.rooms())
+    yield from (("open", node, True) for node in sorted(net.closed))
+    for node in range(net.case.nodes):
+        if net.case.is_disk_late and net.is_flush_due(node) and net.drivers[node].is_up:
+            yield ("flush", node)
+        if net.left["pauses"] and node not in net.closed:
+            yield ("open", node, False)
 
 
 def _life_moves(net: Net) -> Iterator[Move]:

@@ -9,31 +9,34 @@ delivery by the definition; what else a family of cores promises, it says itself
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from beforehand.check.case import TROUBLES, Case, Family
 from beforehand.check.cells import Cells, Flight, settle
+from beforehand.check.clocks import Clocks
+from beforehand.check.effects import Effects
 from beforehand.check.oracle import Oracle
-from beforehand.core.base import EVERYBODY, Core, Message, MessageId, Timer
-from beforehand.core.driver import Driver, LeaverDriver, SpeakerDriver
+from beforehand.check.pacing import LateStore, Pacing
+from beforehand.check.thresholds import thresholds_in_force
+from beforehand.core.base import Core, Message, MessageId, Timer
+from beforehand.core.driver import Driver, LeaverDriver, PacedDriver, SpeakerDriver
 from beforehand.core.needs import Link, Needs, refuse_unmet
-from beforehand.core.outbox import LossKind
+from beforehand.core.order import LONG_AGO
 from beforehand.core.tables import Store
-from beforehand.errors import LocalError
+from beforehand.errors import LocalError, RemoteError
 
 Move = tuple[Any, ...]
 """A kind of trouble or of progress, and to whom it happens: see the methods `_do_...` of `Net`.
 A move that is not possible in a state does nothing, so that any part of a run is a run."""
-FOREVER_US = 1 << 62
 AGE_US = 3_600_000_000
 """A timer that is due later than this is not waited for."""
 
 
 @dataclass
-class Net(Cells):
+class Net(Clocks, Cells, Pacing, Effects):
     """The nodes, what is on its way, and what the definition says about it. It is their port."""
 
     family: Family
@@ -47,6 +50,10 @@ class Net(Cells):
     left: Counter[str] = field(default_factory=Counter)
     """How often each kind of trouble may still happen."""
     offsets_us: list[int] = field(default_factory=list)
+    shift_us: int = 0
+    """How far all clocks are ahead of true time."""
+    highest_us: int = LONG_AGO
+    """What no clock had shown more than when one was last set back."""
     flights: dict[Flight, tuple[Any, int]] = field(default_factory=dict)
     """The frame, and when it was sent."""
     news: list[tuple[int, int, bool, int]] = field(default_factory=list)
@@ -70,69 +77,19 @@ class Net(Cells):
     """Who is no longer as it was, for whoever copies nets."""
     given_up: set[tuple[int, MessageId]] = field(default_factory=set)
     """What a node has reported as a loss."""
+    dropped: set[tuple[int, int, MessageId]] = field(default_factory=set)
+    """(node, peer, message): the node has dropped the message undelivered since it heard that its
+    present link to the peer is up."""
+    unsaved: dict[int, list[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
     carried: Counter[tuple[MessageId, int]] = field(default_factory=Counter)
     """How often a message was sent to a node, where a family counts that."""
-
-    # ---- what carries out the effects of a core -------------------------------------------------
-
-    def send(self, node: Any, sends: Sequence[tuple[Any, Any]]) -> None:
-        for peer, frame in sends:
-            for target in range(self.case.nodes) if peer is EVERYBODY else (peer,):
-                if target == node or (peer is EVERYBODY and target < self.case.stations):
-                    continue
-                self.family.sent(self, target, frame)
-                if self._has_link(node, target):
-                    self._launch(node, target, frame, self.now_us)
-
-    def deliver(self, node: Any, messages: Sequence[Message]) -> None:
-        for message in messages:
-            if self.case.inbox and message.id in self.oracle.delivered[node]:
-                self.sights.add("handed over again")
-                continue
-            seen = len(self.oracle.violations)
-            self.oracle.see(node, "deliver", message.id)
-            broken = [str(v) for v in self.oracle.violations[seen:] if self.family.judges(v)]
-            self.problem = self.problem or "".join(broken) or self.family.flaw(self, node, message)
-            self.fresh.discard((node, message.id))
-            if (node, message.id) in self.held:
-                self.held.discard((node, message.id))
-                self.waited += 1
-                self.sights.add("waited")
-        self.unread += messages
-
-    def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
-        # A timer is a delay: it does not wait for a clock that is set back.
-        wait_us = max(0, due_us - self.local_us(node))
-        self.timers[node, timer] = (self.now_us + wait_us, ticket)
-
-    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
-        for delivered in deliveries:
-            if delivered.id == message:
-                break
-            self.oracle.see(node, "learn", delivered.id)  # it is delivered after the sends
-        self.oracle.see(node, "broadcast", message)
-        self.payloads[message] = self._words(node)
-
-    def received(self, node: Any, messages: Sequence[Message]) -> None:
-        self.fresh.update((node, message.id) for message in messages)
-        for message in messages if self.family.learns else ():
-            self.oracle.see(node, "learn", message.id)
-
-    def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
-        for kind, message in losses:
-            self.sights.add(kind)
-            self.given_up.add((node, message))
-            self.held.discard((node, message))
-            self.fresh.discard((node, message))
 
     # ---- what can happen ------------------------------------------------------------------------
 
     def do(self, move: Move) -> bool:
         """Whether the move was possible."""
         return bool(getattr(self, f"_do_{move[0]}")(*move[1:]))
-
-    def local_us(self, node: int) -> int:
-        return self.now_us + self.offsets_us[node]
 
     # ---- how it happens -------------------------------------------------------------------------
 
@@ -154,7 +111,13 @@ class Net(Cells):
         if flight not in self.flights or self.queued(flight):
             return False
         frame, _ = self.flights.pop(flight)
-        self.drivers[target].on_message(self.local_us(target), source, frame)
+        try:
+            self.drivers[target].on_message(self.local_us(target), source, frame)
+        except RemoteError as error:
+            if source not in self.family.hostile(self.case):
+                self.problem = f"node {target} refused a frame of {source}: {error}"
+            self.sights.add("refused")
+            self._disconnect(target, source)
         self._after(target)
         return True
 
@@ -182,20 +145,6 @@ class Net(Cells):
         self.now_us = max(self.now_us, due_us)
         self.drivers[node].on_timer(self.local_us(node), timer, ticket)
         self._after(node)
-        return True
-
-    def _do_pass(self, us: int) -> bool:
-        """Time, as far as what is on its way allows."""
-        us = min(us, self._latest_us() - self.now_us)
-        self.now_us += us
-        return us > 0
-
-    def _do_set(self, node: int, offset_us: int) -> bool:
-        if not self._take("settings"):
-            return False
-        if offset_us < self.offsets_us[node]:
-            self.sights.add("set back")
-        self.offsets_us[node] = offset_us
         return True
 
     def _do_up(self, a: int, b: int) -> bool:
@@ -279,13 +228,6 @@ class Net(Cells):
 
     # ---- steps ----------------------------------------------------------------------------------
 
-    def _latest_us(self) -> int:
-        """Time stops there until something has arrived, or somebody has heard."""
-        if self.case.delay_us_max is None:
-            return FOREVER_US
-        since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.news]
-        return min(since_us) + self.case.delay_us_max if since_us else FOREVER_US
-
     def _words(self, node: int) -> bytes:
         return b"%d.%d" % (node, self.says[node])
 
@@ -316,7 +258,11 @@ class Net(Cells):
     def _tell(self, node: int, peer: int, up: bool) -> None:
         driver = self.drivers[node]
         if driver.is_up and isinstance(driver, SpeakerDriver):
+            if up and self.dropped:
+                self.dropped = {item for item in self.dropped if item[:2] != (node, peer)}
             driver.on_link(self.local_us(node), peer, up)
+            if up:
+                self._grant(node, peer)
             self._after(node)
 
     def _after(self, node: int) -> None:
@@ -330,9 +276,11 @@ class Net(Cells):
                 driver.acknowledge([message.id for message in self.unread])
             self.unread.clear()
             self.sights.update(self.family.look(self, node))
+            self.problem = self.problem or self.family.broken_rule(self, node)
             return
         self.fresh.clear()
         self.unread.clear()
+        self._drop_unsaved(node)
         self.sights.add("cut off" if driver.cut_off else "crashed")
         self.timers = {key: due for key, due in self.timers.items() if key[0] != node}
         self.flights = {key: frame for key, frame in self.flights.items() if key[1] != node}
@@ -352,6 +300,14 @@ class Net(Cells):
         self.contacts.discard((a, b))
         self.flights = {f: item for f, item in self.flights.items() if {*f[:2]} != {a, b}}
 
+    def _disconnect(self, node: int, peer: int) -> None:
+        """The contact ends, and both of its ends hear of it."""
+        pair = (min(node, peer), max(node, peer))
+        if pair in self.contacts:
+            self._part(*pair)
+            self._inform(node, peer, False)
+            self._inform(peer, node, False)
+
     def _look_around(self, node: int) -> None:
         """Its detector reports all links down, and up again where somebody is at the other end."""
         peers = [peer for peer in range(self.case.nodes) if peer != node]
@@ -367,10 +323,12 @@ def make_net(
     family: Family, case: Case, make_core: Callable[[Case, int], Core[Any]] | None = None
 ) -> Net:
     """make_core: instead of the family's own."""
+    assert case.thresholds == thresholds_in_force(), "play it inside of `thresholds.in_force`"
     net = Net(family, case, make_core or family.make_core)
     net.says = list(case.says)
     net.left.update({trouble: getattr(case, trouble) for trouble in TROUBLES})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
+    net.shift_us = case.shift_us
     link = Link(reliable=not (case.losses or case.doubles))
     given = Needs({family.kind: link, "wire": Link(True, True)}, case.skew_us)
     for node in range(case.nodes):
@@ -395,6 +353,9 @@ def _make_driver(net: Net, node: int) -> Driver[Any]:
     make = partial(net.make_core, net.case, node)
     core = make()
     drive: type[Driver[Any]] = Driver
-    if hasattr(core, "on_broadcast"):
+    if hasattr(core, "on_room"):
+        drive = PacedDriver
+    elif hasattr(core, "on_broadcast"):
         drive = LeaverDriver if hasattr(core, "on_leave") else SpeakerDriver
-    return drive(make, net, store=Store(), inbox=net.case.inbox)
+    is_late = net.case.is_disk_late and drive is PacedDriver
+    return drive(make, net, store=LateStore() if is_late else Store(), inbox=net.case.inbox)

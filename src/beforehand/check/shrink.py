@@ -8,6 +8,7 @@ from typing import Any
 from beforehand.check.case import Case, Family
 from beforehand.check.heal import heal
 from beforehand.check.net import Move, Net, make_net
+from beforehand.check.thresholds import in_force
 from beforehand.core.base import Core
 
 RUNS_MAX = 2_000
@@ -18,12 +19,13 @@ def rerun(
     family: Family, case: Case, moves: Sequence[Move], make_core: MakeCore | None = None
 ) -> Net:
     """The same moves, as far as they are possible; then healing."""
-    net = make_net(family, case, make_core)
-    for move in moves:
-        net.do(move)
-        if net.problem:
-            return net
-    heal(net)
+    with in_force(case.thresholds):
+        net = make_net(family, case, make_core)
+        for move in moves:
+            net.do(move)
+            if net.problem:
+                return net
+        heal(net)
     return net
 
 

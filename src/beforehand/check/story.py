@@ -8,6 +8,7 @@ from typing import Any
 from beforehand.check.case import Case, Family
 from beforehand.check.heal import heal
 from beforehand.check.net import Move, Net, make_net
+from beforehand.check.thresholds import in_force
 from beforehand.core.base import Core, MessageId
 
 WORDS: dict[str, str] = {
@@ -17,6 +18,10 @@ WORDS: dict[str, str] = {
     "timer": "at node {0} the timer `{1[0]}` fires",
     "pass": "{0} us pass",
     "set": "the clock of node {0} is set to {1} us ahead",
+    "shift": "all clocks are set to {0} us ahead",
+    "flush": "the disk of node {0} has what it saved",
+    "room": "the wire from {0} to {1} is empty again",
+    "open": "the program of node {0} reads: {1}",
     "up": "{0} and {1} come into contact",
     "down": "the contact of {0} and {1} ends",
     "enter": "host {0} enters cell {1}",
@@ -37,12 +42,13 @@ def tell(
     make_core: Callable[[Case, int], Core[Any]] | None = None,
 ) -> str:
     """Play it again, a line for each move, and what is wrong at the end."""
-    net = make_net(family, case, make_core)
-    lines = [line for move in moves for line in _lines(net, move)]
-    if not net.problem:
-        before = _delivered(net)
-        heal(net)
-        lines.append(f"  the net heals{_news(before, _delivered(net))}")
+    with in_force(case.thresholds):
+        net = make_net(family, case, make_core)
+        lines = [line for move in moves for line in _lines(net, move)]
+        if not net.problem:
+            before = _delivered(net)
+            heal(net)
+            lines.append(f"  the net heals{_news(before, _delivered(net))}")
     return "\n".join([f"{net.problem or 'all went well'}:", *lines])
 
 

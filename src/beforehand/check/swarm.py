@@ -61,9 +61,10 @@ def run_swarm(
     protocols: Sequence[str],
     *,
     workers: int | None = None,
-    on_done: Callable[[int], object] | None = None,
+    on_done: Callable[[str, int], object] | None = None,
 ) -> Swarm:
-    """Every seed with every protocol. `on_done` hears how many runs were finished since."""
+    """Every seed with every protocol, in turns: whenever a swarm is ended, all protocols have had
+    about as many. `on_done` hears of which protocol how many more runs are finished."""
     started = time.perf_counter()
     swarm = Swarm({protocol: Tally() for protocol in protocols})
     batches = (
@@ -84,7 +85,7 @@ def run_swarm(
                     swarm.tallies[outcome.protocol].count(outcome)
                 swarm.failures += [outcome for outcome in outcomes if outcome.problem]
                 if on_done is not None:
-                    on_done(len(outcomes))
+                    on_done(outcomes[0].protocol, len(outcomes))
     swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
     swarm.wall_s = time.perf_counter() - started
     return swarm

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 EXAMPLE = "beforehand fuzz --seeds 10000"
 SEEDS, SEEDS_MAX, WORKERS_MAX = 1000, 10_000_000, 1024
 FAILURES_SHOWN = 3
-DEFAULT_PROTOCOLS = ("causal", "delta", "vector", "vcube", "observer")
 
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "fuzz", "try to break the protocols with random worlds", EXAMPLE)
     seed, count = whole(0, SEED_MAX), whole(1, SEEDS_MAX)
-    parser.add_argument("--seeds", type=count, metavar="N", help="how many seeds; default: 1000")
+    parser.add_argument(
+        "--seeds", type=count, metavar="N", help="how many, each for every protocol; default: 1000"
+    )
     parser.add_argument("--start", type=seed, metavar="SEED", help="the first of them; default: 0")
-    parser.add_argument("--protocol", help=f"one protocol; else {', '.join(DEFAULT_PROTOCOLS)}")
+    parser.add_argument("--protocol", help="one protocol alone; default: every family of protocols")
     parser.add_argument(
         "--replay", type=seed, metavar="SEED", help="run one seed and tell its story"
     )
@@ -45,12 +46,13 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.check.families import FAMILIES
     from beforehand.check.players import PLAYERS
 
     if args.protocol is not None and args.protocol not in PLAYERS:
         hint = choose(args.protocol, PLAYERS)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
-    protocols = DEFAULT_PROTOCOLS if args.protocol is None else (args.protocol,)
+    protocols = tuple(FAMILIES) if args.protocol is None else (args.protocol,)
     if args.replay is not None:
         for name in ("seeds", "start", "workers"):
             if getattr(args, name) is not None:
@@ -93,13 +95,16 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
             range(start, start + seeds),
             protocols,
             workers=args.workers,
-            on_done=lambda count: bar.advance(task, count),
+            on_done=lambda protocol, count: bar.update(
+                task, description=f"fuzzing {protocol}", advance=count
+            ),
         )
     if args.json:
         print_json(
             {
                 "seeds": seeds,
                 "start": start,
+                "protocols": list(protocols),
                 "tallies": {name: vars(tally) for name, tally in swarm.tallies.items()},
                 "failures": [_as_dict(outcome) for outcome in swarm.failures],
                 "cpu_s": round(swarm.cpu_s, 1),
@@ -115,7 +120,8 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
             for name, t in swarm.tallies.items()
         ]
         headings = ("protocol", "runs", "moves", "deliveries", "that had to wait", "failures")
-        print_table(f"{seeds:,} seeds in {swarm.wall_s:.0f} s", headings, rows)
+        each = f" of each of {len(protocols)} protocols" if len(protocols) > 1 else ""
+        print_table(f"{seeds:,} seeds{each} in {swarm.wall_s:.0f} s", headings, rows)
         for outcome in swarm.failures[:FAILURES_SHOWN]:
             _print_failure(outcome)
         note_rest(len(swarm.failures) - FAILURES_SHOWN, "failures")

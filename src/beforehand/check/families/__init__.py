@@ -3,6 +3,7 @@
 from beforehand.check.case import Family
 from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS
+from beforehand.check.families.group import Group
 from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
@@ -10,7 +11,7 @@ from beforehand.check.families.vcube import VCubeFamily
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(*CONTACTS, VCubeFamily(), ObserverFamily()),
+        *(*CONTACTS, Group(), VCubeFamily(), ObserverFamily()),
         *(MobileFamily(), MobileFamily("was_flood", floods=True), CkFamily(), TcpFamily()),
     )
 }

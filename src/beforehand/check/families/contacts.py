@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from beforehand.check.bounded import never_offered
 from beforehand.check.case import (
     Case,
     Family,
     held_for_no_reason,
+    honest,
     lost_in_silence,
     never_delivered,
 )
 from beforehand.check.net import Net
 from beforehand.check.oracle import Violation
-from beforehand.core.base import Message
+from beforehand.check.signer import Signing, make_proofs
+from beforehand.core.base import Core, Message, MessageId
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.needs import LinkKind
 from beforehand.core.options import Options
@@ -27,6 +31,8 @@ from beforehand.sim.protocols import PROTOCOLS, make_order
 SECOND_US = 1_000_000
 LIFETIMES_US = (5 * SECOND_US, 20 * SECOND_US, 60 * SECOND_US, 200 * SECOND_US)
 PATIENT_US = 10_000 * SECOND_US
+SHIFT_US = LIFETIMES_US[-1] + 50 * SECOND_US
+"""All clocks that jump by so much are beyond the end of every message."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Setup:
     options: Options
     lifetimes: Lifetimes | None = None
     seed: int = 0
+    signing: Signing = "none"
 
 
 class Contacts(Family):
@@ -44,6 +51,7 @@ class Contacts(Family):
     kind: LinkKind = "contact"
     sights: tuple[str, ...] = (
         *("flapped", "crashed", "cut off", "restarted", "set back", "handed over again"),
+        *("all set back", "all set forward", "evicted", "refused to speak: the signer failed"),
     )
 
     def __init__(self, order: str, *, pushes: bool = False) -> None:
@@ -52,24 +60,34 @@ class Contacts(Family):
         self._order, self._pushes = order, pushes
         self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
         if PROTOCOLS[order].takes_lifetime:
-            self.sights += ("expired in time",)
+            self.sights += ("expired in time", "early")
+        self.sights += ("deferred",) if order == "delta" else ()
         if PROTOCOLS[order].is_causal:
             self.sights += ("waited", "drop")
 
     def draw(self, rng: random.Random) -> Case:
-        lifetimes = None
+        lifetimes, shifts = None, rng.choice((0, 0, 1, 3))
         if PROTOCOLS[self._order].takes_lifetime and (self._order == "delta" or rng.random() < 0.5):
             skew_us = rng.choice((0, 100_000, 2 * SECOND_US, 20 * SECOND_US))
-            lifetimes = Lifetimes(LIFETIMES_US[-1], LIFETIMES_US[-1], skew_us)
+            # Where all clocks may fall, what was said before must not look as if it lived too long.
+            longest_us = LIFETIMES_US[-1] + (2 * SHIFT_US if shifts else 0)
+            lifetimes = Lifetimes(LIFETIMES_US[-1], longest_us, skew_us)
         options = self._draw_options(rng)
         is_lossy = options.retry_us is not None and rng.random() < 0.7
         nodes = rng.choice((2, 3, 3, 4, 5))
-        # Clocks differ by less than what is agreed; without lifetimes nothing is.
+        # Without lifetimes nothing is agreed. With them clocks keep to it, or they do not: then the
+        # order is promised, and not that messages arrive in time.
         skew_us = max(0, lifetimes.skew_us - 1) if lifetimes else PATIENT_US
+        if lifetimes and rng.random() < 0.5:
+            agreed_us = lifetimes.skew_us  # up to twice that, messages wait for the clock
+            skew_us = rng.choice((3 * agreed_us // 2, 2 * agreed_us, 5 * agreed_us + SECOND_US))
         return Case(
             nodes,
             says=tuple(rng.choice((0, 2, 4, 12)) for _ in range(nodes)),
-            options=Setup(options, lifetimes, rng.getrandbits(32)),
+            options=Setup(
+                *(options, lifetimes, rng.getrandbits(32)),
+                signing=rng.choice(("none", "none", "sound", "failing")),
+            ),
             lifetimes_us=LIFETIMES_US if lifetimes else (None,),
             skew_us=skew_us,
             ahead_us=tuple(rng.choice((0, skew_us)) for _ in range(nodes)),
@@ -78,6 +96,9 @@ class Contacts(Family):
             flaps=rng.choice((0, 2, 10)),
             crashes=rng.choice((0, 0, 1, 3)),
             settings=rng.choice((0, 0, 3, 10)),
+            shifts=shifts,
+            shift_us=SHIFT_US,
+            shift_span_us=SHIFT_US,
             inbox=rng.random() < 0.3,
         )
 
@@ -86,6 +107,7 @@ class Contacts(Family):
             announce_us=rng.choice((0, 0, 300_000, 2 * SECOND_US)),
             retry_us=rng.choice((None, 500_000, 2 * SECOND_US)),
             capacity=rng.choice((None, None, None, 3, 8)),
+            capacity_bytes=rng.choice((None, None, None, None, 3_500, 9_000)),
             eviction=rng.choice(("oldest", "random")),
             transfer=rng.choice(("random", "random", "oldest", "newest")),
             frame_bytes_max=rng.choice((1, 200, 16_384)),
@@ -96,11 +118,12 @@ class Contacts(Family):
             return msgspec.structs.replace(options, **changes)
         return options
 
-    def make_core(self, case: Case, node: int) -> Epidemic:
+    def make_core(self, case: Case, node: int) -> Core[Any]:
         setup = case.options
         order = make_order(self._order, node, setup.lifetimes)
         rng = random.Random(setup.seed + node)
-        return Epidemic(node, order, rng, setup.options, durable=case.is_mortal)
+        proofs = make_proofs(setup.signing, node, setup.seed)
+        return Epidemic(node, order, rng, setup.options, durable=case.is_mortal, proofs=proofs)
 
     def judges(self, violation: Violation) -> bool:
         return PROTOCOLS[self._order].is_causal or violation.kind != "late"
@@ -112,25 +135,78 @@ class Contacts(Family):
             return f"node {node} delivered {message.id} after its deadline"
         return super().flaw(net, node, message)
 
+    def look(self, net: Net, node: int) -> Iterator[str]:
+        core = net.drivers[node].core
+        if any(core.explain(id).until_us is not None for at, id in net.held if at == node):
+            yield "deferred"
+
     def problems(self, net: Net) -> Iterator[str]:
         setup = net.case.options
         refused = sum(driver.core.counters.refused for driver in net.drivers)
-        if refused:
-            yield f"{refused} messages were refused although all clocks are sound"
+        if refused and not self.hostile(net.case):
+            yield f"{refused} messages were refused although all nodes are sound"
+        if any(driver.core.counters.early for driver in net.drivers):
+            net.sights.add("early")
         if any(driver.core.gauges(net.now_us)["unfolded"] for driver in net.drivers):
             net.sights.add("behind a mark")
         yield from held_for_no_reason(net)
         yield from lost_in_silence(net)
-        due = set(net.oracle.pasts)
-        if setup.lifetimes is not None:
-            due = {id for id in due if id[1] > net.now_us + net.case.skew_us}
-            if len(due) < len(net.oracle.pasts):
-                net.sights.add("expired in time")
-        if setup.options.capacity is None:
-            yield from never_delivered(net, due)
+        alive = _alive(net)
+        if len(alive) < len(net.oracle.pasts):
+            net.sights.add("expired in time")
+        if any(driver.core.counters.evicted for driver in net.drivers):
+            net.sights.add("evicted")
+        if not _keeps_to_the_skew(net.case) or _is_deferred_after_a_fall(net):
+            return  # order holds with any clocks, delivery in time does not
+        if setup.options.capacity is None and setup.options.capacity_bytes is None:
+            yield from never_delivered(net, alive, _waits_for_its_own_clock)
+        else:
+            yield from never_offered(net, alive)
+
+
+def _alive(net: Net) -> set[MessageId]:
+    """The messages whose deadline no clock has ever shown: no node can have taken them for
+    expired, not even before all clocks fell."""
+    if net.case.options.lifetimes is None:
+        return set(net.oracle.pasts)
+    latest_us = net.latest_reading_us()
+    return {id for id in net.oracle.pasts if id[1] > latest_us}
+
+
+def _waits_for_its_own_clock(net: Net, node: int, alive: Collection[MessageId]) -> set[MessageId]:
+    """What waits for a message that has expired elsewhere, and so for its deadline on this clock.
+    After all clocks fell that may be later than a healed net is given."""
+    if not net.case.shifts:
+        return set()
+    core = net.drivers[node].core
+    waiting = {id: core.explain(id).missing for id in net.oracle.pasts}
+    late: set[MessageId] = set()
+    while more := {
+        id
+        for id, missing in waiting.items()
+        if id not in late and any(cause in late or cause not in alive for cause in missing)
+    }:
+        late |= more
+    return late
+
+
+def _is_deferred_after_a_fall(net: Net) -> bool:
+    """Whether all clocks fell, and a node that took no step before that waits until its clock shows
+    the stamps of those that did. That may be later than a healed net is given."""
+    if not net.case.shifts:
+        return False
+    cores = [net.drivers[node].core for node in honest(net)]
+    fates = [core.explain(id) for core in cores for id in net.oracle.pasts]
+    is_early = any(core.counters.early for core in cores)
+    return is_early or any(fate.until_us is not None for fate in fates)
+
+
+def _keeps_to_the_skew(case: Case) -> bool:
+    lifetimes = case.options.lifetimes
+    return lifetimes is None or case.skew_us <= max(0, lifetimes.skew_us - 1)
 
 
 CONTACTS = (
     *(Contacts(name) for name in PROTOCOLS),
-    *(Contacts(name, pushes=True) for name in ("causal", "delta")),
+    *(Contacts(name, pushes=True) for name, order in PROTOCOLS.items() if order.is_causal),
 )

@@ -1,0 +1,135 @@
+"""The group: exactly the core that `Group` runs on sockets, with proofs, flow control, full caches,
+newcomers, a late disk and hostile members."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from beforehand.check.adversary import Adversary
+from beforehand.check.case import Case
+from beforehand.check.families.contacts import LIFETIMES_US, SECOND_US, SHIFT_US, Contacts
+from beforehand.check.flow import breach, broken_rule
+from beforehand.check.net import Net
+from beforehand.check.signer import Signing, make_proofs
+from beforehand.core.base import Core, Message
+from beforehand.core.options import Flow, Options
+from beforehand.core.order import Lifetimes
+from beforehand.core.paced import PacedEpidemic, group_core
+
+FLOW = Flow(window=2, offers_max=4, pushes_max=1, stall_us=2 * SECOND_US)
+"""Bounds that a small net reaches."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How the members of a group are made."""
+
+    lifetimes: Lifetimes
+    flow: Flow = FLOW
+    capacity: int | None = None
+    capacity_bytes: int | None = None
+    marks_after: int = 0
+    frame_bytes_max: int = 200
+    seed: int = 0
+    signing: Signing = "sound"
+    hostile: int = 0
+    """How many of the last nodes are hostile."""
+
+    @property
+    def options(self) -> Options:
+        """As the families of contacts have it."""
+        return Options(capacity=self.capacity, capacity_bytes=self.capacity_bytes)
+
+
+class Group(Contacts):
+    """What survives in the store of a member, and lives long enough, reaches every member."""
+
+    def __init__(self) -> None:
+        super().__init__("delta", pushes=True)
+        self.name = "group"
+        self.sights += ("closed", "lost before the disk had it", "refused", "stalled")
+
+    def draw(self, rng: random.Random) -> Case:
+        hostile = rng.choice((0, 0, 0, 1))
+        nodes = rng.choice((2, 3, 3, 4, 5)) + hostile
+        shifts = rng.choice((0, 0, 1, 3))
+        skew_us = rng.choice((0, 100_000, 2 * SECOND_US, 20 * SECOND_US))
+        longest_us = LIFETIMES_US[-1] + (2 * SHIFT_US if shifts else 0)
+        clocks_us = max(0, skew_us - 1)
+        if rng.random() < 0.3:  # order is promised with any clocks
+            clocks_us = rng.choice((3 * skew_us // 2, 2 * skew_us, 5 * skew_us + SECOND_US))
+        crashes = rng.choice((0, 1, 1, 3))
+        setup = Setup(
+            Lifetimes(LIFETIMES_US[-1], longest_us, skew_us),
+            flow=rng.choice((FLOW, FLOW, Flow(stall_us=2 * SECOND_US))),
+            capacity=rng.choice((None, None, None, 3, 8)),
+            capacity_bytes=rng.choice((None, None, None, None, 3_500, 9_000)),
+            marks_after=rng.choice((0, 0, 2, 8)),
+            frame_bytes_max=rng.choice((1, 200, 65_536)),
+            seed=rng.getrandbits(32),
+            signing=rng.choice(("sound", "sound", "failing")),
+            hostile=hostile,
+        )
+        says = [rng.choice((0, 2, 4, 12)) for _ in range(nodes - hostile)]
+        return Case(
+            nodes,
+            says=(*says, *(0,) * hostile),
+            options=setup,
+            lifetimes_us=LIFETIMES_US,
+            skew_us=clocks_us,
+            ahead_us=tuple(rng.choice((0, clocks_us)) for _ in range(nodes)),
+            flaps=rng.choice((0, 2, 10)),
+            crashes=crashes,
+            mortal=tuple(range(nodes - hostile)),
+            settings=rng.choice((0, 0, 3, 10)),
+            shifts=shifts,
+            shift_us=SHIFT_US,
+            shift_span_us=SHIFT_US,
+            pauses=rng.choice((0, 0, 2, 5)),
+            room_bytes=rng.choice((None, None, 1, 300, 2_000)),
+            is_disk_late=crashes > 0 and rng.random() < 0.8,
+            inbox=rng.random() < 0.3,
+        )
+
+    def make_core(self, case: Case, node: int) -> Core[Any]:
+        setup = case.options
+        if node in self.hostile(case):
+            return Adversary(node, setup.seed)
+        proofs = make_proofs(setup.signing, node, setup.seed)
+        assert proofs is not None
+        return group_core(
+            node,
+            setup.lifetimes,
+            random.Random(setup.seed + node),
+            capacity=setup.capacity,
+            capacity_bytes=setup.capacity_bytes,
+            proofs=proofs,
+            flow=setup.flow,
+            marks_after=setup.marks_after,
+            frame_bytes_max=setup.frame_bytes_max,
+            durable=case.is_mortal,
+        )
+
+    def hostile(self, case: Case) -> Collection[int]:
+        return range(case.nodes - case.options.hostile, case.nodes)
+
+    def flaw(self, net: Net, node: int, message: Message) -> str | None:
+        # With a late disk a delivery was decided in time, and is handed over after the flush.
+        return super().flaw(net, node, message) if not net.case.is_disk_late else None
+
+    def broken_rule(self, net: Net, node: int) -> str | None:
+        core = net.drivers[node].core
+        if not isinstance(core, PacedEpidemic):
+            return None
+        rule = broken_rule(core, net.local_us(node))
+        return None if rule is None else f"node {node} breaks {rule}"
+
+    def breach(self, net: Net, node: int, frame: Any) -> str | None:
+        driver = net.drivers[node]
+        if not isinstance(driver.core, PacedEpidemic):
+            return None
+        rule = breach(driver.core, driver._store, frame)
+        return None if rule is None else f"node {node} breaks {rule}"
