@@ -1,0 +1,29 @@
+"""Questions to a core: gauges, needs, tables, explain."""
+
+from __future__ import annotations
+
+import pickle
+
+from tests.core.conformance.stage import played, watched
+from tests.core.conformance.subjects import runs, subjects
+
+
+@subjects()
+@runs(4)
+def test_every_gauge_is_a_count(subject, seed):
+    for stage in played(subject, seed):
+        for node, core in watched(stage):
+            gauges = core.gauges(stage.local_us(node))
+            assert all(type(size) is int and size >= 0 for size in gauges.values()), gauges
+
+
+@subjects()
+@runs(3)
+def test_a_question_changes_nothing(subject, seed):
+    for stage in played(subject, seed):
+        for _, core in watched(stage):
+            before = pickle.dumps(core)
+            _ = core.needs, core.tables, core.counters
+            for id in (*stage.oracle.pasts, ("stranger", -5)):
+                core.explain(id)
+            assert pickle.dumps(core) == before
