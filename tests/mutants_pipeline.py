@@ -8,6 +8,9 @@ from __future__ import annotations
 
 CAUSALITY = "src/beforehand/kernels/causality.py"
 VERIFY = "src/beforehand/verify/verdict.py"
+PLAN = "src/beforehand/verify/plan.py"
+NODE_LOGS = "src/beforehand/verify/node_logs.py"
+ABOUT = "src/beforehand/verify/about.py"
 EVENT_LOG = "src/beforehand/verify/event_log.py"
 FILES = "src/beforehand/files.py"
 DATASETS = "src/beforehand/pipeline/datasets.py"
@@ -18,6 +21,8 @@ PROTOCOLS = "src/beforehand/scenario/protocols.py"
 KERNEL_TESTS = "tests/kernels/test_causality.py"
 VERIFY_TESTS = "tests/verify/test_verdict.py"
 FILES_TESTS = "tests/test_files.py"
+ONE_ANSWER_TESTS = "tests/verify/test_one_answer.py"
+NODE_LOG_TESTS = "tests/verify/test_node_logs.py"
 DOUBT_TESTS = "tests/verify/test_doubts.py"
 DATASET_TESTS = "tests/pipeline/test_datasets.py"
 SWEEP_TESTS = "tests/pipeline/test_sweep.py"
@@ -156,14 +161,14 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "no order is no promise at all",
-        "src/beforehand/verify/about.py",
+        ABOUT,
         '    "none": ("twice", "unknown"),\n',
         '    "none": (),\n',
         f"{DOUBT_TESTS}::test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere",
     ),
     (
         "one file of a log says what is promised",
-        "src/beforehand/verify/about.py",
+        ABOUT,
         "LEAST_PROMISE if len(promises) > 1 else next(iter(promises), None)",
         "next(iter(promises), None)",
         f"{DOUBT_TESTS}::test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised",
@@ -260,5 +265,34 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "forget_stale(Path(__file__).parent)\n",
         "",
         "tests/kernels/test_compiling.py::test_a_change_in_a_file_that_is_called_into_is_noticed",
+    ),
+    (
+        "the library does not ask which logs a plan names",
+        VERIFY,
+        "    return Verdict(tuple(judged), lost)\n",
+        "    return Verdict(tuple(judged))\n",
+        f"{ONE_ANSWER_TESTS}::"
+        "test_a_planned_run_without_a_log_was_valid_for_the_library_and_unknown_for_the_command",
+    ),
+    (
+        "a dataset with a broken manifest misses no log",
+        PLAN,
+        "return [] if _has(root / folder, log) else [folder]",
+        "return []",
+        f"{ONE_ANSWER_TESTS}::test_a_dataset_with_a_cut_off_manifest_and_no_log_was_overlooked",
+    ),
+    (
+        "a member without a log is no doubt",
+        NODE_LOGS,
+        "if silent := sorted({*members} - {*self.nodes, *who}):",
+        "if silent := sorted({*members} & {*who} - {*self.nodes, *who}):",
+        f"{NODE_LOG_TESTS}::test_a_member_in_any_roster_without_a_log_is_a_doubt",
+    ),
+    (
+        "the roster of one file is believed, and not all of them",
+        ABOUT,
+        "{name for about in here for name in about.members}",
+        "{*here[0].members}",
+        f"{NODE_LOG_TESTS}::test_a_member_in_any_roster_without_a_log_is_a_doubt",
     ),
 )

@@ -224,3 +224,16 @@ def test_every_command_takes_quiet_and_verbose(capsys):
         name = command.__name__.rpartition(".")[2]
         assert main([name, "-q", "-v", "--no-such-option-anywhere"]) == 2
         assert "-q" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "code"),
+    [("causal", "late", 1), ("none", "late", 0), ("none", "twice", 1), ("none", "unknown", 1)],
+)
+def test_simulate_and_verify_hold_a_protocol_to_the_same_promise(
+    contacts, monkeypatch, protocol, kind, code
+):
+    """`simulate --protocol none` ended with 0 also if a message was delivered twice."""
+    counts = {"late": 0, "twice": 0, "unknown": 0} | {kind: 1}
+    monkeypatch.setattr("beforehand.sim.summary.count_violations", lambda *_, **__: counts)
+    assert main(["simulate", str(contacts), "--protocol", protocol]) == code

@@ -12,6 +12,7 @@ from beforehand.commands.terminal import printable
 from beforehand.runtime.blocking import BlockingGroup
 from beforehand.runtime.keys import new_group
 from tests.runtime.processes import Process, lines_of
+from tests.waiting import SECONDS_MAX
 
 HERE = ("--listen", "127.0.0.1:0", "--no-discover", "--durable", "os")
 
@@ -105,7 +106,7 @@ def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
             ann.type("one")
             ann.process.stdin.write(b"two, without an end of line")
             ann.process.stdin.close()
-            assert ann.process.wait(20) == 0, "the end of a pipe ends it"
+            assert ann.process.wait(SECONDS_MAX) == 0, "the end of a pipe ends it"
         arguments = ("chat", "harbour", "--name", "eve", "--peer", peer)
         with beforehand(harbour, *arguments) as eve:
             assert eve.wait_for("ann: one")
@@ -119,10 +120,10 @@ def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
 
 def test_what_is_wrong_is_told_before_anything_starts(harbour):
     with beforehand(harbour, "chat", "island", "--name", "ann") as ann:
-        assert ann.process.wait(20) == 2
+        assert ann.process.wait(SECONDS_MAX) == 2
         assert "island.key" in ann.text()
     with beforehand(harbour, "node", "harbour", "--name", "bus", "--every", "often") as bus:
-        assert bus.process.wait(20) == 2
+        assert bus.process.wait(SECONDS_MAX) == 2
         assert "not a duration" in bus.text()
 
 

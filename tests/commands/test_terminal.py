@@ -10,6 +10,7 @@ import pytest
 
 from beforehand.commands.terminal import start_reading, until_first
 from beforehand.errors import InputError
+from tests.waiting import SECONDS_MAX
 
 
 def test_a_last_line_without_its_end_is_a_line(monkeypatch):
@@ -28,7 +29,7 @@ def test_a_last_line_without_its_end_is_a_line(monkeypatch):
         os.write(writable, b"one\ntwo\nthr")
         os.write(writable, b"ee")
         os.close(writable)
-        await asyncio.wait_for(over.wait(), 10)
+        await asyncio.wait_for(over.wait(), SECONDS_MAX)
 
     with os.fdopen(readable) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
@@ -52,18 +53,18 @@ def test_a_chat_that_failed_or_was_stopped_while_it_read_showed_where_its_thread
             taken.set()
             if how == "failed":
                 raise InputError("the disk is full")
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
         start_reading(take)
         os.write(writable, b"one\n")
-        await asyncio.wait_for(taken.wait(), 10)
+        await asyncio.wait_for(taken.wait(), SECONDS_MAX)
 
     with os.fdopen(readable) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
         asyncio.run(talk())
         os.close(writable)
         for thread in {*threading.enumerate()} - before:
-            thread.join(10)
+            thread.join(SECONDS_MAX)
     assert shown == []
 
 
@@ -72,7 +73,7 @@ def test_what_fails_ends_the_others_and_is_told():
 
     async def wait():
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         finally:
             ended.append("broken off")
 

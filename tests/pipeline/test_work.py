@@ -12,7 +12,7 @@ from beforehand.pipeline.experiment import load_experiment, read_scenario, world
 from beforehand.pipeline.plan import PLAN_FILE, make_plan
 from beforehand.pipeline.positions import make_positions, read_trace, write_trace
 from beforehand.pipeline.simulate import RunFacts, simulate, watched_node
-from beforehand.pipeline.work import plan_work, read_progress, write_index
+from beforehand.pipeline.work import Progress, is_done, plan_work, read_progress, write_index
 from beforehand.pipeline.worlds.contacts import EXPERIMENT, traces_of
 
 STAGES = [stage.name for stage in EXPERIMENT.stages()]
@@ -203,3 +203,17 @@ def test_the_watched_node_is_named_numbered_or_there_longest(work_of, tmp_path):
     for wanted in ("z", 8, -1):
         with pytest.raises(InputError, match="no node to watch"):
             watched_node(trace, wanted)
+
+
+@pytest.mark.parametrize(
+    ("stages", "expected"),
+    [
+        ([], False),
+        ([Progress("events", 0, 0)], False),
+        ([Progress("events", 1, 2)], False),
+        ([Progress("events", 2, 2), Progress("metrics", 0, 1)], False),
+        ([Progress("events", 2, 2), Progress("metrics", 0, 0)], True),
+    ],
+)
+def test_a_plan_is_done_if_it_wants_something_and_all_of_it_is_there(stages, expected):
+    assert is_done(stages) is expected

@@ -248,6 +248,7 @@ def test_two_lives_under_one_name_are_never_valid(tmp_path):
     [
         (("deliver", "ann", 71), "two logs of `bob` differ in step 1"),
         (("broadcast", "ann", 70), "two logs of `bob` differ in step 1"),
+        (("deliver", "dee", 70), "two logs of `bob` differ in step 1"),
     ],
 )
 def test_two_logs_that_contradict_each_other_are_refused(extra, problem, tmp_path):
@@ -351,3 +352,36 @@ def test_logs_of_nodes_beside_logs_of_runs_are_judged_too(tmp_path):
 
 def test_what_a_node_writes_is_what_the_verifier_knows():
     assert KINDS == WRITTEN
+
+
+def write_with_rosters(folder, lines, rosters):
+    for name, line in lines.items():
+        write(folder, name, line, about={"members": rosters.get(name, [])})
+    return folder
+
+
+def test_a_member_in_any_roster_without_a_log_is_a_doubt(tmp_path):
+    rosters = {"ann": ["ann", "bob"], "bob": ["bob", "eve"]}
+    run = judged(write_with_rosters(tmp_path / "sound", split(SOUND), rosters))
+    assert (run.state, run.reason) == ("unknown", "members without a log: `eve`")
+    assert run.log.about.members == ("ann", "bob", "eve")
+    run = judged(write_with_rosters(tmp_path / "late", split(LATE), rosters))
+    assert run.state == "invalid", "whatever eve did"
+
+
+def test_a_member_whose_messages_were_delivered_is_doubted_once(tmp_path):
+    lines = split(SOUND)
+    del lines["cid"]
+    run = judged(write_with_rosters(tmp_path, lines, {"ann": ["ann", "cid", "fay"]}))
+    assert run.reason == (
+        "1 deliveries of those of whom there is no log: `cid`; members without a log: `fay`"
+    )
+
+
+def test_a_roster_of_one_run_says_nothing_of_another(tmp_path):
+    for run in ("harbour", "market"):
+        for name, line in split(SOUND).items():
+            members = ["eve"] if run == "market" else []
+            write(tmp_path, name, line, run=run, about={"members": members})
+    found = {run.run: run.state for run in verify_events(tmp_path).runs}
+    assert found == {"harbour": "valid", "market": "unknown"}

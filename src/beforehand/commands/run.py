@@ -18,11 +18,10 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.interrupt import Interruption, interruptible
 from beforehand.commands.report import write_report
-from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION
+from beforehand.errors import EXIT_VALID
 from beforehand.scenario.head import SEEDS_MAX
 
 EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
-EXIT_CODES = {"valid": EXIT_VALID, "invalid": EXIT_VIOLATION, "unknown": EXIT_UNKNOWN}
 
 
 def add_parser(commands: Commands) -> None:
@@ -55,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, interruption: Interruption) -> int:
     from beforehand.pipeline.jobs import run_scenario
     from beforehand.spark.conf import check_addresses, read_conf
+    from beforehand.verify.verdict import EXIT_CODES
 
     conf = read_conf(args.conf)
     check_addresses(args.master, args.remote)

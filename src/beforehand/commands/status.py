@@ -29,7 +29,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.pipeline.work import read_progress
+    from beforehand.pipeline.work import is_done, read_progress
 
     stages = read_progress(args.directory)
     if args.json:
@@ -43,6 +43,4 @@ def run(args: argparse.Namespace) -> int:
         note_rest(len(damaged) - DAMAGE_SHOWN, "damaged files")
         if damaged:
             note("give the command of the run again: what is damaged is made anew")
-    # Of a plan of nothing nobody can say that it is done.
-    is_done = any(s.wanted for s in stages) and all(s.there == s.wanted for s in stages)
-    return EXIT_VALID if is_done else EXIT_UNKNOWN
+    return EXIT_VALID if is_done(stages) else EXIT_UNKNOWN

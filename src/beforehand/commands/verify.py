@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,18 +47,15 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.pipeline.work import find_lost_logs
     from beforehand.verify.verdict import verify_events
 
-    lost = tuple(find_lost_logs(args.events))
     with told_stages() as tell:
         verdict = verify_events(args.events, promise=args.promise, on_done=tell)
-    verdict = replace(verdict, lost=lost)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.json:
-        runs = [_as_dict(run, args.promise) for run in verdict.runs]
-        told = {"verdict": verdict.state, "runs": runs, "lost": lost, "stories": stories}
+        runs = [_as_dict(run) for run in verdict.runs]
+        told = {"verdict": verdict.state, "runs": runs, "lost": verdict.lost, "stories": stories}
         print_json({**told, "stories_not_shown": hidden})
         return verdict.exit_code
     print_table(str(args.events), HEADINGS, [_row(run) for run in verdict.runs])
@@ -67,12 +63,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"\n{story}")
     if args.explain:
         note_rest(hidden, "violations")
-    for run in verdict.runs:
-        if run.reason:
-            print(visible(f"{run.run}: {run.state}: {run.reason}"))
-    for folder in lost[:LOST_MAX]:
-        print(visible(f"{folder}: unknown: its events are not there"))
-    note_rest(len(lost) - LOST_MAX, "lost logs")
+    hidden_logs = max(0, len(verdict.lost) - LOST_MAX)
+    reasons = list(verdict.reasons())  # those of lost logs come last
+    for name, state, reason in reasons[: len(reasons) - hidden_logs]:
+        print(visible(f"{name}: {state}: {reason}"))
+    note_rest(hidden_logs, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
 
@@ -85,18 +80,14 @@ def _row(run: RunVerdict) -> tuple[str, ...]:
     return (run.run, *(f"{count:,}" for count in counts), promised, run.state)
 
 
-def _as_dict(run: RunVerdict, asked: str | None) -> dict[str, object]:
+def _as_dict(run: RunVerdict) -> dict[str, object]:
     return {
         "run": run.run,
         "verdict": run.state,
         "reason": run.reason,
         "promise": run.promise,
-        "promise_from": _origin(asked, run.log.about.promise),
+        "promise_from": run.promise_from,
         "broadcasts": run.broadcasts,
         "deliveries": run.deliveries,
         "violations": run.counts,
     }
-
-
-def _origin(asked: str | None, said: str | None) -> str:
-    return "option" if asked else "log" if said else "default"

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 METADATA = b"beforehand"
-"""`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"]}}}`, each part or not."""
+"""`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"], "members": ["ann"]}}}`,
+each part or not."""
 
 PROMISES: dict[str, tuple[str, ...]] = {
     "causal": ("late", "twice", "unknown"),
@@ -28,6 +29,8 @@ class About(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     """Of the nodes, by their numbers."""
     doubts: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """The roster of a node's log: the members that the node knew, itself included."""
 
 
 class _Written(msgspec.Struct, frozen=True):
@@ -46,7 +49,8 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
 
 def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
     """What all files of a log say of one run. Where they contradict each other, none is believed
-    more than another, and it is held to the least of what they promise. said: by each file."""
+    more than another, and it is held to the least of what they promise. The rosters are united.
+    said: by each file."""
     here = [part.get(run, part.get("", About())) for part in said]
     doubts = {doubt for about in here for doubt in about.doubts}
     promises = sorted({about.promise for about in here if about.promise})
@@ -62,4 +66,5 @@ def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
         events=max(counts, default=None),
         names=next((about.names for about in here if about.names), ()),
         doubts=tuple(sorted(doubts)),
+        members=tuple(sorted({name for about in here for name in about.members})),
     )

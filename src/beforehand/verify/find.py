@@ -25,10 +25,9 @@ from beforehand.verify.event_log import (
     PARQUET_MARK,
     STDIN,
 )
+from beforehand.verify.plan import PLAN_FILE
 
 PACKED = ".gz"
-PLAN_FILE = "plan.json"
-"""In a folder that `beforehand run` wrote to, whose other tables are known to be no logs."""
 
 
 def find_logs(path: Path) -> list[tuple[Path, ...]]:
@@ -57,6 +56,7 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
             others.append(file)
     found = [tuple(parts) for parts in (*named.values(), nodes) if parts]
     if found:
+        # In a folder that `beforehand run` wrote to, the other tables are known to be no logs.
         others = [] if (path / PLAN_FILE).exists() else list(filter(_is_log, others))
     if others:
         found.append(tuple(others))

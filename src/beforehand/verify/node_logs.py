@@ -82,6 +82,15 @@ def _is(kinds: Any, *wanted: str) -> NDArray[np.bool_]:
     return found
 
 
+def _listed(names: Sequence[str]) -> str:
+    return _shortened([f"`{name}`" for name in names])
+
+
+def _shortened(items: Sequence[str]) -> str:
+    more = f", {len(items) - SHOWN_MAX} more" if len(items) > SHOWN_MAX else ""
+    return f"{', '.join(items[:SHOWN_MAX])}{more}"
+
+
 class _Merge:
     """The rows of one run. A *line* is what one life of one node wrote: it has an order."""
 
@@ -115,7 +124,7 @@ class _Merge:
         speaker = np.array([own.get(node, -1) for node in self.nodes], np.int64)[line]
         doubts += doubt_of_speakers(int((speaker != origin)[is_broadcast].sum()))
         message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
-        doubts += self._absent(names, origin[message < 0])
+        doubts += self._absent(names, origin[message < 0], about.members)
         # Lines without a broadcast or delivery would be gaps in the numbering of those who merge.
         _, dense = np.unique(line, return_inverse=True)
         order, forced = merge_by_causality(dense.astype(np.int32), message, spoken)
@@ -128,7 +137,7 @@ class _Merge:
             origin=origin[order],
             seq=seq[order],
             where=self.where,
-            about=About(about.promise, None, names, about.doubts),
+            about=About(about.promise, None, names, about.doubts, about.members),
             doubts=tuple(doubts),
             impossible=len(forced),
         )
@@ -170,8 +179,7 @@ class _Merge:
         if twice := sorted({*self.nodes} - self.has_one_life):
             found["lived more than once, in no known order:"] = [f"`{node}`" for node in twice]
         for what, who in found.items():
-            more = f", {len(who) - SHOWN_MAX} more" if len(who) > SHOWN_MAX else ""
-            yield f"{what} {', '.join(who[:SHOWN_MAX])}{more}"
+            yield f"{what} {_shortened(who)}"
         yield from strange_kinds(kinds, KINDS)
 
     def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
@@ -200,14 +208,14 @@ class _Merge:
             raise InputError(problem, where=self.where, hint=hint) from error
         return history.message, history.spoken
 
-    def _absent(self, names: Sequence[str], origins: Ints) -> Iterator[str]:
-        """Of whoever has no log, nobody knows what it broadcast."""
+    def _absent(self, names: Sequence[str], origins: Ints, members: Sequence[str]) -> Iterator[str]:
+        """Of whoever has no log, nobody knows what it broadcast or delivered."""
         strangers = origins[origins >= len(self.nodes)]
-        if len(strangers):
-            who = [f"`{names[at]}`" for at in np.unique(strangers)]
-            more = f", {len(who) - SHOWN_MAX} more" if len(who) > SHOWN_MAX else ""
-            listed = f"{', '.join(who[:SHOWN_MAX])}{more}"
-            yield f"{len(strangers):,} deliveries of those of whom there is no log: {listed}"
+        who = [names[at] for at in np.unique(strangers)]
+        if who:
+            yield f"{len(strangers):,} deliveries of those of whom there is no log: {_listed(who)}"
+        if silent := sorted({*members} - {*self.nodes, *who}):
+            yield f"members without a log: {_listed(silent)}"
 
     def _since_first(self) -> Ints:
         """Times since the first event of each line: clocks have nothing else to say."""

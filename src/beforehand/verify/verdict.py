@@ -25,15 +25,19 @@ from beforehand.kernels.causality import (
 )
 from beforehand.units import format_duration
 from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
-from beforehand.verify.event_log import Log, read_logs
+from beforehand.verify.event_log import STDIN, Log, read_logs
 from beforehand.verify.find import find_logs
 from beforehand.verify.node_logs import are_of_nodes, read_node_logs
+from beforehand.verify.plan import find_lost_logs
 
 OnDone = Callable[[str, int, int], object]
 """Hears a stage, how much of it is done, and of how much."""
 LOGS, SENDERS = "logs judged", "senders of this log"
 
+LOST = "its events are not there"
+
 State = Literal["valid", "invalid", "unknown"]
+PromiseFrom = Literal["option", "log", "default"]
 EXIT_CODES: dict[State, int] = {
     "valid": EXIT_VALID,
     "invalid": EXIT_VIOLATION,
@@ -52,6 +56,8 @@ class RunVerdict:
     impossible: that."""
     promise: str
     """What it was held to: a key of `PROMISES`, or what the log says and nobody knows."""
+    promise_from: PromiseFrom
+    """Where `promise` comes from: the caller, the metadata of the log, or neither."""
     broadcasts: int
     deliveries: int
     counts: dict[str, int]
@@ -76,7 +82,7 @@ class Verdict:
 
     runs: tuple[RunVerdict, ...]
     lost: tuple[str, ...] = ()
-    """Logs that should be there and are not, so that nobody can judge them."""
+    """Logs that the plan of the folder names and that are missing, by their folders."""
 
     @property
     def state(self) -> State:
@@ -90,6 +96,11 @@ class Verdict:
         for run in self.runs:
             yield from run.stories()
 
+    def reasons(self) -> Iterator[tuple[str, State, str]]:
+        """Yield (run or folder, its verdict, why), where there is something to say."""
+        yield from ((run.run, run.state, run.reason) for run in self.runs if run.reason)
+        yield from ((folder, "unknown", LOST) for folder in self.lost)
+
 
 def verify_events(
     path: Path,
@@ -98,19 +109,21 @@ def verify_events(
     on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
     """Judge every run of an event log, a Parquet file or a folder with those of many runs. What
-    real nodes wrote, each for itself, is merged by causality first.
+    real nodes wrote, each for itself, is merged by causality first. In a folder that `beforehand
+    run` wrote to, a log that its plan names and that is missing makes the verdict unknown.
 
     promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
     does not is held to causal order. on_done: hears how many logs are judged, and of how many; and
     of each, of how many of its senders it is known what became of their messages.
     """
+    lost = () if path == STDIN else tuple(find_lost_logs(path))
     found, judged = list(find_logs(path)), []
     for done, files in enumerate(found):
         on_done(LOGS, done, len(found))
         read = read_node_logs if are_of_nodes(files) else read_logs
         judged += [judge(log, promise, partial(on_done, SENDERS)) for log in read(files)]
     on_done(LOGS, len(found), len(found))
-    return Verdict(tuple(judged))
+    return Verdict(tuple(judged), lost)
 
 
 def worst(states: Iterable[str]) -> State:
@@ -137,6 +150,7 @@ def judge(
         state,
         reason,
         held_to,
+        "option" if promise else "log" if log.about.promise else "default",
         len(history.spoken),
         deliveries,
         counts,
