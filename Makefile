@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+ARCHIVE := $(VENV)/spark.jsa
+BROWSER := $(VENV)/.browser
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -15,13 +17,14 @@ help: ## this list
 run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
 	$(BIN)/beforehand run scenarios/city-bus.toml
 
-# loadgroup: all tests that share the Spark session run in one worker. It often waits for Java, others
-# for clocks and links: with five of them, two cores have something to do meanwhile.
+# loadgroup: all tests that share a Spark session run in one worker. It often waits for Java, others
+# for clocks and links: with five of them, two cores have something to do meanwhile. The tests come in
+# the order that tests/conftest.py gives them, the longest first.
 # Bytecode is kept, whatever the environment says: else some hundreds of processes compile the same files.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(INSTALLED) ## set up, then every check and every test
+test: $(INSTALLED) $(BROWSER) $(ARCHIVE) ## set up, then every check and every test
 	@$(MAKE) --no-print-directory -j 2 check kernels
-	$(BIN)/pytest -q -n 5 --dist loadgroup
+	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder
 
 check: $(INSTALLED) ## format, lint, types
 	$(BIN)/ruff format --check
@@ -30,6 +33,21 @@ check: $(INSTALLED) ## format, lint, types
 
 kernels: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
+
+# Tests look at the report in a real browser. Without one they are skipped, and the summary says so.
+$(BROWSER): $(INSTALLED)
+	@if ! $(BIN)/python -c 'import sys; from beforehand.doctor import find_chromium; sys.exit(not find_chromium())' \
+		&& [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "no Chromium here: installing one for the browser tests"; \
+		{ apt-get update && apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 \
+			|| echo "no Chromium can be had: the browser tests will be skipped"; \
+	fi
+	@touch $@
+
+# The JVMs that tests start map Spark's classes from here: half of the work of a start is done once.
+$(ARCHIVE): $(INSTALLED)
+	@echo "preparing Java for the tests"
+	@PYTHONPATH=. $(BIN)/python tests/archive_java.py
 
 bench: $(INSTALLED) ## every benchmark, one JSON line each
 	@for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" || exit 1; done

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
+from beforehand.doctor import CHROMIUM_HINT
+from tests import quick_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -26,6 +29,9 @@ settings.register_profile("mutant", settings(), phases=(Phase.explicit, Phase.ge
 
 COSTLY = {"browser", "report", "said", "simulated", "table"}
 """Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
+STREAMS = ("tests/observe/", "tests/commands/")
+"""The tests below these share one Spark session, all others a second one: in a single worker they
+take longer than everything else together."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in the same hook
@@ -33,10 +39,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "spark" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif item.get_closest_marker("spark") or COSTLY & fixtures:
-            # Those who start a Spark of their own share nothing with the others.
+            is_stream = item.nodeid.startswith(STREAMS)
+            item.add_marker(pytest.mark.xdist_group("spark streams" if is_stream else "spark"))
+        elif item.get_closest_marker("spark"):
+            # A test that starts a Spark of its own shares nothing with the others.
+            item.add_marker(pytest.mark.xdist_group(item.nodeid))
+        elif COSTLY & fixtures:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """The longest first, so that all workers are busy to the end: 450 mutants come last."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.get_closest_marker("spark") or item.get_closest_marker("slow") else 2
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that the browser tests did not run: of a skipped test only a letter is seen."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    count = sum("browser" in getattr(report, "keywords", ()) for report in skipped)
+    if count:
+        terminalreporter.section("browser tests")
+        terminalreporter.line(f"{count} did not run: no Chromium here. {CHROMIUM_HINT}")
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +70,7 @@ def spark() -> Iterator[SparkSession]:
     """One session for all tests marked `spark`, started by the first of them."""
     from beforehand.spark.session import open_session
 
-    with open_session("local[2]", app="tests", small=True) as session:
+    with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
         yield session
 
 

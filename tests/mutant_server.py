@@ -28,6 +28,8 @@ NEEDED = ("asyncio", "hypothesis", "msgspec", "numpy", "pandas", "pyarrow.parque
 # What else is installed may come with a plugin for pytest, which is loaded, and its asserts
 # rewritten, by every run anew.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+# Many mutants die because something never happens. The tests that kill them take milliseconds.
+os.environ["BEFOREHAND_TEST_SECONDS_MAX"] = "5"
 PLUGINS = ["-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider"]
 
 

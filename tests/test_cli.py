@@ -125,13 +125,7 @@ def test_fuzz_replays_a_seed_and_counts_a_swarm(capsys):
     assert main(["fuzz", "--seeds", "4", "--workers", "1", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["failures"] == []
-    assert {name: tally["runs"] for name, tally in report["tallies"].items()} == {
-        "causal": 4,
-        "delta": 4,
-        "vector": 4,
-        "vcube": 4,
-        "observer": 4,
-    }
+    assert {tally["runs"] for tally in report["tallies"].values()} == {4}
 
 
 def test_a_failing_seed_exits_1_and_prints_the_command_that_replays_it(capsys, monkeypatch):

@@ -31,7 +31,7 @@ def finding(name: str) -> Finding:
 
 def test_the_report_covers_the_machine_and_every_package():
     names = [f.name for f in examine()]
-    assert names == ["python", "java", "memory", "cpus", "disk", *PACKAGES]
+    assert names == ["python", "java", "memory", "cpus", "disk", "chromium", *PACKAGES]
 
 
 def test_a_package_that_an_extra_brings_was_not_looked_for():
@@ -78,6 +78,18 @@ def test_little_memory_or_disk_is_a_warning(monkeypatch, spare, state):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: free)
     monkeypatch.setattr(doctor, "_memory_available", lambda: MEMORY_AVAILABLE_MIN + spare)
     assert finding("disk").state == finding("memory").state == state
+
+
+def test_a_machine_without_chromium_is_told_that_the_browser_tests_need_it(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
+    assert finding("chromium").state == "warn"  # the exit code stays that of a sound machine
+    assert "apt-get install chromium" in finding("chromium").hint
+
+
+def test_a_browser_under_any_of_its_names_is_found(monkeypatch):
+    there = {"google-chrome": "/opt/google/chrome"}
+    monkeypatch.setattr(doctor.shutil, "which", there.get)
+    assert finding("chromium") == Finding("chromium", "ok", "/opt/google/chrome")
 
 
 def test_memory_is_read_where_the_system_says_it(tmp_path):

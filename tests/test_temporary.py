@@ -21,7 +21,7 @@ import time
 from beforehand.temporary import scratch_folder
 (scratch_folder() / "half").write_text("of it")
 print(scratch_folder(), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 FINISHER = "from beforehand.temporary import scratch_folder; print(scratch_folder())"
 

@@ -22,6 +22,8 @@ GIB = 2**30
 MEMORY_AVAILABLE_MIN = 3 * GIB
 """Spark's driver takes two, and two Python workers half of one each."""
 DISK_FREE_MIN = 2 * GIB
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_HINT = "only tests of the report pages need it: `apt-get install chromium`"
 
 # Distribution name -> the extra that brings it; what has no extra comes with the package itself.
 PACKAGES = {
@@ -52,7 +54,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 def examine() -> list[Finding]:
     """Everything there is to know, in the order in which it matters. Writes nothing."""
-    machine = [_python(), _java(), _memory(), _cpus(), _disk()]
+    machine = [_python(), _java(), _memory(), _cpus(), _disk(), _chromium()]
     return machine + [_package(name, extra) for name, extra in PACKAGES.items()]
 
 
@@ -103,6 +105,18 @@ def _disk() -> Finding:
         hint = f"make room for {_gib(DISK_FREE_MIN)}, or work in a folder on another disk"
         return Finding("disk", "warn", value, hint)
     return Finding("disk", "ok", value)
+
+
+def find_chromium() -> str | None:
+    """Return the path of the first Chromium or Chrome of the PATH, None if there is none."""
+    return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def _chromium() -> Finding:
+    path = find_chromium()
+    if path is None:  # no command of ours opens a browser, so nothing is missing
+        return Finding("chromium", "warn", "none", CHROMIUM_HINT)
+    return Finding("chromium", "ok", path)
 
 
 def _package(name: str, extra: str) -> Finding:

@@ -10,14 +10,15 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-EXECUTABLE = shutil.which("chromium")
+from beforehand.doctor import find_chromium
+
+EXECUTABLE = find_chromium()
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),

@@ -3,15 +3,10 @@
 import pytest
 
 from beforehand.commands.report import write_report
-from tests.browser.chromium import EXECUTABLE, Chromium
+from tests.browser.chromium import Chromium
 from tests.report.observer.test_page import MEASURES, measured, save
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        EXECUTABLE is None, reason="Chromium is not installed: `apt-get install chromium`"
-    ),
-]
+pytestmark = pytest.mark.browser
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 CHECKED = "[...document.querySelectorAll('.chart input:checked')].map((input) => input.value)"
 

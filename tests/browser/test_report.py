@@ -1,19 +1,13 @@
 """The report in a browser: it asks nobody, complains of nothing, and fits a phone."""
 
-import time
-
 import pytest
 
 from beforehand.commands.report import write_report
-from tests.browser.chromium import EXECUTABLE, Chromium
+from tests.browser.chromium import Chromium
 from tests.report.made_up import write_datasets
+from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        EXECUTABLE is None, reason="Chromium is not installed: `apt-get install chromium`"
-    ),
-]
+pytestmark = pytest.mark.browser
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 PHONE, DESK = 390, 1200
 FIGURES = 11
@@ -143,10 +137,7 @@ def test_a_saved_chart_has_its_own_colours(browser, report, tmp_path):
 
 
 def read_soon(path, size_min):
-    deadline = time.monotonic() + 20
-    while not (path.exists() and path.stat().st_size >= size_min):
-        assert time.monotonic() < deadline, f"{path.name} was not saved"
-        time.sleep(0.05)
+    wait_until(lambda: path.exists() and path.stat().st_size >= size_min, told=lambda: path.name)
     return path.read_bytes()
 
 

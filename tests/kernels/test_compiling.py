@@ -32,7 +32,7 @@ def draw(source):
 
 def test_a_change_in_a_file_that_is_called_into_is_noticed(tmp_path):
     source = tmp_path / "src"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("*.nbi", "*.nbc", "*.egg-info"))
     first, cache_hits = draw(source)
     assert not cache_hits
     assert draw(source) == (first, 1)

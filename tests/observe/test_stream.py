@@ -27,17 +27,18 @@ from pyspark.sql.types import (
 from beforehand.core.observer import cbd
 from beforehand.core.timestamp import Guarantees
 from beforehand.errors import BeforehandError, InputError, InputErrors, LocalError
+from beforehand.files import replaced
 from beforehand.observe.columns import check_columns
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import METRICS, RESULTS, STREAM_CONF, observe
 from tests.observe.drifting import SYSTEM, TICK_US, drifting_rows
+from tests.waiting import SECONDS_MAX, wait_until
 
 DIAL = cbd(60, 2)
 STAMP = StructType([StructField("r", LongType()), StructField("c", LongType())])
 STAMP.add("kn", ArrayType(LongType()))
 GOOD = StructType([StructField("process", LongType()), StructField("stamp", STAMP)])
-SECONDS_MAX = 90
 
 
 @pytest.fixture
@@ -143,17 +144,17 @@ def test_a_stream_delivers_as_a_table_does_and_counts(streaming, tmp_path):
 @pytest.mark.spark
 def test_by_the_wall_clock_what_is_last_goes_out_when_it_is_due(streaming, tmp_path):
     events = streaming.readStream.schema(GOOD).parquet(str(tmp_path))
-    # Spark takes a moment to start: the rows must not be due by then.
+    # A batch takes a moment: the rows must not be due before it begins.
     system = Guarantees(2, epsilon=500, delta=6000)
     ordered = observe(events, system, tick_us=1000, clock="wall")
-    now = time.time_ns() // 1_000_000
-    rows = [{"process": p, "stamp": {"r": now - p, "c": 0, "kn": []}} for p in (0, 1)]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     query = ordered.writeStream.format("memory").queryName("wall").start()
     try:
-        gives_up = time.monotonic() + SECONDS_MAX
-        while streaming.table("wall").count() < 2 and time.monotonic() < gives_up:
-            query.awaitTermination(1)
+        wait_until(lambda: query.lastProgress, told=lambda: str(query.status))
+        now = time.time_ns() // 1_000_000
+        rows = [{"process": p, "stamp": {"r": now - p, "c": 0, "kn": []}} for p in (0, 1)]
+        with replaced(tmp_path / "rows.parquet") as written:
+            pq.write_table(pa.Table.from_pylist(rows), written)
+        wait_until(lambda: streaming.table("wall").count() == 2, told=lambda: str(query.status))
         found = streaming.table("wall").orderBy("delivered_seq").collect()
     finally:
         query.stop()
