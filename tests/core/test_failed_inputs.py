@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from beforehand.check import draw_frames
+from beforehand.check.case import honest
 from beforehand.check.draw_frames import draw_frame
 from beforehand.check.families import FAMILIES
 from beforehand.check.fuzz import play
@@ -68,7 +69,7 @@ def states(name: str) -> Any:
     for seed in range(SEEDS):
         net, _ = play(seed, FAMILIES[name])
         for node, driver in enumerate(net.drivers):
-            if driver.is_up:
+            if driver.is_up and node in honest(net):
                 yield driver.core, net.local_us(node), seed
 
 

@@ -75,7 +75,7 @@ class Node:
 
 
 def message(origin, seq, payload=b""):
-    bare = Message((origin, LATER_US + seq), (), payload)
+    bare = Message((origin, LATER_US + seq), (), payload, stamp=NOW_US)
     return make_proofs("sound", origin, 0).prove(bare)
 
 

@@ -40,7 +40,7 @@ def node(name="ann"):
 
 
 def signed(origin, past, payload):
-    message = Message((origin, NOW_US + MINUTE_US), past, payload)
+    message = Message((origin, NOW_US + MINUTE_US), past, payload, stamp=NOW_US)
     return make_proofs("sound", origin, 0).prove(message)
 
 
