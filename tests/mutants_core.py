@@ -319,4 +319,12 @@ MUTANTS = [
         "tests/core/test_registries.py"
         "::test_what_a_node_that_only_speaks_has_delivered_is_forgotten_when_it_expires",
     ),
+    (
+        "broadcast while regained messages wait",
+        BARRIER,
+        "        self._refuse_while_own_wait()\n",
+        "",
+        "tests/core/test_restore.py"
+        "::test_a_node_does_not_broadcast_while_its_regained_messages_wait_for_causes",
+    ),
 ]

@@ -3,6 +3,7 @@
 import pytest
 from tests.core.nets import make
 
+from beforehand.check.signer import make_proofs
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import Message
 from beforehand.core.frames import Data
@@ -12,6 +13,7 @@ from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Store
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
+from beforehand.errors import LocalError
 
 MINUTE = 60_000_000
 TEN_MINUTES = Lifetimes(10 * MINUTE, 10 * MINUTE, skew_us=2 * MINUTE)
@@ -297,3 +299,20 @@ def test_a_node_whose_own_message_came_back_does_not_reuse_its_seq_after_a_resta
     again = restored(Barrier("ann", lifetimes), store)
     assert again.last_seq() == again.forgotten == lost.seq
     assert speak(again, now_us=0).seq == lost.seq + 1
+
+
+def test_a_node_does_not_broadcast_while_its_regained_messages_wait_for_causes():
+    """Else `effect`, which names the lost message, would be delivered before the lost cause."""
+    order = durable(Barrier("ann"))
+    order.proofs = make_proofs("sound", "ann", 0)
+    cause = Message(("bob", 1), (), b"")
+    lost = Message(("ann", 1), (("bob", 1),), b"")
+    effect = Message(("carol", 1), (("ann", 1),), b"")
+    order.on_receive(0, order.screen(0, [effect, lost]), Outbox())
+    out = Outbox()
+    with pytest.raises(LocalError, match="before it lost its state wait for their causes"):
+        order.on_broadcast(0, b"", out)
+    assert out == Outbox()
+    order.on_receive(0, order.screen(0, [cause]), out)
+    assert ids(out.deliveries) == [cause.id, lost.id, effect.id]
+    assert order.on_broadcast(0, b"", Outbox()).id == ("ann", 2)

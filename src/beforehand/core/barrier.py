@@ -53,6 +53,7 @@ from beforehand.core.order import (
 from beforehand.core.outbox import Outbox
 from beforehand.core.tables import Rows, Table
 from beforehand.core.waiting import NO_DEFERRAL, Waiting
+from beforehand.errors import LocalError
 
 
 def _seq(message: Message) -> int:
@@ -94,6 +95,7 @@ class Barrier(Order):
     def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
         """Code 2, and Code 9 with lifetimes; of several, each names the one before it."""
         lifetimes_us = self._chosen_us(said)
+        self._refuse_while_own_wait()
         if self.expires:
             self._expire(now_us, out)
         seqs = self._next_seqs(now_us, lifetimes_us)
@@ -210,6 +212,22 @@ class Barrier(Order):
     def _may_be_own(self, seq: int) -> bool:
         # The layer below has checked proofs: no other node can have sent it.
         return self.proofs is not None or super()._may_be_own(seq)
+
+    def _refuse_while_own_wait(self) -> None:
+        """Raise LocalError while own messages of a lost incarnation wait for their causes.
+
+        A broadcast would overtake them. A pending message that names one of them would then be
+        delivered before the causes that this one waits for.
+        """
+        if self.forgotten is None:  # only a node that lost its state has to look
+            return
+        if waiting := [id for id in self._waiting.pending if id[0] == self.node]:
+            raise LocalError(
+                f"{len(waiting)} messages that this node broadcast before it lost its state wait "
+                "for their causes",
+                where=f"node {self.node}",
+                hint="wait until they are delivered or expired, or come back under another name",
+            )
 
     def _make(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:
         """An own message, not proven yet."""
