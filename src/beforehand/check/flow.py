@@ -10,7 +10,7 @@ from typing import Any
 
 from beforehand.check.pacing import LateStore
 from beforehand.core.base import MessageId
-from beforehand.core.frames import Announce, Data, Push, Reached, Request
+from beforehand.core.frames import Request
 from beforehand.core.order import LONG_AGO
 from beforehand.core.paced import PacedEpidemic
 from beforehand.core.sizes import wire_bytes
@@ -53,16 +53,9 @@ def breach(core: PacedEpidemic, store: Store | None, frame: Any) -> str | None:
     if not isinstance(store, LateStore) or not store.pending:
         return None
     unsaved = {key for table, key, value in store.pending if table == "message" and value}
-    if early := unsaved.intersection(_told(frame)):
+    if early := unsaved.intersection(frame.stored_ids):
         return f"I6: a {type(frame).__name__} tells of {sorted(early)} before the disk has it"
     return None
-
-
-def _told(frame: Any) -> list[MessageId]:
-    """What a frame says that the node has."""
-    if isinstance(frame, Data | Push):
-        return [message.id for message in frame.messages]
-    return list(frame.ids) if isinstance(frame, Announce | Reached) else []
 
 
 def _is_lacking(core: PacedEpidemic, id: MessageId, now_us: int) -> bool:

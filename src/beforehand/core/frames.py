@@ -2,6 +2,9 @@
 
 Sizes are those that simulations count with: an id is 12 bytes, whatever its origin is called. What
 `core.codec` makes of a frame may be smaller or larger; docs/wire.md says by how much.
+
+Each frame declares with `stored_ids` which messages it claims to be stored at its sender. A node
+with flow control sends a frame only when the disk has all of these (rule I6 of `core.flow`).
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.ids)
 
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return self.ids
+
 
 class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
@@ -46,6 +53,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.ids)
 
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return ()  # it tells what the sender lacks
+
 
 class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     """What was asked for, and what of it is here no more."""
@@ -56,6 +67,10 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     @property
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.gone) + sum(map(message_bytes, self.messages))
+
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return [message.id for message in self.messages]
 
     def flaw(self) -> str:
         """What is wrong with it beyond types; empty if nothing is."""
@@ -73,6 +88,10 @@ class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
     def size_bytes(self) -> int:
         return FRAME_BYTES + sum(map(message_bytes, self.messages))
 
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return [message.id for message in self.messages]
+
     def flaw(self) -> str:
         """As of `Data`."""
         return _flaw_of(self.messages)
@@ -87,6 +106,10 @@ class Reached(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.ids)
 
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return self.ids
+
 
 class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
     """I have only come so far with these origins: announce what you hold beyond."""
@@ -96,6 +119,10 @@ class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
     @property
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return ()  # it holds for this contact, which a crash of the sender ends
 
 
 class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
@@ -107,6 +134,10 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
     @property
     def size_bytes(self) -> int:
         return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return ()  # it holds for this contact, which a crash of the sender ends
 
 
 Frame = Announce | Request | Data | Push | Reached | Behind | Greeting
