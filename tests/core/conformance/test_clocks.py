@@ -33,7 +33,9 @@ SKEW_US = 1_000 * SECOND
 """More than a net has for healing: a node that waits for a clock to catch up is found out."""
 LIFETIMES = Lifetimes(9_000 * SECOND, 9_000 * SECOND, SKEW_US + 1)
 ANY_US = 1_000_000 * SECOND
-BEFORE_US = 10**9 * SECOND
+BEFORE_US = 30 * 365 * 86_400 * SECOND
+"""30 years, and a multiple of every announcement period that the families draw: the ticks of such a
+period are instants of the clock, so another shift would change the run."""
 
 
 @subjects()
