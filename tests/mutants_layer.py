@@ -419,4 +419,11 @@ MUTANTS = [
         "tests/core/test_epidemic_frames.py"
         "::test_garbage_under_the_id_of_a_message_kept_it_from_coming",
     ),
+    (
+        "a question moves the horizon",
+        EPIDEMIC,
+        "        is_later = self.order.expires and now_us > self._horizon_us\n",
+        "        is_later = self._horizon(now_us) > now_us\n",
+        "tests/core/conformance/test_questions.py::test_a_question_changes_nothing[delta]",
+    ),
 ]

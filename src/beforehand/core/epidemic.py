@@ -202,7 +202,8 @@ class Epidemic:
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
         """What is in the cache and alive."""
-        return self._cache.live_ids(self._horizon(now_us))
+        is_later = self.order.expires and now_us > self._horizon_us
+        return self._cache.live_ids(now_us if is_later else self._horizon_us)
 
     # ---- frames ---------------------------------------------------------------------------------
 

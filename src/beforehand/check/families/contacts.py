@@ -147,7 +147,8 @@ class Contacts(Family):
             yield f"{refused} messages were refused although all nodes are sound"
         if any(driver.core.counters.early for driver in net.drivers):
             net.sights.add("early")
-        if any(driver.core.gauges(net.now_us)["unfolded"] for driver in net.drivers):
+        nodes = enumerate(net.drivers)
+        if any(driver.core.gauges(net.local_us(node))["unfolded"] for node, driver in nodes):
             net.sights.add("behind a mark")
         yield from held_for_no_reason(net)
         yield from lost_in_silence(net)
