@@ -20,8 +20,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "I1: requests beyond the window",
         FLOW,
-        "        if len(link.asked) > self._limits.window // 2:\n            return\n",
-        "        most += len(link.asked)\n",
+        "        if flow.unanswered(link) > self._limits.window // 2:\n            return\n",
+        "        most += flow.unanswered(link)\n",
         f"{TEST}::test_no_more_is_requested_than_the_window_until_half_of_it_is_answered",
     ),
     (
@@ -91,8 +91,8 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "I5: pushes are taken in while the program does not read",
         PACED,
-        "if isinstance(frame, Push) and not self.flow.is_open:",
-        "if isinstance(frame, Push) and not ids:",
+        "            if not self.flow.is_open:\n",
+        "            if not ids:\n",
         f"{TEST}"
         "::test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers",
     ),
@@ -134,11 +134,32 @@ MUTANTS: tuple[tuple[str, str, str, str, str], ...] = (
         "::test_an_own_message_that_was_evicted_at_once_is_not_pushed_before_the_disk_has_it",
     ),
     (
-        "I7: the window is not freed by what another peer sent",
+        "I1: what another peer sent frees the window",
         EPIDEMIC,
+        "                self._sender.overtaken(asked_of, (id,))\n",
         "                self._sender.freed(asked_of)\n",
+        f"{TEST}::test_a_message_that_came_from_another_peer_counts_until_the_first_peer_answers",
+    ),
+    (
+        "I1: a push answers a request",
+        PACED,
+        "                self.flow.overtaken(source, asked)  # a push answers no request\n",
+        "                pass\n",
+        f"{TEST}::test_a_push_of_a_requested_message_does_not_answer_the_request",
+    ),
+    (
+        "I1: a message whose answer is to come is requested again",
+        FLOW,
+        "            chosen = [id for id in chosen if id not in again]\n",
         "",
-        f"{TEST}::test_a_message_that_came_from_another_peer_frees_the_window",
+        f"{TEST}::test_a_message_that_was_evicted_before_its_answer_came_is_not_requested_twice",
+    ),
+    (
+        "I7: an answer that came late does not free the window",
+        PACED,
+        "            self.flow.answered(source, [*ids, *frame.gone])\n",
+        "",
+        f"{TEST}::test_a_message_that_came_from_another_peer_counts_until_the_first_peer_answers",
     ),
     (
         "I7: offers are not requested when the program reads again",

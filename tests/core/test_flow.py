@@ -179,14 +179,38 @@ def test_no_more_is_requested_than_the_window_until_half_of_it_is_answered():
     ]
 
 
-def test_a_message_that_came_from_another_peer_frees_the_window():
+def test_a_message_that_came_from_another_peer_counts_until_the_first_peer_answers():
+    """Else the requests would pile up at a peer without room, which would cut this node off."""
     ann = Node(flow=Flow(window=2, offers_max=8))
     ann.link("bob")
     ann.link("carol")
     ann.give("on_message", "bob", Announce(0, ids("dave", 0, 1, 2)))
-    assert ann.give("on_message", "carol", Push((message("dave", 0),))) == [
-        Request(0, ids("dave", 2))
+    assert ann.give("on_message", "carol", Push((message("dave", 0),))) == []
+    assert ann.get(message("dave", 0)) == [Request(0, ids("dave", 2))]
+
+
+def test_a_push_of_a_requested_message_does_not_answer_the_request():
+    ann = Node(flow=Flow(window=2, offers_max=8))
+    ann.link("bob")
+    ann.give("on_message", "bob", Announce(0, ids("bob", 0, 1, 2)))
+    assert ann.give("on_message", "bob", Push((message("bob", 0),))) == []
+    assert ann.get(message("bob", 0)) == [Request(0, ids("bob", 2))]
+
+
+def test_a_message_that_was_evicted_before_its_answer_came_is_not_requested_twice():
+    ann = Node(flow=Flow(window=2, offers_max=8), capacity=1)
+    ann.link("bob")
+    ann.link("carol")
+    assert ann.give("on_message", "bob", Announce(0, ids("dave", 0))) == [
+        Request(0, ids("dave", 0))
     ]
+    ann.give("on_message", "carol", Push((message("dave", 0),)))
+    ann.give("on_message", "carol", Push((message("eve", 1),)))
+    ann.link("frank")  # a new peer: evicted messages may be requested again
+    assert ann.give("on_message", "bob", Announce(0, ids("dave", 0))) == []
+    assert ann.core.gauges(ann.now_us)["asking"] == 1
+    ann.get(message("dave", 0))
+    assert ann.core.gauges(ann.now_us)["asking"] == ann.core.gauges(ann.now_us)["overtaken"] == 0
 
 
 def test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers():

@@ -27,15 +27,15 @@ def broken_rule(core: PacedEpidemic, now_us: int) -> str | None:
     largest = max(map(wire_bytes, (m for _, m in core._cache.entries.values())), default=0)
     for peer, link in core._links.items():
         flow = core.flow.flows[peer]
-        if len(link.asked) > limits.window:
-            return f"I1: {len(link.asked)} messages are requested from {peer}"
+        if flow.unanswered(link) > limits.window:
+            return f"I1: {flow.unanswered(link)} messages are requested from {peer}"
         if len(flow.serve) > limits.window:
             return f"I1: {len(flow.serve)} messages wait for {peer}"
         if len(flow.offers) > limits.offers_max or len(flow.pushes) > limits.pushes_max:
             return f"{len(flow.offers)} offers and {len(flow.pushes)} pushes wait for {peer}"
         if flow.room < -(core._options.frame_bytes_max + largest + FRAME_SLACK):
             return f"I4: {-flow.room} bytes more than {peer} takes"
-        may_ask = core.flow.is_open and flow.room > 0 and len(link.asked) < limits.window // 2
+        may_ask = core.flow.is_open and flow.room > 0 and flow.unanswered(link) < limits.window // 2
         waiting = [id for id in flow.offers if _is_lacking(core, id, now_us)] if may_ask else []
         if waiting:
             return f"I7: {waiting} of {peer} are not requested"

@@ -253,7 +253,7 @@ class Epidemic:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
-                self._sender.freed(asked_of)
+                self._sender.overtaken(asked_of, (id,))
         self.counters.duplicate += len(came) - len(fresh)
         welcome = self.order.screen(self._horizon(now_us), fresh)
         if self.order.early:

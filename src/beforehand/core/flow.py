@@ -4,8 +4,8 @@ For each link the node keeps what it has to send (`core.link_flow`), and emits f
 has room. The inputs `on_room`, `on_open` and `on_saved` say what wire, program and disk allow. The
 rules, which `check.flow` checks after every step:
 
-I1  At most `Flow.window` messages are requested from a peer at a time. A peer that requests more
-    than that is cut off.
+I1  At most `Flow.window` requests to a peer are unanswered at a time, also if the message came in
+    another way. A peer that requests more than that is cut off.
 I2  A message is requested from one peer at a time.
 I3  No announcement is lost: a message that is held here and that the peer may lack was announced,
     or waits in `tell` or `pushes`, or is covered by a digest. Offers that do not fit are dropped
@@ -178,7 +178,7 @@ class FlowControl(Sender):
         flow = self.flows[peer]
         ids = ids.difference(flow.offers) if flow.offers else ids
         room = self._limits.offers_max - len(flow.offers)
-        fits = len(link.asked) + len(flow.offers) + len(ids) <= self._limits.window
+        fits = flow.unanswered(link) + len(flow.offers) + len(ids) <= self._limits.window
         ordered = ids if fits else in_order(ids)  # one request is a set: it has no order
         if len(ids) > room:
             flow.has_dropped_offers = True
@@ -250,6 +250,17 @@ class FlowControl(Sender):
             if flow.offers:
                 self._touched[peer] = None
 
+    def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        self.flows[peer].overtaken.update(ids)
+
+    def answered(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        """The peer answers a request for these."""
+        if overtaken := self.flows[peer].overtaken:
+            count = len(overtaken)
+            overtaken.difference_update(ids)
+            if len(overtaken) < count:
+                self.freed(peer)
+
     def offers(self, peer: NodeId) -> Collection[MessageId]:
         return self.flows[peer].offers
 
@@ -262,6 +273,7 @@ class FlowControl(Sender):
             "unsaved": len(self.unsaved),
             "offers": sum(len(flow.offers) for flow in flows),
             "serve": sum(len(flow.serve) for flow in flows),
+            "overtaken": sum(len(flow.overtaken) for flow in flows),
             "tell": sum(len(flow.tell) for flow in flows),
             "pushes": sum(len(flow.pushes) for flow in flows),
             "digest": sum(len(flow.digest) + len(flow.wants) for flow in flows),
@@ -316,14 +328,19 @@ class FlowControl(Sender):
         is_wanted: Callable[[MessageId], bool],
         out: Outbox[Frame],
     ) -> None:
-        most = self._limits.window - len(link.asked)
-        if len(link.asked) > self._limits.window // 2:
+        most = self._limits.window - flow.unanswered(link)
+        if flow.unanswered(link) > self._limits.window // 2:
             return
         asking = self._asking
         chosen: list[MessageId] = []
         while flow.offers and len(chosen) < most:
             offers = flow.take_offers(most - len(chosen))
             chosen += [i for i in offers if i not in asking and i[1] > horizon_us and is_wanted(i)]
+        if flow.overtaken and (again := flow.overtaken.intersection(chosen)):
+            # Evicted here meanwhile. The answer to the first request is still to come.
+            flow.overtaken -= again
+            chosen = [id for id in chosen if id not in again]
+            self._note_requested(now_us, flow.peer, link, frozenset(again))
         for ids, size in cut_ids(chosen, flow.bytes_max):
             if flow.room > 0:
                 self._note_requested(now_us, flow.peer, link, ids)
@@ -332,7 +349,7 @@ class FlowControl(Sender):
                 flow.offers.update(dict.fromkeys(ids))
         if flow.has_dropped_offers and len(flow.offers) <= self._limits.offers_max // 2:
             self._touched[flow.peer] = None  # send the version vector in this step
-        if link.asked and not self._is_stall_armed:
+        if flow.unanswered(link) and not self._is_stall_armed:
             self._arm_stall(now_us, out)
 
     # ---- peers that owe -------------------------------------------------------------------------
@@ -343,9 +360,10 @@ class FlowControl(Sender):
 
     def _look_for_stalled(self, now_us: int, out: Outbox[Frame]) -> None:
         """Count ticks, not clock readings: a clock may be set."""
-        owing = [peer for peer, link in self._links.items() if link.asked]
+        flows = self.flows
+        owing = [peer for peer, link in self._links.items() if flows[peer].unanswered(link)]
         for peer in owing:
-            flow = self.flows[peer]
+            flow = flows[peer]
             flow.silent += 1
             if flow.silent > STALL_TICKS:
                 out.cuts.append((peer, "stalled"))

@@ -19,6 +19,7 @@ from beforehand.core.frames import (
     Push,
     Reached,
 )
+from beforehand.core.neighbour import Neighbour
 from beforehand.core.outbox import Outbox
 from beforehand.core.sizes import HEAD_BYTES, cut_ids, wire_bytes
 
@@ -41,6 +42,9 @@ class LinkFlow(msgspec.Struct):
     offers: dict[MessageId, None] = {}
     """Offered by the peer, lacking here, not requested yet; the first offered first."""
     has_dropped_offers: bool = False
+    overtaken: set[MessageId] = set()
+    """Requested from the peer, and received in another way. The peer still answers: until then they
+    count against the window, because they wait in the peer's `serve`."""
     serve: deque[MessageId] = msgspec.field(default_factory=deque)
     """Requested by the peer, not sent yet."""
     pushes: deque[tuple[int, int, Push]] = msgspec.field(default_factory=deque)
@@ -58,6 +62,10 @@ class LinkFlow(msgspec.Struct):
     """How many messages were announced or pushed over this link."""
     silent: int = 0
     """How often the stall timer has fired since the peer's last data."""
+
+    def unanswered(self, link: Neighbour) -> int:
+        """Return how many requests the peer has not answered."""
+        return len(link.asked) + len(self.overtaken)
 
     def waits_for_disk(self) -> bool:
         return bool(self.pushes or self.tell or self.serve or self.is_digest_due)

@@ -67,11 +67,17 @@ class PacedEpidemic(Epidemic):
         """Note what the peer has, and return what the layer takes in."""
         if isinstance(frame, Announce):
             self.flow.heard(source, frame.ids)
-        elif isinstance(frame, Data | Push):
+        elif isinstance(frame, Data):
             ids = [message.id for message in frame.messages]
             self.flow.heard(source, ids)
-            if isinstance(frame, Push) and not self.flow.is_open:
+            self.flow.answered(source, [*ids, *frame.gone])
+        elif isinstance(frame, Push):
+            ids = [message.id for message in frame.messages]
+            self.flow.heard(source, ids)
+            if not self.flow.is_open:
                 return Announce(0, frozenset(ids))
+            if asked := self._links[source].asked.intersection(ids):
+                self.flow.overtaken(source, asked)  # a push answers no request
         elif isinstance(frame, Reached):
             self.flow.heard_digest(source, frame.ids)
         return frame

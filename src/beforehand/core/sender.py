@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from beforehand.core.base import Message, MessageId, NodeId, Timer
 from beforehand.core.cache import Cache
@@ -123,7 +123,10 @@ class Sender(ABC):
         """These are held no more."""
 
     def freed(self, peer: NodeId) -> None:  # noqa: B027
-        """A request to this peer is answered, perhaps by another peer."""
+        """This peer has answered a request."""
+
+    def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:  # noqa: B027
+        """These were requested from this peer, and came before its answer."""
 
     def offers(self, peer: NodeId) -> Collection[MessageId]:
         """What the peer offered and was not asked for yet."""
