@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from beforehand.core.base import Message, MessageId
-from beforehand.core.order import PURGE_AT_MIN
+from beforehand.core.order import LONG_AHEAD, PURGE_AT_MIN
 from beforehand.core.sizes import held_bytes
 
 Eviction = Literal["oldest", "random"]
@@ -42,21 +42,20 @@ class Cache:
         self._rng = rng
         self._rank = 0
         self._purge_at = PURGE_AT_MIN
-        self._earliest_us: int | None = None
-        """No deadline here lies before this one; of a bounded cache."""
+        self._earliest_us = LONG_AHEAD
+        """No deadline here lies before this one."""
 
     def add(self, messages: Sequence[Message]) -> None:
-        rank, entries = self._rank, self.entries
+        rank, entries, earliest_us = self._rank, self.entries, self._earliest_us
         for message in messages:
             rank += 1
-            entries[message.id] = (rank, message)
-        self._rank = rank
+            id = message.id
+            entries[id] = (rank, message)
+            if id[1] < earliest_us:
+                earliest_us = id[1]
+        self._rank, self._earliest_us = rank, earliest_us
         if self._bytes_max is not None:
             self._bytes += sum([held_bytes(message) for message in messages])
-        if self.is_bounded and messages:
-            earliest_us = min([message.id[1] for message in messages])
-            if self._earliest_us is None or earliest_us < self._earliest_us:
-                self._earliest_us = earliest_us
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):
@@ -66,6 +65,8 @@ class Cache:
         return {"stored": len(self.entries), "places": len(self._places or ())}
 
     def live_ids(self, horizon_us: int) -> frozenset[MessageId]:
+        if horizon_us < self._earliest_us:
+            return frozenset(self.entries)
         return frozenset([id for id in self.entries if id[1] > horizon_us])
 
     def pick(self, ids: Iterable[MessageId], horizon_us: int) -> list[Message]:
@@ -81,11 +82,10 @@ class Cache:
             return []
         expired: list[MessageId] = []
         # A full cache asks with every message: it is not looked through if nothing can be found.
-        if self._earliest_us is None or self._earliest_us <= horizon_us:
+        if self._earliest_us <= horizon_us:
             expired = [id for id in self.entries if id[1] <= horizon_us]
             self._remove(expired)
-            if self.is_bounded:
-                self._earliest_us = min([id[1] for id in self.entries], default=None)
+            self._earliest_us = min([id[1] for id in self.entries], default=LONG_AHEAD)
         self._purge_at = max(PURGE_AT_MIN, 2 * len(self.entries))
         return expired
 

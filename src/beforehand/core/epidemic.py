@@ -104,7 +104,6 @@ class Epidemic:
             self._sender.push(messages, self._links, out)
         else:
             self._announce_news(now_us, out, messages)
-        self._flush(now_us, out)
         return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
@@ -124,7 +123,6 @@ class Epidemic:
         else:
             where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
-        self._flush(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         """`peer` came into range, or left it."""
@@ -142,7 +140,6 @@ class Epidemic:
             self._sender.on_link(peer, False)
             self._ask_elsewhere(now_us, gone.asked, out)
             self._marks.on_gone(peer, self._links, out)
-        self._flush(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """News is due, an answer is overdue, or something has expired."""
@@ -157,9 +154,6 @@ class Epidemic:
             self._arm_early(out)
         elif self._sender.awaits(timer):
             self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
-        else:
-            return
-        self._flush(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """Go on with what an earlier incarnation held."""
@@ -223,7 +217,8 @@ class Epidemic:
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._sender.request(now_us, source, link, lacking, out, heard)
-        self._trim(source, link)
+        if len(link.theirs) > THEIRS_MIN:
+            self._trim(source, link)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
@@ -241,7 +236,7 @@ class Epidemic:
         asking, held = self._asking, self._cache.entries
         fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
         came, gone = [message.id for message in frame.messages], frame.gone
-        if len(fine := self._acceptable(fresh)) < len(fresh):
+        if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
             self.counters.refused += len(fresh) - len(fine)
             refused = {m.id for m in fresh}.difference([m.id for m in fine])
             # As if the peer had said that it has none of these: another peer may.
@@ -271,22 +266,21 @@ class Epidemic:
             self._ask_elsewhere(now_us, gone, out)
         if len(link.asked) < owed:
             self._sender.freed(source)
-        self._trim(source, link)
+        if len(link.theirs) > THEIRS_MIN:
+            self._trim(source, link)
 
     # ---- steps ----------------------------------------------------------------------------------
 
     def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Those that can be sent on in a frame, and that are proven where a group asks for that."""
-        if self._proofs is None:
-            return messages
+        """Return those that are proven and can be sent on in a frame."""
+        assert self._proofs is not None, "can't happen: without proofs all are taken"
         fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
         return self._proofs.proven(fitting)
 
     def _trim(self, peer: NodeId, link: Neighbour) -> None:
-        if len(link.theirs) > THEIRS_MIN:
-            offers, early = self._sender.offers(peer), self.order.early
-            kept = {*offers, *early} if early else offers
-            link.trim(self._cache.entries, self._asking, kept)
+        offers, early = self._sender.offers(peer), self.order.early
+        kept = {*offers, *early} if early else offers
+        link.trim(self._cache.entries, self._asking, kept)
 
     def _arm_early(self, out: Outbox[Frame]) -> None:
         due_us = self.order.next_early_us()
@@ -296,9 +290,6 @@ class Epidemic:
 
     def _make_sender(self) -> Sender:
         return Direct(self._options, self._cache, self._asking, self._rng)
-
-    def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Let out what can go: the last act of every input."""
 
     def _horizon(self, now_us: int) -> int:
         """Up to where deadlines have passed: a clock that is set back revives nothing."""

@@ -144,13 +144,13 @@ class Order(ABC):
             for message in messages if self.early else ():
                 self.early.pop(message.id, None)
         fine = [
-            m
-            for m in messages
-            if after < m.id[1] <= m.stamp + lead_us
-            and m.stamp - skew_us < m.id[1]
-            and m.stamp <= until
-            and m.id[0] != node
-            and m.id not in m.past
+            message
+            for message in messages
+            if after < (id := message.id)[1] <= (stamp := message.stamp) + lead_us
+            and stamp - skew_us < id[1]
+            and stamp <= until
+            and id[0] != node
+            and id not in message.past
         ]
         if len(fine) == len(messages):
             return messages

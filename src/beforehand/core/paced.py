@@ -7,9 +7,10 @@ from that is in `core.flow`.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from beforehand.core.barrier import Barrier
-from beforehand.core.base import NodeId
+from beforehand.core.base import MessageId, NodeId, Said, Timer
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.flow import FlowControl
 from beforehand.core.frames import Announce, Data, Frame, Greeting, Push, Reached
@@ -55,13 +56,29 @@ class PacedEpidemic(Epidemic):
         flow = self.flow.flows.get(peer)
         return 0 if flow is None else flow.room
 
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+    ) -> list[MessageId]:
+        ids = super().on_broadcasts(now_us, said, out)
+        self._flush(now_us, out)
+        return ids
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        super().on_link(now_us, peer, up, out)
+        self._flush(now_us, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        super().on_timer(now_us, timer, out)
+        self._flush(now_us, out)
+
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        if source in self._links:
-            if isinstance(frame, Greeting):
-                self._on_hello(now_us, source, frame, out)
-                return
-            frame = self._noted(source, frame)
-        super().on_message(now_us, source, frame, out)
+        if source not in self._links:
+            return  # sent before the link went down here
+        if isinstance(frame, Greeting):
+            self._take_hello(source, frame)
+        else:
+            super().on_message(now_us, source, self._noted(source, frame), out)
+        self._flush(now_us, out)
 
     def _noted(self, source: NodeId, frame: Frame) -> Frame:
         """Note what the peer has, and return what the layer takes in."""
@@ -82,14 +99,13 @@ class PacedEpidemic(Epidemic):
             self.flow.heard_digest(source, frame.ids)
         return frame
 
-    def _on_hello(self, now_us: int, source: NodeId, frame: Greeting, out: Outbox[Frame]) -> None:
+    def _take_hello(self, source: NodeId, frame: Greeting) -> None:
         if not self.flow.on_hello(source, self._links[source], frame.ids):
             raise RemoteError(
                 "another version vector, for no reason",
                 where=f"node {self.node}, from {source}",
                 hint="drop the link: the peer runs something else, or is hostile",
             )
-        self._flush(now_us, out)
 
     def _make_sender(self) -> Sender:
         self.flow = FlowControl(
@@ -100,6 +116,7 @@ class PacedEpidemic(Epidemic):
         return self.flow
 
     def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Emit what can go now: the last act of every input."""
         horizon_us = self._horizon(now_us)
         self.flow.flush(
             *(now_us, horizon_us, out, self._marks.known),

@@ -181,7 +181,8 @@ class Waiting:
 
     def _wake(self, origin: NodeId, seq: int, horizon_us: int, ready: list[Message]) -> None:
         """Look for the next missing predecessor of all that waited for `origin` up to `seq`."""
-        waiters, seqs, woken = self._waiters[origin], self._seqs[origin], list[Pending]()
+        waiters, seqs = self._waiters[origin], self._seqs[origin]
+        woken: list[Pending] = []
         # Mostly it is this one seq alone. A smaller one was left out by a peer outside the rules:
         # it is never delivered any more.
         while seqs and seqs[0] <= seq:
