@@ -5,7 +5,8 @@ NET = "src/beforehand/check/net.py"
 CLOCKS = "src/beforehand/check/clocks.py"
 CASE = "src/beforehand/check/case.py"
 MOVES = "src/beforehand/check/moves.py"
-ICE = "src/beforehand/check/ice.py"
+REST = "src/beforehand/check/rest.py"
+AMPLE = "src/beforehand/check/ample.py"
 HEAL = "src/beforehand/check/heal.py"
 FUZZ = "src/beforehand/check/fuzz.py"
 BOUNDED = "src/beforehand/check/bounded.py"
@@ -208,15 +209,15 @@ MUTANTS = [
     ),
     (
         "an explored state forgets what was dropped",
-        ICE,
-        "set(given_up), set(dropped)",
-        "set(given_up), set()",
+        REST,
+        "net.dropped, net.payloads = set(rest.dropped), dict",
+        "net.dropped, net.payloads = set(), dict",
         f"{NET_TEST}an_explored_state_has_its_own_clocks_and_drops",
     ),
     (
         "an explored state forgets that all clocks were set",
-        ICE,
-        "(net.shift_us, net.highest_us, *net.offsets_us)",
+        REST,
+        "(net.shift_us, highest_us, *net.offsets_us)",
         "(0, 0, *net.offsets_us)",
         f"{NET_TEST}an_explored_state_has_its_own_clocks_and_drops",
     ),
