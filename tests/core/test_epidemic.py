@@ -250,6 +250,15 @@ def test_expired_messages_are_not_announced(met_us):
     assert len(net.cores[0].holds(met_us)) == (met_us < 10)
 
 
+def test_a_question_about_a_later_time_leaves_the_node_as_it_was():
+    core = make(0, order=Unordered(0, Lifetimes(10, 10, skew_us=0)))
+    core.on_broadcast(0, b"a", Outbox())
+    assert core.holds(10) == frozenset()
+    assert core.gauges(10)["cache"] == 0
+    assert core.holds(9) == {(0, 10)}
+    assert core.passed_us() == 0
+
+
 @pytest.mark.parametrize("asked_us", [9, 10])
 def test_expired_messages_are_not_sent(asked_us):
     lifetimes = Lifetimes(10, 10, skew_us=0)

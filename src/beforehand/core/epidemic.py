@@ -202,7 +202,9 @@ class Epidemic:
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
         """What is in the cache and alive."""
-        return self._cache.live_ids(self._horizon(now_us))
+        # A question must not move the horizon: the caller may ask about a later time.
+        horizon_us = max(now_us, self._horizon_us) if self.order.expires else self._horizon_us
+        return self._cache.live_ids(horizon_us)
 
     # ---- frames ---------------------------------------------------------------------------------
 
