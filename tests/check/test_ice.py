@@ -210,6 +210,19 @@ def test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show(make_fami
     assert sights <= seen
 
 
+def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
+    cold = Ice(Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic)
+    net = cold.thaw(cold.freeze())
+    for move in (("speak", 0, None), ("arrive", 0, 1, 1), ("pass", 4)):
+        assert net.do(move)
+    dues = {key: due_us for key, (due_us, _) in net.timers.items()}
+    assert net.drivers[1].core._links[0].progress_us == 0
+    cold.thaw(cold.freeze())
+    assert net.now_us == 0
+    assert net.drivers[1].core._links[0].progress_us == -4
+    assert {key: due_us for key, (due_us, _) in net.timers.items()} == {k: 6 for k in dues}
+
+
 def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
     case = group_net(PAIR, (1, 0), crashes=1, pauses=1, is_disk_late=True)
     cold = Ice(Group(), case, make_group)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from beforehand.check.ice import Ice
 from beforehand.check.moves import all_moves
 from beforehand.check.names import Renaming, inverse, renamed
 from beforehand.check.net import Move, Net, make_net
-from beforehand.check.symmetry import asymmetry, renamings
+from beforehand.check.symmetry import find_asymmetry, renamings
 from beforehand.core.base import Core
 
 
@@ -46,8 +46,8 @@ class Exploration:
     reduced: int = 0
     """States of which not all moves were tried."""
     asymmetry: str | None = None
-    """A step of a core that depends on the names of nodes: symmetry was no ground to leave out
-    states, and the exploration is not complete."""
+    """A step of a core that depends on the names of nodes: symmetry is no ground to leave out
+    states."""
 
 
 def explore(
@@ -60,28 +60,38 @@ def explore(
 ) -> Exploration:
     """Walk through all reachable states, at most `states_max`; stop at the first problem.
 
-    reductions: leave out states that other states stand for. If there is a problem all the same,
-    the net is explored once more without them, because a reduced path is not the shortest.
+    reductions: leave out states that other states stand for. If a core depends on the names of
+    nodes, the net is explored once more without symmetry. If there is a problem, it is explored
+    once more without reductions, because a reduced path is not the shortest.
     """
-    found = _walk(family, case, states_max, make_core, reductions=reductions)
-    if reductions and found.problem:
-        again = _walk(family, case, states_max, make_core, reductions=False)
-        if again.problem:
-            return again
+    if not reductions:
+        return walk(family, case, states_max, make_core)
+    group = renamings(family, case)
+    found = walk(family, case, states_max, make_core, group=group, is_ample=True)
+    if found.asymmetry and not found.problem:
+        asymmetry = found.asymmetry
+        found = walk(family, case, states_max, make_core, is_ample=True)
+        found.asymmetry = asymmetry
+    if found.problem:
+        again = walk(family, case, states_max, make_core)
+        return again if again.problem else found
     return found
 
 
-def _walk(
+def walk(
     family: Family,
     case: Case,
     states_max: int,
-    make_core: Callable[[Case, int], Core[Any]] | None,
+    make_core: Callable[[Case, int], Core[Any]] | None = None,
     *,
-    reductions: bool,
+    group: Sequence[Renaming] = (),
+    is_ample: bool = False,
 ) -> Exploration:
+    """Explore once. group: take states for the same under these renamings. is_ample: let moves
+    wait that can wait."""
     found = Exploration()
-    ice = Ice(family, case, make_core, renamings(family, case) if reductions else ())
-    ample = Ample(ice.net, ice.memory) if reductions else None
+    ice = Ice(family, case, make_core, group)
+    ample = Ample(ice.net, ice.memory) if is_ample else None
     start = ice.freeze()
     first = ice.renaming
     known = {start: 0}
@@ -119,8 +129,7 @@ def _walk(
                 queue.append(frozen)
                 ways.add(found.states - 1, turn)
             is_open = is_open or known[frozen] >= found.states
-    if ice.group:
-        found.asymmetry = asymmetry(ice.memory, list(ice.group))
+    found.asymmetry = find_asymmetry(ice.memory, group)
     found.is_complete = found.asymmetry is None
     return found
 

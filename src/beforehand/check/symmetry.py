@@ -6,8 +6,8 @@ state the explorer keeps the one with the smallest bytes.
 
 That is sound only if every step commutes with renaming: the renamed core, given the renamed input,
 must reach the renamed state with the renamed effects. A core that breaks ties by node id does not.
-So nothing is assumed: after an exploration `asymmetry` repeats every step that a core took under
-every renaming, and an exploration with a step that does not commute does not count as complete.
+So nothing is assumed: after an exploration `find_asymmetry` repeats every step that a core took
+under every renaming. If one does not commute, the net is explored again without symmetry.
 
 To be renamed, node ids must be told from other numbers. In the states of an exploration they are
 of the type `NodeName`, and payloads, which name their origin, are of the type `Words`
@@ -22,6 +22,7 @@ Not renamed, and therefore explored in full, are:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import permutations
 
 from beforehand.check.case import Case, Family
@@ -46,9 +47,9 @@ def renamings(family: Family, case: Case) -> list[Renaming]:
     ]
 
 
-def asymmetry(memory: Memory, group: list[Renaming]) -> str | None:
+def find_asymmetry(memory: Memory, group: Sequence[Renaming]) -> str | None:
     """Return the description of a step that does not commute with renaming, if there is one."""
-    for (number, name, before, after), step in list(memory.steps()):
+    for (number, name, before, after), step in list(memory.steps()) if group else ():
         for renaming in group:
             image = memory.renamed(number, renaming)
             inputs = renamed(before, renaming), renamed(after, renaming)
