@@ -220,7 +220,7 @@ def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
     cold.thaw(cold.freeze())
     assert net.now_us == 0
     assert net.drivers[1].core._links[0].progress_us == -4
-    assert {key: due_us for key, (due_us, _) in net.timers.items()} == {k: 6 for k in dues}
+    assert {key: due_us for key, (due_us, _) in net.timers.items()} == dict.fromkeys(dues, 6)
 
 
 def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
