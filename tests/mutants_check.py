@@ -56,8 +56,8 @@ MUTANTS = [
     (
         "moves that can wait wait for ever",
         "src/beforehand/check/explore.py",
-        "                if is_open:\n",
-        "                if True:\n",
+        "if turn == ALL and is_open:",
+        "if turn == ALL:",
         f"{REDUCTIONS_TEST}a_move_that_can_wait_does_not_wait_for_ever",
     ),
     (

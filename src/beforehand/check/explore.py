@@ -105,22 +105,18 @@ def walk(
         found.states += 1
         found.problem = net.problem or _problem_at_rest(net, found)
         if found.problem:
-            found.path = ways.lead_to(
-                found.states - 1, ice, start, make_net(family, case, make_core), first
-            )
+            plain = make_net(family, case, make_core)
+            found.path = ways.lead_to(found.states - 1, ice, start, plain, first)
             return found
         is_open = False  # whether a move leads to a state that is yet to be explored
         for turn in _turns(moves, chosen):
-            if turn == ALL:
-                if is_open:
-                    found.reduced += 1
-                    break
-                continue
-            after = ice.thaw(state)
-            if not after.do(moves[turn]):
+            if turn == ALL and is_open:
+                found.reduced += 1
+                break
+            if turn == ALL or not ice.thaw(state).do(moves[turn]):
                 continue
             found.transitions += 1
-            found.seen |= after.sights
+            found.seen |= net.sights
             frozen = ice.freeze()
             if frozen not in known:
                 if len(known) >= states_max:
