@@ -5,7 +5,8 @@ NET = "src/beforehand/check/net.py"
 CLOCKS = "src/beforehand/check/clocks.py"
 CASE = "src/beforehand/check/case.py"
 MOVES = "src/beforehand/check/moves.py"
-ICE = "src/beforehand/check/ice.py"
+REST = "src/beforehand/check/rest.py"
+AMPLE = "src/beforehand/check/ample.py"
 HEAL = "src/beforehand/check/heal.py"
 FUZZ = "src/beforehand/check/fuzz.py"
 BOUNDED = "src/beforehand/check/bounded.py"
@@ -25,9 +26,104 @@ BOUNDED_TEST = "tests/check/test_bounded.py::test_"
 LACKS_TEST = f"{BOUNDED_TEST}a_node_lacks_what_a_peer_holds_unless_it_had_it_during_the_contact"
 THRESHOLDS_TEST = "tests/check/test_thresholds.py::test_"
 FUZZ_TEST = "tests/check/test_fuzz.py::test_"
+REDUCTIONS_TEST = "tests/check/test_reductions.py::test_"
+LIVENESS_TEST = "tests/check/test_liveness.py::test_"
+ICE_TEST = "tests/check/test_ice.py::test_"
 COMMAND_TEST = "tests/commands/test_fuzz.py::test_"
 
 MUTANTS = [
+    (
+        "a set of nodes is ample although others send frames to it",
+        AMPLE,
+        "return self._search(nodes, start) if known is None else known",
+        "return True",
+        f"{REDUCTIONS_TEST}reduced_and_full_explorations_come_to_rest_in_the_same_states[line]",
+    ),
+    (
+        "a set of nodes is ample although no frame is on its way to it",
+        AMPLE,
+        "if nodes & awaited and self",
+        "if self",
+        f"{REDUCTIONS_TEST}reduced_and_full_explorations_come_to_rest_in_the_same_states[digests]",
+    ),
+    (
+        "a set of nodes is ample although trouble is left",
+        AMPLE,
+        "if any(net.left.values()) or net.suspected",
+        "if net.suspected",
+        f"{REDUCTIONS_TEST}reduced_and_full_explorations_come_to_rest_in_the_same_states[a loss]",
+    ),
+    (
+        "moves that can wait wait for ever",
+        "src/beforehand/check/explore.py",
+        "if turn == ALL and is_open:",
+        "if turn == ALL:",
+        f"{REDUCTIONS_TEST}a_move_that_can_wait_does_not_wait_for_ever",
+    ),
+    (
+        "no step is repeated under other names",
+        "src/beforehand/check/symmetry.py",
+        "if _comparable(again) != _comparable(",
+        "if _comparable(again) == (",
+        f"{REDUCTIONS_TEST}a_core_that_breaks_ties_by_node_id_makes_symmetry_no_ground_to_leave_out"
+        "_states",
+    ),
+    (
+        "links that flap are taken for symmetric",
+        "src/beforehand/check/symmetry.py",
+        "(case.is_mortal or case.flaps or",
+        "(case.is_mortal or",
+        f"{REDUCTIONS_TEST}cases_that_tell_their_nodes_apart_have_no_renamings",
+    ),
+    (
+        "every cycle is fair",
+        "src/beforehand/check/liveness.py",
+        "always = set.intersection(*possible)",
+        "always: set[Hashable] = set()",
+        f"{LIVENESS_TEST}a_cycle_that_leaves_out_a_move_that_is_always_possible_is_not_fair",
+    ),
+    (
+        "nothing is deliverable",
+        "src/beforehand/check/liveness.py",
+        "if (node, id) not in net.given_up",
+        "if (node, id) in net.given_up",
+        f"{LIVENESS_TEST}a_request_that_is_denied_for_ever_is_starvation",
+    ),
+    (
+        "a thawed program reads",
+        REST,
+        "net.closed = set(rest.closed)",
+        "net.closed = set()",
+        f"{ICE_TEST}a_frozen_group_keeps_what_waits_for_disk_and_program",
+    ),
+    (
+        "a thawed disk is never late",
+        "src/beforehand/check/ice.py",
+        "driver._store.pending = list(pending)",
+        "driver._store.pending = []",
+        f"{ICE_TEST}a_frozen_group_keeps_what_waits_for_disk_and_program",
+    ),
+    (
+        "the room of a wire is told to a copy of the core",
+        "src/beforehand/check/recall.py",
+        '    "on_room": 3,\n',
+        "",
+        f"{ICE_TEST}every_state_of_an_epidemic_node_is_found_that_whole_nets_show[flow control]",
+    ),
+    (
+        "the explorer sets no clock",
+        MOVES,
+        'if net.left["settings"]:',
+        "if False:",
+        f"{ICE_TEST}every_state_of_an_epidemic_node_is_found_that_whole_nets_show[a clock]",
+    ),
+    (
+        "instants of a core stay where they were when a state is moved to time 0",
+        "src/beforehand/check/history.py",
+        "        link.progress_us -= us\n",
+        "",
+        f"{ICE_TEST}a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before",
+    ),
     (
         "stale ids are swept and nothing is put back",
         MARKS,
@@ -208,15 +304,15 @@ MUTANTS = [
     ),
     (
         "an explored state forgets what was dropped",
-        ICE,
-        "set(given_up), set(dropped)",
-        "set(given_up), set()",
+        REST,
+        "net.dropped, net.payloads = set(rest.dropped), dict",
+        "net.dropped, net.payloads = set(), dict",
         f"{NET_TEST}an_explored_state_has_its_own_clocks_and_drops",
     ),
     (
         "an explored state forgets that all clocks were set",
-        ICE,
-        "(net.shift_us, net.highest_us, *net.offsets_us)",
+        REST,
+        "(net.shift_us, highest_us, *net.offsets_us)",
         "(0, 0, *net.offsets_us)",
         f"{NET_TEST}an_explored_state_has_its_own_clocks_and_drops",
     ),

@@ -68,7 +68,10 @@ MAY_IMPORT["commands.dispatch"] = (*MAY_IMPORT["commands"], "__init__")
 MAY_IMPORT["cli"] = ("commands",)
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
-STANDALONE: tuple[str, ...] = (*("check.explore", "check.fuzz_codec", "check.fuzz_links"),)
+STANDALONE: tuple[str, ...] = (
+    *("check.explore", "check.fuzz_codec", "check.fuzz_links"),
+    *("check.liveness", "check.small_nets"),
+)
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
 """Folders whose modules are found by their names, so that nobody has to list them."""

@@ -6,25 +6,33 @@ import pytest
 
 from beforehand.check.case import Case, Family
 from beforehand.check.explore import explore
-from beforehand.check.families.contacts import Contacts, Setup
+from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.group import Group
 from beforehand.check.heal import heal
 from beforehand.check.net import make_net
+from beforehand.check.small_nets import (
+    FULL,
+    LINE,
+    MARKS,
+    NEWEST,
+    PAIR,
+    PUSH,
+    RETRY,
+    TRIANGLE,
+    epidemic_net,
+    group_net,
+    make_epidemic,
+    make_group,
+)
+from beforehand.check.still import Still
 from beforehand.core.barrier import Barrier
 from beforehand.core.base import EVERYBODY
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.frames import Data
 from beforehand.core.needs import Link, Needs
-from beforehand.core.options import Options
 from beforehand.core.order import ORDER_TIMER, Lifetimes
 from beforehand.core.unordered import Unordered
 from beforehand.core.vector import Vector
-
-
-class Still:
-    """Stands in for randomness: every choice is the first. Small, so that states stay small."""
-
-    def randrange(self, stop):
-        return 0
 
 
 class Bare:
@@ -126,69 +134,114 @@ def test_the_explorer_finds_that_no_order_is_no_causal_order():
     assert [move[0] for move in found.path] == ["speak", "arrive", "speak", "arrive", "arrive"]
 
 
-LINE, TRIANGLE = ((0, 1), (1, 2)), ((0, 1), (1, 2), (0, 2))
-NEWEST, RETRY = Options(transfer="newest"), Options(transfer="newest", retry_us=10)
-PUSH = Options(transfer="newest", push=True)
-MARKS = Options(transfer="newest", push=True, marks_after=0)
-CAUSAL = Contacts("causal")
-
-
-def make_stack(case, node):
-    options = case.options.options
-    return Epidemic(node, Barrier(node), Still(), options, durable=case.is_mortal)
-
-
-def linked(options, edges, says, **trouble):
-    return Case(3, says, Setup(options), edges=edges, is_linked=True, **trouble)
+CAUSAL, DELTA, GROUP = Contacts("causal"), Contacts("delta"), Group()
+SOON = {"lifetimes": Lifetimes(3, 3, skew_us=2), "lifetimes_us": (3,)}
 
 
 @pytest.mark.parametrize(
     ("case", "sometimes"),
     [
-        pytest.param(linked(NEWEST, LINE, (1, 1, 0)), ("waited",), id="line"),
-        pytest.param(linked(NEWEST, TRIANGLE, (1, 1, 0)), ("waited",), id="triangle"),
-        pytest.param(linked(NEWEST, TRIANGLE, (1, 0, 0), flaps=1), ("flapped",), id="flaps"),
-        pytest.param(linked(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
-        pytest.param(linked(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
-        pytest.param(linked(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
-        pytest.param(linked(MARKS, TRIANGLE, (1, 0, 0)), (), id="marks-triangle"),
-        pytest.param(linked(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
+        pytest.param(epidemic_net(NEWEST, LINE, (1, 1, 0)), ("waited",), id="line"),
+        pytest.param(epidemic_net(NEWEST, TRIANGLE, (1, 1, 0)), ("waited",), id="triangle"),
+        pytest.param(epidemic_net(NEWEST, TRIANGLE, (1, 0, 0), flaps=1), ("flapped",), id="flaps"),
+        pytest.param(epidemic_net(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
+        pytest.param(epidemic_net(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
+        pytest.param(epidemic_net(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
+        pytest.param(epidemic_net(MARKS, TRIANGLE, (1, 0, 0)), (), id="marks-triangle"),
+        pytest.param(epidemic_net(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
         pytest.param(
-            linked(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped", "waited"), id="marks-flaps"
-        ),
-        pytest.param(linked(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"),
-        pytest.param(linked(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
-        pytest.param(linked(RETRY, TRIANGLE, (1, 0, 0), losses=1), ("lost",), id="losses-triangle"),
-        pytest.param(
-            linked(RETRY, LINE, (1, 0, 0), losses=1, doubles=1), ("lost", "doubled"), id="doubles"
+            epidemic_net(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped", "waited"), id="marks-flaps"
         ),
         pytest.param(
-            linked(RETRY, LINE, (1, 0, 0), losses=1, flaps=1), ("lost", "flapped"), id="both"
+            epidemic_net(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"
+        ),
+        pytest.param(epidemic_net(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
+        pytest.param(
+            epidemic_net(RETRY, TRIANGLE, (1, 0, 0), losses=1), ("lost",), id="losses-triangle"
+        ),
+        pytest.param(
+            epidemic_net(RETRY, LINE, (1, 0, 0), losses=1, doubles=1),
+            ("lost", "doubled"),
+            id="doubles",
+        ),
+        pytest.param(
+            epidemic_net(RETRY, LINE, (1, 0, 0), losses=1, flaps=1), ("lost", "flapped"), id="both"
         ),
     ],
 )
 def test_the_stack_delivers_everything_whatever_the_order_of_frames(case, sometimes):
-    assert_holds(CAUSAL, case, ("complete", *sometimes), make_core=make_stack)
+    assert_holds(CAUSAL, case, ("complete", *sometimes), make_core=make_epidemic)
+
+
+@pytest.mark.parametrize(
+    ("case", "sometimes"),
+    [
+        (epidemic_net(FULL, LINE, (1, 1, 0), flaps=1), ("flapped",)),
+        (epidemic_net(RETRY, PAIR, (1, 0), losses=1, crashes=1), ("lost", "crashed")),
+        (epidemic_net(PUSH, LINE, (1, 0, 0), flaps=1, crashes=1), ("flapped", "crashed")),
+    ],
+    ids=["full caches and a flap", "a loss and a crash", "a flap and a crash"],
+)
+def test_two_kinds_of_trouble_at_once(case, sometimes):
+    assert_holds(CAUSAL, case, ("complete", *sometimes), make_core=make_epidemic)
+
+
+@pytest.mark.parametrize(
+    ("case", "sometimes"),
+    [
+        (epidemic_net(PUSH, LINE, (1, 1, 0), **SOON), ("expire", "waited")),
+        (
+            epidemic_net(PUSH, PAIR, (1, 1), settings=1, skew_us=1, ahead_us=(0, 1), **SOON),
+            ("set back",),
+        ),
+        (
+            epidemic_net(PUSH, PAIR, (1, 1), shifts=1, shift_us=9, shift_span_us=9, **SOON),
+            ("all set back", "all set forward"),
+        ),
+    ],
+    ids=["expiry at every instant", "a clock is set", "all clocks are set"],
+)
+def test_lifetimes_over_the_whole_stack(case, sometimes):
+    assert_holds(DELTA, case, sometimes, make_core=make_epidemic)
+
+
+@pytest.mark.parametrize(
+    ("case", "sometimes"),
+    [
+        (group_net(PAIR, (2, 1)), ("waited",)),
+        (group_net(TRIANGLE, (1, 1, 0)), ()),
+        (group_net(LINE, (1, 1, 0), room_bytes=1), ()),
+        (group_net(PAIR, (1, 1), pauses=2, room_bytes=1), ("closed",)),
+        (group_net(PAIR, (1, 1), flaps=1, capacity=1), ("flapped",)),
+        (
+            group_net(PAIR, (1, 1), crashes=1, is_disk_late=True),
+            ("crashed", "cut off", "lost before the disk had it", "restarted"),
+        ),
+    ],
+    ids=["pair", "triangle", "little room", "closed", "full caches", "late disk and crash"],
+)
+def test_the_core_of_a_group_delivers_everything_through_the_smallest_window(case, sometimes):
+    assert_holds(GROUP, case, ("complete", *sometimes), make_core=make_group)
 
 
 @pytest.mark.parametrize("inbox", [False, True])
 def test_a_crash_at_any_point_of_any_step_loses_nothing_that_was_saved(inbox):
-    case = Case(2, (1, 1), Setup(NEWEST), edges=((0, 1),), is_linked=True, crashes=1, inbox=inbox)
+    case = epidemic_net(NEWEST, PAIR, (1, 1), crashes=1, inbox=inbox)
     sometimes = ("complete", "crashed", "cut off", "restarted")
-    assert_holds(CAUSAL, case, sometimes, make_core=make_stack)
+    assert_holds(CAUSAL, case, sometimes, make_core=make_epidemic)
 
 
 def test_a_crash_at_any_point_among_three_nodes():
-    case = linked(NEWEST, LINE, (1, 0, 0), crashes=1)
+    case = epidemic_net(NEWEST, LINE, (1, 0, 0), crashes=1)
     sometimes = ("complete", "crashed", "cut off", "restarted")
-    assert_holds(CAUSAL, case, sometimes, make_core=make_stack)
+    assert_holds(CAUSAL, case, sometimes, make_core=make_epidemic)
 
 
 def test_the_explorer_finds_a_layer_that_does_not_repeat_what_is_lost():
-    case = linked(NEWEST, LINE, (1, 0, 0), losses=1, is_unfair=True)
-    found = explore(CAUSAL, case, 50_000, make_stack)
+    case = epidemic_net(NEWEST, LINE, (1, 0, 0), losses=1, is_unfair=True)
+    found = explore(CAUSAL, case, 50_000, make_epidemic)
     assert "never delivered" in str(found.problem)
-    net = make_net(CAUSAL, case, make_stack)
+    net = make_net(CAUSAL, case, make_epidemic)
     assert all(net.do(move) for move in found.path), "the path is there to be played again"
     heal(net)
     assert net.problem == found.problem
@@ -205,13 +258,13 @@ def test_the_explorer_finds_a_restart_without_what_was_saved():
     def make(case, node):
         return Amnesiac(node, Barrier(node), Still(), case.options.options, durable=True)
 
-    case = Case(2, (2, 0), Setup(NEWEST), edges=((0, 1),), is_linked=True, crashes=2)
+    case = epidemic_net(NEWEST, PAIR, (2, 0), crashes=2)
     found = explore(CAUSAL, case, 50_000, make)
     assert found.problem is not None
     assert any(move[0] in ("crash", "fuse") for move in found.path)
 
 
 def test_a_bound_on_states_is_told():
-    found = explore(CAUSAL, linked(NEWEST, TRIANGLE, (1, 1, 0)), 100, make_stack)
+    found = explore(CAUSAL, epidemic_net(NEWEST, TRIANGLE, (1, 1, 0)), 100, make_epidemic)
     assert not found.is_complete
     assert replace(found, is_complete=True) != found

@@ -2,29 +2,43 @@
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 
 from beforehand.check.case import Case
 from beforehand.check.explore import explore
 from beforehand.check.families.baselines import CkFamily
+from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.group import Group
 from beforehand.check.families.mobile import MobileFamily, Setup
 from beforehand.check.ice import Ice
 from beforehand.check.moves import all_moves
 from beforehand.check.net import make_net
+from beforehand.check.small_nets import (
+    FULL,
+    PAIR,
+    PUSH,
+    RETRY,
+    epidemic_net,
+    group_net,
+    make_epidemic,
+    make_group,
+)
 from beforehand.core.mobile.host import Host
 from beforehand.core.mobile.pace import Pace
 from beforehand.core.mobile.station import Station
+from beforehand.core.order import Lifetimes
 from beforehand.errors import LocalError
 
-PAIR = {"edges": ((0, 1),), "stations": 2, "is_linked": True}
+CELLS = {"edges": ((0, 1),), "stations": 2, "is_linked": True}
 
 
 class Watched:
     """Writes down every state of a node, and every frame, until the net is healed."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, *order):
+        super().__init__(*order)
         self.found = set()
 
     def __deepcopy__(self, memo):
@@ -48,6 +62,39 @@ class WatchedCk(Watched, CkFamily):
     pass
 
 
+class WatchedNodes(Watched):
+    """The same for cores that hold messages in a cache."""
+
+    def look(self, net, node):
+        if net.left:
+            sizes = net.drivers[node].core.gauges(net.local_us(node))
+            del sizes["theirs"]  # notes on what is held here too are left out
+            given_up = frozenset(id for at, id in net.given_up if at == node)
+            state = (node, tuple(sizes.items()), frozenset(net.oracle.delivered[node]))
+            self.found.add((*state, given_up))
+            bare = partial(self.canonical_frame, net.case)
+            self.found |= {(*key[:2], bare(frame)) for key, (frame, _) in net.flights.items()}
+        return super(Watched, self).look(net, node)
+
+
+class WatchedGroup(WatchedNodes, Group):
+    def make_core(self, case, node):
+        return make_group(case, node)
+
+
+class WatchedEpidemic(WatchedNodes, Contacts):
+    def make_core(self, case, node):
+        return make_epidemic(case, node)
+
+
+def watched_causal():
+    return WatchedEpidemic("causal")
+
+
+def watched_delta():
+    return WatchedEpidemic("delta")
+
+
 def whole(net):
     """All that a net holds, but for times: two that differ in anything are two."""
     cores = copy.deepcopy([driver.core for driver in net.drivers])
@@ -65,8 +112,18 @@ def whole(net):
             [sorted((n, ids) for n, ids in of.items() if ids) for of in (oracle.delivered,)],
             (sorted(net.contacts), net.says, sorted(net.left.items())),
             (sorted(net.timers), sorted(net.held), sorted(net.given_up)),
+            times(net) if net.family.kind == "contact" else (),
         )
     )
+
+
+def times(net):
+    """Time and clocks, and what waits for a disk."""
+    pending = [getattr(driver._store, "pending", ()) for driver in net.drivers]
+    dues = sorted((key, due_us) for key, (due_us, _) in net.timers.items())
+    clocks = (net.now_us, net.shift_us, net.highest_us, net.offsets_us)
+    waiting = (pending, sorted(net.unsaved.items()), sorted(net.closed))
+    return (*clocks, dues, *waiting, net.news, sorted(net.dropped))
 
 
 def explore_plainly(family, case):
@@ -90,10 +147,10 @@ def explore_plainly(family, case):
 @pytest.mark.parametrize(
     ("make_family", "case"),
     [
-        (WatchedWas, Case(3, (0, 0, 1), flaps=1, options=Setup(Pace()), **PAIR)),
-        (WatchedWas, Case(3, (0, 0, 1), crashes=1, mortal=(2,), options=Setup(Pace()), **PAIR)),
-        (WatchedWas, Case(3, (0, 0, 1), leaves=1, losses=1, options=Setup(Pace()), **PAIR)),
-        (WatchedCk, Case(3, (0, 0, 1), hastes=1, doubles=1, options=Pace(), **PAIR)),
+        (WatchedWas, Case(3, (0, 0, 1), flaps=1, options=Setup(Pace()), **CELLS)),
+        (WatchedWas, Case(3, (0, 0, 1), crashes=1, mortal=(2,), options=Setup(Pace()), **CELLS)),
+        (WatchedWas, Case(3, (0, 0, 1), leaves=1, losses=1, options=Setup(Pace()), **CELLS)),
+        (WatchedCk, Case(3, (0, 0, 1), hastes=1, doubles=1, options=Pace(), **CELLS)),
     ],
     ids=["a move", "a crash", "a leave and a loss", "ck"],
 )
@@ -107,8 +164,85 @@ def test_every_state_of_a_node_and_every_frame_is_found_that_whole_nets_show(mak
     assert found.states < states
 
 
+SOON = Lifetimes(3, 3, skew_us=2)
+
+
+@pytest.mark.parametrize(
+    ("make_family", "case", "sights"),
+    [
+        (WatchedGroup, group_net(PAIR, (1, 0), pauses=1, room_bytes=1), {"closed"}),
+        (
+            WatchedGroup,
+            group_net(PAIR, (1, 0), crashes=1, mortal=(0,), is_disk_late=True),
+            {"lost before the disk had it"},
+        ),
+        (
+            watched_delta,
+            epidemic_net(
+                *(PUSH, PAIR, (1, 1), SOON),
+                lifetimes_us=(3,),
+                settings=1,
+                skew_us=1,
+                ahead_us=(0, 1),
+            ),
+            {"set back"},
+        ),
+        (
+            watched_delta,
+            epidemic_net(
+                PUSH, PAIR, (1, 1), SOON, lifetimes_us=(3,), shifts=1, shift_us=9, shift_span_us=9
+            ),
+            {"all set back", "all set forward", "expire"},
+        ),
+        (watched_causal, epidemic_net(FULL, PAIR, (2, 1)), set()),
+        (watched_causal, epidemic_net(RETRY, PAIR, (1, 0), losses=2), {"lost"}),
+    ],
+    ids=["flow control", "a late disk", "a clock", "all clocks", "full caches", "repetition"],
+)
+def test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show(make_family, case, sights):
+    plain, quick = make_family(), make_family()
+    states, seen = explore_plainly(plain, case)
+    found = explore(quick, case, states_max=states, reductions=False)
+    assert found.problem is None
+    assert found.is_complete
+    assert quick.found == plain.found
+    assert found.seen - {"complete"} == seen
+    assert sights <= seen
+
+
+def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
+    cold = Ice(Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic)
+    net = cold.thaw(cold.freeze())
+    for move in (("speak", 0, None), ("arrive", 0, 1, 1), ("pass", 4)):
+        assert net.do(move)
+    dues = {key: due_us for key, (due_us, _) in net.timers.items()}
+    assert net.drivers[1].core._links[0].progress_us == 0
+    cold.thaw(cold.freeze())
+    assert net.now_us == 0
+    assert net.drivers[1].core._links[0].progress_us == -4
+    assert {key: due_us for key, (due_us, _) in net.timers.items()} == dict.fromkeys(dues, 6)
+
+
+def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
+    case = group_net(PAIR, (1, 0), crashes=1, pauses=1, is_disk_late=True)
+    cold = Ice(Group(), case, make_group)
+    before = cold.freeze()
+    net = cold.thaw(before)
+    assert net.do(("speak", 0, None))
+    assert net.do(("open", 1, False))
+    after = cold.freeze()
+    assert cold.thaw(before).closed == set()
+    assert not net.is_flush_due(0)
+    assert cold.thaw(after).closed == {1}
+    assert net.unsaved.keys() == {0}
+    assert net.drivers[0]._store.pending
+    assert net.do(("flush", 0))
+    assert net.oracle.delivered[0], "what waited for the disk has happened"
+    assert not net.do(("flush", 0))
+
+
 def ice(says=1, **trouble):
-    case = Case(3, (0, 0, says), options=Setup(Pace()), mortal=(2,), **PAIR, **trouble)
+    case = Case(3, (0, 0, says), options=Setup(Pace()), mortal=(2,), **CELLS, **trouble)
     return Ice(MobileFamily(), case, None)
 
 

@@ -208,6 +208,24 @@ def test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_a
     assert core.gauges(0)["asking"] == 0
 
 
+def test_an_announcement_that_overtakes_the_answer_gone_is_not_forgotten():
+    """The peer evicted the message, answered the request, and received the message again. The
+    explorer found that with a line of full caches and a flap."""
+    core, out, wanted = make(0), Outbox(), frozenset({(9, 1)})
+    core.on_link(0, 1, True, out)
+    core.on_message(0, 1, Announce(1, wanted), out)
+    out.clear()
+    core.on_message(0, 1, Announce(2, wanted), out)
+    assert out.sends == [], "it is requested already"
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == [(1, Request(0, wanted))]
+    out.clear()
+    core.on_message(0, 1, Data((), wanted), out)
+    assert out.sends == [], "this one is not older than the announcement"
+    assert core.gauges(0)["asking"] == 0
+    assert core._links[1].reannounced == set()
+
+
 def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twice():
     net = Net(make(0), make(1, Options(capacity=1), Barrier(1)), make(2))
     net.link(0, 1)
@@ -248,6 +266,15 @@ def test_expired_messages_are_not_announced(met_us):
     net.link(0, 1)
     assert len(net.frames) == (met_us < 10)
     assert len(net.cores[0].holds(met_us)) == (met_us < 10)
+
+
+def test_a_question_about_a_later_time_leaves_the_node_as_it_was():
+    core = make(0, order=Unordered(0, Lifetimes(10, 10, skew_us=0)))
+    core.on_broadcast(0, b"a", Outbox())
+    assert core.holds(10) == frozenset()
+    assert core.gauges(10)["cache"] == 0
+    assert core.holds(9) == {(0, 10)}
+    assert core.passed_us() == 0
 
 
 @pytest.mark.parametrize("asked_us", [9, 10])

@@ -147,6 +147,24 @@ class Family(ABC):
         for name in Counters.__struct_fields__:
             setattr(core.counters, name, 0)
 
+    def forget_history(self, case: Case, core: Any) -> None:
+        """Remove from the state of a core what no later step depends on."""
+        self.forget_counts(core)
+
+    def canonical_frame(self, case: Case, frame: Any) -> Any:
+        """Return a frame without what no receiver reads."""
+        return frame
+
+    def is_time_relative(self, net: Net) -> bool:
+        """Return whether only differences between instants matter: if all clocks and all instants
+        in the states of cores are moved by the same amount, everything happens as before. Then
+        the explorer sets the time of every state to 0, and calls `move_back`."""
+        return False
+
+    def move_back(self, case: Case, core: Any, us: int, now_us: int) -> None:  # noqa: B027
+        """Move all instants in the state of a core into the past by `us`. now_us: what the clock
+        of the node shows after that."""
+
 
 def honest(net: Net) -> list[int]:
     """The nodes that keep to the protocol, and of which something is promised."""

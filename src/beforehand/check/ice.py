@@ -3,79 +3,122 @@
 Left out is what nothing that comes can depend on, so that what is found from a state is found from
 all that are taken for the same. *Counts* are read by nobody but people. *Tickets* and numbers of
 frames: that they are in order is kept. *Times*, where cores ask for none (`kind` is "cell"): then
-any timer may be the next. A timer that was *cancelled* is still in the net, but when it comes the
-driver does nothing. The *causal past* as far as everybody has delivered it: to deliver that once
-more is wrong as the second time, whether or not it is late. `tests/check/test_ice.py` compares with
-an exploration of whole nets.
+any timer may be the next; where only differences of times matter, every state begins at 0. A timer
+that was *cancelled* is still in the net, but when it comes the driver does nothing. The *causal
+past* as far as everybody has delivered it: to deliver that once more is wrong as the second time,
+whether or not it is late. What a family knows of its cores (`Family.forget_history`).
+`tests/check/test_ice.py` compares with an exploration of whole nets.
 
 Whatever a net is made of has a number: the states of its nodes, what is on its way, what the oracle
 knows. A frozen net is those numbers; so it is small, equal nets are equal bytes, and to thaw one
-takes only what is not as it was.
+takes only what is not as it was. Of all renamings of a state (`check.symmetry`) the smallest bytes
+stand for it.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Collection
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from beforehand.check.case import Case, Family
+from beforehand.check.names import NodeName, Renaming, renamed
 from beforehand.check.net import Net, make_net
-from beforehand.check.oracle import Oracle
+from beforehand.check.pacing import LateStore
 from beforehand.check.recall import Memory, Pool
+from beforehand.check.rest import (
+    Rest,
+    freeze_oracle,
+    freeze_rest,
+    rename_oracle,
+    rename_rest,
+    thaw_oracle,
+    thaw_rest,
+    time_of,
+)
 from beforehand.core.base import Core
-from beforehand.core.driver import Driver
+from beforehand.core.driver import Driver, PacedDriver
 
 NUMBER: Literal["I"] = "I"
 DOWN = -1
+T = TypeVar("T", bound=Hashable)
 
 
 class Ice:
     """Freezes and thaws one net again and again: what was thawed is gone with the next one."""
 
     def __init__(
-        self, family: Family, case: Case, make_core: Callable[[Case, int], Core[Any]] | None
+        self,
+        family: Family,
+        case: Case,
+        make_core: Callable[[Case, int], Core[Any]] | None,
+        group: Sequence[Renaming] = (),
     ) -> None:
+        """group: the renamings under which states are taken for the same."""
         make = make_core or family.make_core
-        self._memory = Memory(family.forget_counts)
-        self.net = make_net(family, case, lambda c, node: self._memory.stand_in(make(c, node)))
-        # Hosts and stations repeat themselves for ever: their time is only an order of events.
-        self._is_timeless = family.kind == "cell"
-        self._is_timed = case.delay_us_max is not None
+        self.group = group
+        frame = partial(family.canonical_frame, case)
+        self.memory = Memory(self._canonicalise, frame, has_names=bool(group))
+        self.net = make_net(family, case, lambda c, node: self._stand_in(make, c, node))
+        self._time = time_of(self.net)
         self._nodes: Pool[tuple[Any, ...]] = Pool()
         self._flights: Pool[tuple[Any, ...]] = Pool()
         self._oracles: Pool[tuple[Any, ...]] = Pool()
-        self._others: Pool[tuple[Any, ...]] = Pool()
+        self._others: Pool[Rest] = Pool()
         self._thawed = [DOWN] * (case.nodes + 1)
         """The numbers of the nodes and of the oracle, as they were thawed last."""
+        self._renamed: dict[tuple[Pool[Any], int, Renaming], int] = {}
+        self.renaming: Renaming = tuple(range(case.nodes))
+        """Which renaming made the state that was frozen last the smallest."""
         self.net.stepped.update(range(case.nodes))
+
+    def _stand_in(self, make: Callable[[Case, int], Core[Any]], case: Case, node: int) -> Core[Any]:
+        return self.memory.stand_in(make(case, NodeName(node) if self.group else node))
+
+    def _canonicalise(self, core: Any, us: int) -> None:
+        family, case = self.net.family, self.net.case
+        family.forget_history(case, core)
+        if self._time == "relative":
+            family.move_back(case, core, us, self.net.local_us(core.node) - us)
 
     # ---- to bytes -------------------------------------------------------------------------------
 
     def freeze(self) -> bytes:
         net = self.net
+        is_later = (
+            self._time == "relative" and net.now_us > 0
+        )  # then the instants of all nodes move back
         numbers = [
-            self._freeze_node(driver) if node in net.stepped else self._thawed[node]
+            self._freeze_node(driver) if is_later or node in net.stepped else self._thawed[node]
             for node, driver in enumerate(net.drivers)
         ]
-        return array(NUMBER, [*numbers, *self._freeze_rest(), *self._freeze_flights()]).tobytes()
+        numbers += [*self._freeze_rest(), *self._freeze_flights()]
+        self.renaming = tuple(range(net.case.nodes))
+        for renaming in self.group if net.problem is None else ():
+            image = self._rename(numbers, renaming)
+            if image < numbers:
+                numbers, self.renaming = image, renaming
+        return array(NUMBER, numbers).tobytes()
 
     def _freeze_node(self, driver: Driver[Any]) -> int:
         core: Any = driver.core
-        rows = driver._store._rows if driver._store is not None else {}
+        store = driver._store
+        rows = store._rows if store is not None else {}
+        past_us = self.net.now_us if self._time == "relative" else 0
         state = (
-            self._memory.without_counts(core.number) if driver.is_up else DOWN,
+            self.memory.without_history(core.number, past_us) if driver.is_up else DOWN,
             driver.fuse,
             tuple(driver.cut_off),
             tuple(sorted(driver._timers)),
             tuple((table, tuple(saved.items())) for table, saved in rows.items()),
+            tuple(store.pending) if isinstance(store, LateStore) else (),
         )
         return self._nodes.number(state)
 
     def _freeze_flights(self) -> list[int]:
         """In the order of their numbers, but for wires, where those before are those before."""
-        net, is_timed = self.net, self._is_timed
+        net, is_timed = self.net, self._time == "bounded"
         numbered = [
             (source, target, self._flights.number((source, target, frame, is_timed and sent_us)))
             for (source, target, _), (frame, sent_us) in net.flights.items()
@@ -84,28 +127,46 @@ class Ice:
         return [number for _, _, number in numbered]
 
     def _freeze_rest(self) -> tuple[int, int]:
-        net, is_timeless = self.net, self._is_timeless
-        oracle = self._thawed[-1]
+        net, oracle = self.net, self._thawed[-1]
         if net.oracle._rows or oracle == DOWN:
             listeners = range(net.case.stations, net.case.nodes)
-            oracle = self._oracles.number(_freeze_oracle(net.oracle, listeners))
-        others = (
-            () if is_timeless else tuple(sorted((k, due) for k, (due, _) in net.timers.items())),
-            tuple(sorted(net.contacts)),
-            tuple(sorted(net.suspected)),
-            tuple(net.news),
-            (net.shift_us, net.highest_us, *net.offsets_us),
-            0 if is_timeless else net.now_us,
-            tuple(net.says),
-            tuple(sorted(net.left.items())),
-            tuple(sorted(net.carried.items())),
-            tuple(sorted(net.held)),
-            tuple(sorted(net.given_up)),
-            tuple(sorted(net.dropped)),
-            tuple(sorted(net.payloads.items())),
-            net.problem,
-        )
-        return oracle, self._others.number(others)
+            oracle = self._oracles.number(freeze_oracle(net.oracle, listeners))
+        return oracle, self._others.number(freeze_rest(net, self._time))
+
+    # ---- under other names ----------------------------------------------------------------------
+
+    def _rename(self, numbers: list[int], renaming: Renaming) -> list[int]:
+        nodes = self.net.case.nodes
+        moved = [0] * nodes
+        for node, image in enumerate(renaming):
+            moved[image] = self._image(self._nodes, numbers[node], renaming, self._rename_node)
+        oracle, rest, *flights = numbers[nodes:]
+        flights = [
+            self._image(self._flights, number, renaming, _rename_flight) for number in flights
+        ]
+        flights.sort(key=lambda number: (*self._flights[number][:2], number))
+        return [
+            *moved,
+            self._image(self._oracles, oracle, renaming, rename_oracle),
+            self._image(self._others, rest, renaming, rename_rest),
+            *flights,
+        ]
+
+    def _image(
+        self,
+        pool: Pool[T],
+        number: int,
+        renaming: Renaming,
+        rename: Callable[[T, Renaming], T],
+    ) -> int:
+        key = (pool, number, renaming)
+        if key not in self._renamed:
+            self._renamed[key] = pool.number(rename(pool[number], renaming))
+        return self._renamed[key]
+
+    def _rename_node(self, state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
+        core, fuse, cut_off, *rest = state
+        return (self.memory.renamed(core, renaming), fuse, renamed(cut_off, renaming), *rest)
 
     # ---- and back -------------------------------------------------------------------------------
 
@@ -116,9 +177,9 @@ class Ice:
             if node in net.stepped or numbers[node] != self._thawed[node]:
                 self._thaw_node(driver, numbers[node])
         if net.oracle._rows or numbers[nodes] != self._thawed[nodes]:
-            net.oracle = _thaw_oracle(self._oracles[numbers[nodes]])
+            net.oracle = thaw_oracle(self._oracles[numbers[nodes]])
         self._thawed = numbers[: nodes + 1]
-        self._thaw_others(numbers[nodes + 1])
+        thaw_rest(net, self._others[numbers[nodes + 1]], self._time)
         net.flights.clear()
         net.sent.clear()
         for number in numbers[nodes + 2 :]:
@@ -128,59 +189,22 @@ class Ice:
         return net
 
     def _thaw_node(self, driver: Driver[Any], number: int) -> None:
-        core, driver.fuse, cut_off, timers, rows = self._nodes[number]
+        core, driver.fuse, cut_off, timers, rows, pending = self._nodes[number]
         driver.is_up = core != DOWN
         if driver.is_up:
             stand_in: Any = driver.core
             stand_in.number = core
+            if isinstance(driver, PacedDriver):  # it has told the store of all steps so far
+                driver._step = stand_in.saving_step()
         driver.cut_off = list(cut_off)
         driver._timers = dict.fromkeys(timers, 1)
         driver._ticket = 1
         if driver._store is not None:
             driver._store._rows = {table: dict(saved) for table, saved in rows}
-
-    def _thaw_others(self, number: int) -> None:
-        net = self.net
-        timers, contacts, suspected, news, offsets_us, net.now_us, *rest = self._others[number]
-        net.timers = {key: (due_us, 1) for key, due_us in timers}
-        if self._is_timeless:
-            drivers = enumerate(net.drivers)
-            net.timers = {(node, t): (0, 1) for node, driver in drivers for t in driver._timers}
-        net.contacts, net.suspected = set(contacts), set(suspected)
-        net.news = list(news)
-        net.shift_us, net.highest_us, *net.offsets_us = offsets_us
-        says, left, carried, held, given_up, dropped, payloads, net.problem = rest
-        net.says = list(says)
-        for counts, saved in ((net.left, left), (net.carried, carried)):
-            counts.clear()
-            dict.update(counts, saved)  # a Counter's own is slow
-        net.held, net.given_up, net.dropped = set(held), set(given_up), set(dropped)
-        net.payloads = dict(payloads)
+        if isinstance(driver._store, LateStore):
+            driver._store.pending = list(pending)
 
 
-def _freeze_oracle(oracle: Oracle, listeners: Collection[int]) -> tuple[Any, ...]:
-    """As far as it matters for what comes. What all listeners have delivered is never late, but
-    twice: whose causal past it is in does not matter any more."""
-    every = [set(oracle.delivered[node]) for node in listeners]
-    settled = set.intersection(*every)
-    return (
-        tuple(sorted((id, tuple(sorted(past - settled))) for id, past in oracle.pasts.items())),
-        *(
-            tuple(sorted((node, tuple(sorted(ids))) for node, ids in of.items() if ids))
-            for of in (
-                oracle.delivered,
-                {node: ids - settled for node, ids in oracle._known.items()},
-                {node: ids - settled for node, ids in oracle._overtaken.items()},
-            )
-        ),
-    )
-
-
-def _thaw_oracle(state: tuple[Any, ...]) -> Oracle:
-    oracle = Oracle()
-    pasts, delivered, known, overtaken = state
-    oracle.pasts = {id: frozenset(past) for id, past in pasts}
-    oracle.delivered = defaultdict(list, {node: list(ids) for node, ids in delivered})
-    oracle._known = defaultdict(set, {node: set(ids) for node, ids in known})
-    oracle._overtaken = defaultdict(set, {node: set(ids) for node, ids in overtaken})
-    return oracle
+def _rename_flight(flight: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
+    source, target, frame, sent_us = flight
+    return renaming[source], renaming[target], renamed(frame, renaming), sent_us

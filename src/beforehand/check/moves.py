@@ -1,4 +1,4 @@
-"""All that can happen next in a net, for whoever tries everything."""
+"""All that can happen next in a net, for an explorer that tries every move."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def all_moves(net: Net) -> Iterator[Move]:
     yield from _pacing_moves(net)
     yield from _life_moves(net)
     yield from _next_instant(net)
-    if net.left["hastes"] or not (net.flights or net.news):  # most timers are for silence
+    yield from _clock_moves(net)
+    if net.left["hastes"] or net.is_silent():  # most timers are for silence
         yield from (("timer", *key) for key in net.timers)
 
 
@@ -52,6 +53,19 @@ def _next_instant(net: Net) -> Iterator[Move]:
     later_us = [end_us for end_us in ends_us if end_us > net.now_us]
     if later_us:
         yield ("pass", min(later_us) - net.now_us)
+
+
+def _clock_moves(net: Net) -> Iterator[Move]:
+    """Set one clock to either end of what the case allows; set all of them to where they started,
+    or as far before or after that as the case allows."""
+    if net.left["settings"]:
+        for node, offset_us in enumerate(net.offsets_us):
+            ends_us = dict.fromkeys((0, net.case.skew_us))
+            yield from (("set", node, us) for us in ends_us if us != offset_us)
+    if net.left["shifts"]:
+        start_us, span_us = net.case.shift_us, net.case.shift_span_us
+        shifts_us = dict.fromkeys((start_us - span_us, start_us, start_us + span_us))
+        yield from (("shift", us) for us in shifts_us if us != net.shift_us)
 
 
 def _link_moves(net: Net) -> Iterator[Move]:

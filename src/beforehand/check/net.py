@@ -139,7 +139,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         due_us, ticket = self.timers.get((node, timer), (0, 0))
         if not ticket or due_us > self._latest_us() or due_us > self.now_us + AGE_US:
             return False
-        if self.flights or self.news:
+        if not self.is_silent():
             self._take("hastes")  # the fuzzer does not ask how many are left
         del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)

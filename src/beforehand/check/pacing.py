@@ -53,6 +53,7 @@ class Pacing(ABC):
     family: Family
     drivers: list[Driver[Any]]
     flights: dict[Any, Any]
+    news: list[tuple[int, int, bool, int]]
     contacts: set[tuple[int, int]]
     sights: set[str]
     problem: str | None
@@ -88,6 +89,18 @@ class Pacing(ABC):
     def is_flush_due(self, node: int) -> bool:
         store = self.drivers[node]._store
         return isinstance(store, LateStore) and bool(store.pending or self.unsaved.get(node))
+
+    def is_silent(self) -> bool:
+        """Return whether nothing is under way: no frame and no news of a link, and neither a disk
+        nor a wire that a node waits for. Most timers are for silence."""
+        if self.flights or self.news:
+            return False
+        if self.case.room_bytes is not None and any(self.rooms()):
+            return False
+        return not self.case.is_disk_late or not any(map(self.is_flush_due, self._nodes_up()))
+
+    def _nodes_up(self) -> Iterable[int]:
+        return (node for node, driver in enumerate(self.drivers) if driver.is_up)
 
     def rooms(self) -> Iterable[tuple[int, int]]:
         """(node, peer): the wire between them is empty, and the node does not know it."""

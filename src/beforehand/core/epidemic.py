@@ -207,6 +207,9 @@ class Epidemic:
         # The sets keep the hashes of their members: these differences cost little per id.
         lacking = frame.ids.difference(self._cache.entries)
         link.theirs.update(frame.ids)
+        if link.asked:
+            # Perhaps the peer evicted these and got them again, and this overtook its `gone`.
+            link.reannounced |= frame.ids & link.asked
         if self.order.expires:
             horizon_us = self._horizon(now_us)
             if dead := [id for id in lacking if id[1] <= horizon_us]:
@@ -244,10 +247,13 @@ class Epidemic:
         link.theirs.update(came)
         owed = len(link.asked)
         link.asked.difference_update(came)
+        if link.reannounced:
+            link.reannounced.difference_update(came)
         for id in came:
             asked_of = asking.pop(id, source)
             if asked_of != source:
                 self._links[asked_of].asked.discard(id)
+                self._links[asked_of].reannounced.discard(id)
                 self._sender.overtaken(asked_of, (id,))
         self.counters.duplicate += len(came) - len(fresh)
         welcome = self.order.screen(self._horizon(now_us), fresh)
@@ -260,7 +266,8 @@ class Epidemic:
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out, welcome)
         if gone:
-            link.theirs.difference_update(gone)
+            link.theirs.difference_update(gone - link.reannounced)
+            link.reannounced -= gone
             gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
             link.asked.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)

@@ -29,6 +29,8 @@ class Neighbour(msgspec.Struct):
     """How many messages of an origin it was told of since it last asked for one of that origin."""
     unfolded: dict[NodeId, int] = {}
     """Up to where it was told of single messages of an origin, because it was behind."""
+    reannounced: set[MessageId] = set()
+    """Announced again while requested from it: a `gone` that arrives later may be older."""
 
     def lacks(self, ids: Iterable[MessageId]) -> None:
         """It does not hear of these origins from others."""

@@ -18,14 +18,17 @@ from beforehand.check.case import (
     lost_in_silence,
     never_delivered,
 )
+from beforehand.check.history import forget_history, move_instants_back
 from beforehand.check.net import Net
 from beforehand.check.oracle import Violation
 from beforehand.check.signer import Signing, make_proofs
 from beforehand.core.base import Core, Message, MessageId
 from beforehand.core.epidemic import Epidemic
+from beforehand.core.frames import Announce
 from beforehand.core.needs import LinkKind
 from beforehand.core.options import Options
 from beforehand.core.order import Lifetimes
+from beforehand.core.paced import PacedEpidemic
 from beforehand.sim.protocols import PROTOCOLS, make_order
 
 SECOND_US = 1_000_000
@@ -124,6 +127,31 @@ class Contacts(Family):
         rng = random.Random(setup.seed + node)
         proofs = make_proofs(setup.signing, node, setup.seed)
         return Epidemic(node, order, rng, setup.options, durable=case.is_mortal, proofs=proofs)
+
+    def forget_history(self, case: Case, core: Any) -> None:
+        self.forget_counts(core)
+        if type(core) in (Epidemic, PacedEpidemic):  # a subclass may use what these do not
+            forget_history(core, is_calm=case.is_calm)
+
+    def canonical_frame(self, case: Case, frame: Any) -> Any:
+        if isinstance(frame, Announce) and case.options.options.retry_us is None:
+            return Announce(0, frame.ids)  # a number is there to be acknowledged
+        return frame
+
+    def is_time_relative(self, net: Net) -> bool:
+        # News goes out at ticks of an absolute clock, and a deadline is an absolute instant. What
+        # instants a subclass keeps is not known.
+        cores = [driver.core for driver in net.drivers]
+        return all(
+            core.__class__ is Epidemic
+            and not core.order.expires
+            and not core._options.announce_us
+            and core._proofs is None
+            for core in cores
+        )
+
+    def move_back(self, case: Case, core: Any, us: int, now_us: int) -> None:
+        move_instants_back(core, us, now_us, may_clip=not (case.settings or case.shifts))
 
     def judges(self, violation: Violation) -> bool:
         return PROTOCOLS[self._order].is_causal or violation.kind != "late"

@@ -1,0 +1,196 @@
+"""Every interleaving of small nets of contacts and of groups: what the test suite has no time for.
+Claim: nothing is wrong in any of these nets; `is_complete` says whether a net was explored to its
+last state.
+
+    python benchmarks/explore_nets.py                       all of them
+    python benchmarks/explore_nets.py --no-reductions       without symmetry and ample sets
+    python benchmarks/explore_nets.py --only "triangle, three messages"
+    python benchmarks/explore_nets.py --liveness            search for fair cycles
+
+Each net runs in a process of its own, which tells how much memory it took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import Any
+
+from beforehand.check.case import Case
+from beforehand.check.explore import explore
+from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.group import Group
+from beforehand.check.liveness import find_fair_cycle
+from beforehand.check.small_nets import (
+    FULL,
+    LINE,
+    MARKS,
+    NEWEST,
+    PAIR,
+    PUSH,
+    RETRY,
+    SMALLEST,
+    TRIANGLE,
+    epidemic_net,
+    group_net,
+    make_epidemic,
+    make_group,
+)
+from beforehand.core.options import Flow, Options
+from beforehand.core.order import Lifetimes
+
+STATES_MAX = 1_500_000
+LIVENESS_MAX = 100_000
+KB = 1024  # of what the system counts in
+SOON = Lifetimes(3, 3, skew_us=2)
+"""Lifetimes of a few µs: the explorer lets a message expire at every instant."""
+DELTA: dict[str, Any] = {"lifetimes": SOON, "lifetimes_us": (3,)}
+TWO_LIVES: dict[str, Any] = {"lifetimes": Lifetimes(5, 5, skew_us=0), "lifetimes_us": (2, 5)}
+SHIFTS: dict[str, Any] = {"shift_us": 9, "shift_span_us": 9}
+FULL_MARKS = Options(transfer="newest", push=True, marks_after=0, capacity=1)
+LATE_NEWS = Flow(window=1, offers_max=1, pushes_max=1, stall_us=4_000_000)
+
+CONTACTS: dict[str, Case] = {
+    "triangle, three messages": epidemic_net(NEWEST, TRIANGLE, (1, 1, 1)),
+    "triangle, three pushed messages": epidemic_net(PUSH, TRIANGLE, (1, 1, 1)),
+    "triangle, three messages of two nodes": epidemic_net(NEWEST, TRIANGLE, (2, 1, 0)),
+    "line, version vectors, three messages, a flap": epidemic_net(MARKS, LINE, (1, 1, 1), flaps=1),
+    "line, version vectors, two messages, a flap": epidemic_net(MARKS, LINE, (1, 1, 0), flaps=1),
+    "line, a loss, a double, a crash": epidemic_net(
+        RETRY, LINE, (1, 0, 0), losses=1, doubles=1, crashes=1
+    ),
+    "line, a loss, a crash": epidemic_net(RETRY, LINE, (1, 0, 0), losses=1, crashes=1),
+    "pair, two messages, a loss, a crash": epidemic_net(RETRY, PAIR, (1, 1), losses=1, crashes=1),
+    "line, pushes, a flap, a crash": epidemic_net(PUSH, LINE, (1, 0, 0), flaps=1, crashes=1),
+    "line, version vectors, a flap, a crash": epidemic_net(
+        MARKS, LINE, (1, 0, 0), flaps=1, crashes=1
+    ),
+    "line, capacity 1, three messages": epidemic_net(FULL, LINE, (1, 1, 1)),
+    "triangle, capacity 1, two messages": epidemic_net(FULL, TRIANGLE, (1, 1, 0)),
+    "line, capacity 1, two messages, a flap": epidemic_net(FULL, LINE, (1, 1, 0), flaps=1),
+    "line, capacity 1, version vectors, a flap": epidemic_net(FULL_MARKS, LINE, (1, 1, 0), flaps=1),
+    "pair, capacity 1, two messages, a crash": epidemic_net(FULL, PAIR, (1, 1), crashes=1),
+}
+TIMED: dict[str, Case] = {
+    "pair, lifetimes": epidemic_net(PUSH, PAIR, (1, 1), **DELTA),
+    "line, lifetimes, two messages": epidemic_net(PUSH, LINE, (1, 1, 0), **DELTA),
+    "line, two lifetimes, two messages": epidemic_net(PUSH, LINE, (1, 1, 0), **TWO_LIVES),
+    "line, lifetimes, a flap": epidemic_net(PUSH, LINE, (1, 1, 0), flaps=1, **DELTA),
+    "line, lifetimes, a clock is set": epidemic_net(
+        PUSH, LINE, (1, 1, 0), settings=1, skew_us=1, ahead_us=(0, 1, 0), **DELTA
+    ),
+    "line, lifetimes, all clocks are set": epidemic_net(
+        PUSH, LINE, (1, 1, 0), shifts=1, **SHIFTS, **DELTA
+    ),
+    "pair, lifetimes, a clock and all clocks are set": epidemic_net(
+        PUSH, PAIR, (1, 1), settings=1, shifts=1, skew_us=1, ahead_us=(0, 1), **SHIFTS, **DELTA
+    ),
+    "pair, lifetimes, a clock is set, a crash": epidemic_net(
+        PUSH, PAIR, (1, 1), settings=1, skew_us=1, ahead_us=(0, 1), crashes=1, **DELTA
+    ),
+}
+GROUPS: dict[str, Case] = {
+    "pair, window 1, three messages": group_net(PAIR, (2, 1)),
+    "line, window 1, three messages": group_net(LINE, (1, 1, 1)),
+    "line, window 1, two messages, a flap": group_net(LINE, (1, 1, 0), flaps=1),
+    "triangle, window 1, two messages": group_net(TRIANGLE, (1, 1, 0)),
+    "pair, little room, three messages": group_net(PAIR, (2, 1), room_bytes=1),
+    "line, little room, two messages": group_net(LINE, (1, 1, 0), room_bytes=1),
+    "line, a program stops reading": group_net(LINE, (1, 1, 0), pauses=1),
+    "pair, little room, a program stops reading twice": group_net(
+        PAIR, (1, 1), pauses=2, room_bytes=1
+    ),
+    "pair, late disk, two messages, a crash": group_net(PAIR, (1, 1), crashes=1, is_disk_late=True),
+    "pair, late disk, a crash, a flap": group_net(
+        PAIR, (1, 1), crashes=1, flaps=1, is_disk_late=True
+    ),
+    "line, late disk, a crash": group_net(LINE, (1, 0, 0), crashes=1, is_disk_late=True),
+    "pair, capacity 1, two messages, a flap": group_net(PAIR, (1, 1), capacity=1, flaps=1),
+    "line, capacity 1, two messages": group_net(LINE, (1, 1, 0), capacity=1),
+    "pair, announcements wait, two messages, a flap": group_net(PAIR, (1, 1), LATE_NEWS, flaps=1),
+    "pair, window 1, a haste": replace(group_net(PAIR, (1, 1), SMALLEST), hastes=1),
+}
+NETS = {
+    **{
+        f"contacts: {name}": (Contacts("causal"), net, make_epidemic)
+        for name, net in CONTACTS.items()
+    },
+    **{f"delta: {name}": (Contacts("delta"), net, make_epidemic) for name, net in TIMED.items()},
+    **{f"group: {name}": (Group(), net, make_group) for name, net in GROUPS.items()},
+}
+
+
+def run(name: str, states_max: int, *, reductions: bool) -> dict[str, Any]:
+    """Explore one net."""
+    started = time.process_time()
+    family, net, make = NETS[name]
+    found = explore(family, net, states_max, make, reductions=reductions)
+    return {
+        "bench": "explore/nets",
+        "net": name,
+        "reductions": reductions,
+        "states": found.states,
+        "transitions": found.transitions,
+        "at_rest": found.quiet,
+        "reduced": found.reduced,
+        "is_complete": found.is_complete,
+        "asymmetry": found.asymmetry,
+        "problem": found.problem,
+        "path": found.path,
+        "cpu_s": round(time.process_time() - started, 1),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KB),
+        "seen": sorted(found.seen),
+    }
+
+
+def run_liveness(name: str, states_max: int) -> dict[str, Any]:
+    """Search one net for fair cycles."""
+    started = time.process_time()
+    family, net, make = NETS[name]
+    found = find_fair_cycle(family, net, states_max, make)
+    return {
+        "bench": "explore/liveness",
+        "net": name,
+        "states": found.states,
+        "cycles": found.cycles,
+        "is_complete": found.is_complete,
+        "problem": found.problem,
+        "path": found.path,
+        "cycle": found.cycle,
+        "cpu_s": round(time.process_time() - started, 1),
+    }
+
+
+def main() -> int:
+    """Print a line of JSON for every net; the exit code is 1 if something is wrong in one."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--only", help="the nets whose names contain this")
+    options.add_argument("--no-reductions", action="store_true")
+    options.add_argument("--liveness", action="store_true")
+    options.add_argument("--states", type=int, help="no more than these")
+    args = options.parse_args()
+    states_max = args.states or (LIVENESS_MAX if args.liveness else STATES_MAX)
+    names = [name for name in NETS if not args.only or args.only in name]
+    rows = [(name, states_max, args.liveness, not args.no_reductions) for name in names]
+    is_good = bool(rows)
+    with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for row in pool.imap(_run, rows, chunksize=1):
+            is_good &= not row["problem"]
+            print(json.dumps(row), flush=True)
+    return 0 if is_good else 1
+
+
+def _run(row: tuple[str, int, bool, bool]) -> dict[str, Any]:
+    name, states_max, is_liveness, reductions = row
+    if is_liveness:
+        return run_liveness(name, states_max)
+    return run(name, states_max, reductions=reductions)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
