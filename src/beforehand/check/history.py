@@ -2,7 +2,7 @@
 
 The explorer removes it from a state before it compares the state with those that it knows:
 
-- the ranks of cached messages, of which only the order is used;
+- the ranks of cached messages, of which only the order is used, and a bound of their deadlines;
 - the numbers of announcements and the time of the last progress, where nothing is repeated
   (`Options.retry_us` is None): no frame refers to such a number, and no timer reads that time;
 - what the last round of announcements told: `Marks.set_news` overwrites it before it is read;
@@ -23,6 +23,7 @@ from beforehand.core.base import Message, MessageId
 from beforehand.core.epidemic import Epidemic
 from beforehand.core.flow import FlowControl
 from beforehand.core.frames import Announce
+from beforehand.core.order import LONG_AHEAD
 from beforehand.core.sender import Direct
 
 
@@ -34,6 +35,7 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
     core._cache.entries.clear()  # the same dict: the registry of digests refers to it
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
+    core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
     core._marks._news, core._marks._rest = {}, frozenset()
     waiting = getattr(core.order, "_waiting", None)
     for entry in waiting.pending.values() if waiting is not None else ():
