@@ -292,7 +292,7 @@ MUTANTS = [
     (
         "welcome a message that names itself as its cause",
         ORDER,
-        " and m.id not in m.past",
+        " and id not in message.past",
         "",
         "tests/core/test_barrier.py::test_a_message_that_names_itself_as_its_cause_is_refused",
     ),

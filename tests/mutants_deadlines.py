@@ -153,7 +153,7 @@ MUTANTS = [
     (
         "accept a deadline before any node may deliver",
         ORDER,
-        "            and m.stamp - skew_us < m.id[1]\n",
+        "            and stamp - skew_us < id[1]\n",
         "",
         f"{DEADLINES}::test_whether_stamp_and_deadline_belong_together_is_decided_by_no_clock",
     ),
