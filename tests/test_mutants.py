@@ -1,7 +1,9 @@
 """Every deliberate bug is killed by the test that is named for it.
 
-A mutant is a change of the source text. The package is copied, changed, and the named test must
-fail on the copy (and pass on the original, which the rest of the suite shows).
+A mutant is a change of the source text: a row of name, place, text before, text after and killer in
+one of the tables of `tests/mutants/`. How places and killers are named is said in
+`tests/mutant_index.py`. The package is copied, changed, and the named test must fail on the copy
+(and pass on the original, which the rest of the suite shows).
 """
 
 import importlib
@@ -14,13 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutant_index import Index
+
 REPO = Path(__file__).parent.parent
-TABLES = sorted(path.stem for path in Path(__file__).parent.glob("mutants_*.py"))
+TABLES = sorted(path.stem for path in (REPO / "tests" / "mutants").glob("[a-z]*.py"))
 MUTANTS = [
-    pytest.param(*mutant[1:], id=f"{table.removeprefix('mutants_')}: {mutant[0]}")
+    pytest.param(*mutant[1:], id=f"{table}: {mutant[0]}")
     for table in TABLES
-    for mutant in importlib.import_module(f"tests.{table}").MUTANTS
+    for mutant in importlib.import_module(f"tests.mutants.{table}").MUTANTS
 ]
+INDEX = Index(REPO)
 PYTEST_FAILED = 1
 
 INTERPRETED = (
@@ -72,22 +77,35 @@ def source(tmp_path_factory):
     return copy
 
 
-@pytest.mark.parametrize(("file", "before", "after", "killer"), MUTANTS)
-def test_the_named_test_kills_the_mutant(tmp_path, source, run_test, file, before, after, killer):
-    text = (REPO / file).read_text()
-    assert text.count(before) == 1, f"the text to change must stand exactly once in {file}"
+@pytest.mark.parametrize(("place", "before", "after", "killer"), MUTANTS)
+def test_the_named_test_kills_the_mutant(tmp_path, source, run_test, place, before, after, killer):
+    file, text = INDEX.mutate(place, before, after)
+    test = INDEX.killer(killer)
     shutil.copytree(source, tmp_path / "src", copy_function=os.link)
     (tmp_path / file).unlink()
-    (tmp_path / file).write_text(text.replace(before, after))
+    (tmp_path / file).write_text(text)
     for stale in (tmp_path / file).parent.glob(f"__pycache__/{Path(file).stem}.*"):
         stale.unlink()
-    code, printed = run_test(tmp_path, killer)
+    code, printed = run_test(tmp_path, test)
     assert code == PYTEST_FAILED, printed
+
+
+def test_every_mutant_finds_its_place_and_its_killer():
+    """All that do not, in one list: they are many after functions were renamed."""
+    problems = []
+    for mutant in MUTANTS:
+        *change, killer = mutant.values
+        for find, arguments in ((INDEX.mutate, change), (INDEX.killer, [killer])):
+            try:
+                find(*arguments)
+            except AssertionError as error:
+                problems.append(f"{mutant.id}: {error}")
+    assert not problems, "\n".join(problems)
 
 
 def test_a_killer_passes_where_nothing_is_changed(tmp_path, source, run_test):
     shutil.copytree(source, tmp_path / "src", copy_function=os.link)
-    assert run_test(tmp_path, "tests/core/test_needs.py")[0] == 0
+    assert run_test(tmp_path, INDEX.killer("test_needs::"))[0] == 0
 
 
 def test_a_killer_passes_where_nothing_is_changed_and_no_kernel_is_compiled(
@@ -95,10 +113,110 @@ def test_a_killer_passes_where_nothing_is_changed_and_no_kernel_is_compiled(
 ):
     """The rest of the suite shows it for those that are compiled."""
     shutil.copytree(source, tmp_path / "src", copy_function=os.link)
-    killers = {mutant.values[-1] for mutant in MUTANTS}
+    killers = {INDEX.killer(mutant.values[-1]) for mutant in MUTANTS}
     code, printed = run_test(tmp_path, *sorted(k for k in killers if k.startswith(INTERPRETED)))
     assert code == 0, printed
 
 
 def test_there_are_enough_of_them():
     assert len(MUTANTS) >= 10
+
+
+WAITING = '''"""Two ways to wait."""
+
+LIMIT = 3
+
+
+class Waiting:
+    @property
+    def limit(self):
+        return LIMIT
+
+    def admit(self, message):
+        if message.past:
+            return False
+
+        return True
+
+
+def admit(message):
+    def look(id):
+        return id
+
+    return look(message)
+'''
+
+
+@pytest.fixture
+def index(tmp_path):
+    """Of a small repository, in which two modules and two files of tests define the same names."""
+    files = {
+        "src/ours/__init__.py": "",
+        "src/ours/north/waiting.py": WAITING,
+        "src/ours/south/waiting.py": "def admit(message):\n    return None\n",
+        "tests/north/test_net.py": "def test_it_waits(): ...\ndef test_alone(): ...\n",
+        "tests/south/test_net.py": "async def test_it_waits(): ...\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return Index(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "after", "in_file"),
+    [
+        (
+            "Waiting.admit",
+            "    if message.past:\n        return False\n\n",
+            "    if message:\n        pass\n",
+            (
+                "        if message.past:\n            return False\n\n",
+                "        if message:\n            pass\n",
+            ),
+        ),
+        ("Waiting.admit", "message.past", "message", None),
+        ("Waiting.limit", "LIMIT", "4", ("return LIMIT", "return 4")),
+        ("Waiting", "    @property\n", "", None),
+        ("north.waiting:admit", "look(message)", "None", None),
+        ("admit.look", "return id\n", "return 1\n", None),
+        ("north.waiting:", "LIMIT = 3", "LIMIT = 4", None),
+    ],
+)
+def test_a_mutant_is_made_by_function_and_text(index, place, before, after, in_file):
+    file, text = index.mutate(place, before, after)
+    assert file == "src/ours/north/waiting.py"
+    assert text == WAITING.replace(*(in_file or (before, after))) != WAITING
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "problem"),
+    [
+        ("Waiting.refuse", "x", "no function or class is called `Waiting.refuse`"),
+        ("barrier:Waiting.admit", "x", "no function or class is called `barrier:Waiting.admit`"),
+        ("admit", "return", "`admit` is in north.waiting and south.waiting: begin with `module:`"),
+        ("waiting:", "return", "`waiting:` is in north.waiting and south.waiting: begin"),
+        ("Waiting.admit", "maybe", "0 times in `Waiting.admit`, and must be there once:\nmaybe"),
+        ("Waiting.admit", "return", "2 times in `Waiting.admit`, and must be there once:\nreturn"),
+    ],
+)
+def test_a_mutant_without_one_place_is_told_why(index, place, before, problem):
+    with pytest.raises(AssertionError) as told:
+        index.mutate(place, before, "")
+    assert str(told.value).startswith(problem)
+
+
+def test_a_killer_is_found_by_its_name(index):
+    assert index.killer("test_alone") == "tests/north/test_net.py::test_alone"
+    assert index.killer("south/test_net::test_it_waits[a::b[0]]") == (
+        "tests/south/test_net.py::test_it_waits[a::b[0]]"
+    )
+    assert index.killer("north/test_net::") == "tests/north/test_net.py"
+    for name, problem in {
+        "test_nothing": "no test is called `test_nothing`",
+        "test_it_waits": "`test_it_waits` is in north/test_net and south/test_net: begin with",
+        "test_net::": "`test_net::` is in north/test_net and south/test_net: begin with `file::`",
+    }.items():
+        with pytest.raises(AssertionError) as told:
+            index.killer(name)
+        assert str(told.value).startswith(problem)
