@@ -8,11 +8,11 @@ import json
 import platform
 import time
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.base import Message, MessageId
-from beforehand.core.order import Lifetimes
-from beforehand.core.outbox import Outbox
-from beforehand.mobility import crowd
+from beforehand.mobility.generators import crowd
+from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.summary import summarise
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from beforehand.core.mobile.systems import SYSTEMS
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Walk
 from beforehand.sim.cells.world import World, run

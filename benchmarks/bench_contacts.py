@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from beforehand.kernels import contacts
-from beforehand.mobility import walkers
+from beforehand.mobility.generators import walkers
 from beforehand.mobility.positions import Positions, positions_of_points
 
 RANGE_M = 50.0

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from beforehand.mobility import crowd
+from beforehand.mobility.generators import crowd
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.workload import Traffic
 

@@ -12,13 +12,13 @@ import random
 import time
 from collections import deque
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.base import Message, NodeId
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.frames import Data, Frame
-from beforehand.core.options import Options
-from beforehand.core.outbox import Outbox
-from beforehand.core.wire import OPPORTUNISTIC
+from beforehand.protocols.codecs import OPPORTUNISTIC
+from beforehand.protocols.contract.base import Message, NodeId
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.frames import Data, Frame
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.orders.barrier import Barrier
 
 ORIGINS = 10
 LACKING = 20

@@ -17,14 +17,14 @@ import time
 
 import msgspec
 
-from beforehand.check.fuzz_links import throw
-from beforehand.runtime.address import Address
-from beforehand.runtime.keys import GroupKey, new_group, new_member
-from beforehand.runtime.limits import Limits
-from beforehand.runtime.mesh import Mesh
-from beforehand.runtime.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
-from beforehand.runtime.seal import Opener, Sealer
-from beforehand.runtime.trust import Trust
+from beforehand.check.fuzz.links import throw
+from beforehand.runtime.crypto.handshake import Opener, Sealer
+from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
+from beforehand.runtime.crypto.trust import Trust
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import Mesh
+from beforehand.runtime.transport.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
 
 SIZES = {200: 400_000, 16_384: 40_000}
 REPEATS = 3

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beforehand.core.observer import Dial, cbd, dapw
 from beforehand.kernels.reorder import FOREVER, Ints, Stamps, empty_queue, reorder
+from beforehand.protocols.observer.observer import Dial, cbd, dapw
 from beforehand.sim.drift import (
     Drift,
     figure_dials,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from beforehand.sim.places import Places
+from beforehand.sim.grid_index import Places
 from beforehand.sim.radio import Air, Radio
 from beforehand.sim.radio_play import Traffic, play_compiled
 

@@ -26,7 +26,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 
 WORKER = Path(__file__).with_name("runtime_worker.py")
 DELIVERIES = {200: 48_000, 16_384: 6_000}

@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from beforehand.core.observer import cbd
 from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan, Settings, settle
@@ -42,6 +41,7 @@ from beforehand.observe.state import (
     run_out,
     take_rows,
 )
+from beforehand.protocols.observer.observer import cbd
 from beforehand.sim.drift import Drift, Run, rule_of, simulate
 from beforehand.spark.session import open_session
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.causality import LATE, TWICE, History, find_violations, index_log
-from beforehand.mobility.walkers import generate
+from beforehand.mobility.generators.walkers import generate
 from beforehand.sim.log import event_table, write_events
 from beforehand.sim.run import Spec, run_one
 from beforehand.verify.event_log import Log

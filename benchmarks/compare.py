@@ -112,7 +112,7 @@ def overlay(runner: str, nodes: int) -> Work:
 
 def crowd() -> Work:
     """As `bench_contacts_world.py` does."""
-    from beforehand.mobility import crowd
+    from beforehand.mobility.generators import crowd
 
     spec = contacts_spec("delta", lifetime_us=20 * MINUTE_US, traffic={"period_us": 64 * SECOND_US})
     return partial(contacts_run, crowd.generate(1), spec)
@@ -120,7 +120,7 @@ def crowd() -> Work:
 
 def buses() -> Work:
     """The first seed of `scenarios/city-bus.toml`, without lifetimes."""
-    from beforehand.mobility import buses
+    from beforehand.mobility.generators import buses
 
     spec = contacts_spec(
         "causal",
@@ -154,7 +154,7 @@ def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[s
 
 def observer_kernel() -> Work:
     """As `bench_observer.py` does, in one batch."""
-    from beforehand.core.observer import cbd
+    from beforehand.protocols.observer.observer import cbd
     from beforehand.sim.drift import Drift, deliver, simulate
 
     small, spec = Drift(messages=100), Drift(messages=400_000)
@@ -163,7 +163,7 @@ def observer_kernel() -> Work:
 
 
 def observer_cores() -> Work:
-    from beforehand.core.observer import cbd, dapw
+    from beforehand.protocols.observer.observer import cbd, dapw
     from beforehand.sim.drift import Drift, run_slowly
 
     dials = [make(percent) for make in (cbd, dapw) for percent in (0, 20, 40, 60, 80, 100)]

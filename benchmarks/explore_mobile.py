@@ -21,12 +21,12 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
-from beforehand.check.case import Case
-from beforehand.check.explore import explore
+from beforehand.check.explore.explore import explore
 from beforehand.check.families import FAMILIES
 from beforehand.check.families.mobile import Setup
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.mobile.tcp import Tcp
+from beforehand.check.net.case import Case
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
 
 STATES_MAX = 3_000_000
 KB = 1024  # of what the system counts in

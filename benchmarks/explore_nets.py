@@ -21,12 +21,9 @@ from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
-from beforehand.check.case import Case
-from beforehand.check.explore import explore
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
-from beforehand.check.liveness import find_fair_cycle
-from beforehand.check.small_nets import (
+from beforehand.check.explore.explore import explore
+from beforehand.check.explore.liveness import find_fair_cycle
+from beforehand.check.explore.small_nets import (
     FULL,
     LINE,
     MARKS,
@@ -41,8 +38,11 @@ from beforehand.check.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.core.options import Flow, Options
-from beforehand.core.order import Lifetimes
+from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.group import Group
+from beforehand.check.net.case import Case
+from beforehand.protocols.epidemic.options import Flow, Options
+from beforehand.protocols.orders.order import Lifetimes
 
 STATES_MAX = 1_500_000
 LIVENESS_MAX = 100_000

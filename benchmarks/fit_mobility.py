@@ -15,7 +15,8 @@ import sys
 import numba
 import numpy as np
 
-from beforehand.mobility import buses, crowd, statistics, walkers
+from beforehand.mobility import statistics
+from beforehand.mobility.generators import buses, crowd, walkers
 from beforehand.mobility.trace import Ints, Trace
 
 MINUTE_US = 60_000_000

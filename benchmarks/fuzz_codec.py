@@ -15,7 +15,7 @@ import sys
 import time
 from functools import partial
 
-from beforehand.check.fuzz_codec import BLOCK, Tally, fuzz, fuzz_codecs, judge
+from beforehand.check.fuzz.codec import BLOCK, Tally, fuzz, fuzz_codecs, judge
 
 FAILURES_SHOWN = 10
 

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from beforehand import Overlay
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.host import Host
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.limits import Limits
 from beforehand.runtime.station import Station
+from beforehand.runtime.transport.limits import Limits
 from beforehand.verify.verdict import verify_events
 
 NAMES = ("ann", "bob", "cid", "dee", "eve")

@@ -14,18 +14,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from beforehand.core.codec import Codec
-from beforehand.core.driver import Driver, SpeakerDriver
-from beforehand.runtime import tree
-from beforehand.runtime.link import Link
-from beforehand.runtime.seal import Opener, Sealer
-from beforehand.runtime.store import DiskStore
-from beforehand.runtime.trust import Trust
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.contract.driver import Driver, SpeakerDriver
+from beforehand.runtime.crypto import merkle
+from beforehand.runtime.crypto.handshake import Opener, Sealer
+from beforehand.runtime.crypto.trust import Trust
+from beforehand.runtime.storage.store import DiskStore
+from beforehand.runtime.transport.link import Link
 
 TRANSPORT: Any = vars(asyncio.selector_events)["_SelectorSocketTransport"]
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "signatures": ((Trust, "sign"), (Trust, "sign_all"), (Trust, "check_all")),
-    "hashes of messages": ((tree, "leaf_of"),),
+    "hashes of messages": ((merkle, "leaf_of"),),
     "codec": ((Codec, "encode"), (Codec, "decode")),
     "seals": ((Sealer, "seal"), (Opener, "open")),
     "rows": ((DiskStore, "stage"),),

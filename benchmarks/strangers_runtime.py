@@ -6,7 +6,7 @@ does not grow, and every refusal is counted.
     python benchmarks/strangers_runtime.py --connections 2000 --frames 2000 --seed 7
 
 ann is a process of her own. bob, an honest member, speaks all the while and must be heard. A round:
-damaged connections (`check/fuzz_links.py`), another group's key, recorded connections played back,
+damaged connections (`check/fuzz/links.py`), another group's key, recorded connections played back,
 records that change places, damaged frames of a member, forged and repeated messages, floods.
 """
 
@@ -30,11 +30,11 @@ from typing import Any
 import msgspec
 from strangers.attacks import GROUP, Round
 
-from beforehand.check.fuzz_links import ANSWER_SECONDS
-from beforehand.runtime.address import Address
+from beforehand.check.fuzz.links import ANSWER_SECONDS
+from beforehand.runtime.crypto.keys import GroupKey, new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.keys import GroupKey, new_group
-from beforehand.runtime.limits import Limits
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.limits import Limits
 
 LIMITS = Limits(backoff_min_seconds=0.001, backoff_max_seconds=0.001, frames_per_second_max=5_000)
 """Who lost a link for a fault comes again at once: else most of the time nothing would happen."""

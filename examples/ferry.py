@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 
 from beforehand import Group
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.limits import Limits
+from beforehand.runtime.crypto.keys import new_group
+from beforehand.runtime.transport.limits import Limits
 
 PORT = 7400
 PATIENT = Limits(

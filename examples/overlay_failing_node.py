@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from beforehand import Overlay
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 
 NAMES = ("ann", "bob", "cid", "dee")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pycrdt import Doc, Text, TransactionEvent
 
 import beforehand
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 
 
 class Editor:

@@ -4,7 +4,7 @@
 of pytest and those of Spark would all begin with compiling the same.
 """
 
-from beforehand.mobility import walkers
+from beforehand.mobility.generators import walkers
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.world import run as run_cells
 from beforehand.sim.drift import Drift, figure_dials, measure

@@ -10,8 +10,8 @@ import pytest
 import beforehand
 from beforehand.cli import main
 from beforehand.commands.dispatch import COMMANDS
-from beforehand.mobility import crowd
-from beforehand.mobility.contacts_list import write_contacts
+from beforehand.mobility.formats.contacts_list import write_contacts
+from beforehand.mobility.generators import crowd
 from beforehand.pipeline.experiment import world_names
 
 CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
@@ -130,7 +130,7 @@ def test_fuzz_replays_a_seed_and_counts_a_swarm(capsys):
 
 def test_a_failing_seed_exits_1_and_prints_the_command_that_replays_it(capsys, monkeypatch):
     from beforehand.check.families import contacts
-    from beforehand.core.unordered import Unordered
+    from beforehand.protocols.orders.unordered import Unordered
 
     monkeypatch.setattr(contacts, "make_order", lambda _, node, __: Unordered(node))
     codes = [main(["fuzz", "--protocol", "causal", "--replay", str(seed)]) for seed in range(12)]

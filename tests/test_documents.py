@@ -14,7 +14,7 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.commands.dispatch import COMMANDS
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 from tests.mobility.town import write_feed
 from tests.report.made_up import write_datasets
 from tests.verify.test_node_logs import SOUND, split, write_all
@@ -174,6 +174,7 @@ def test_a_document_names_no_file_and_no_member_that_is_gone(document, sources):
 
 def test_names_that_are_gone_are_found(sources):
     text = (
-        "`check/cube_net.py`, `check/net.py`, `Barrier._forget`, `Barrier.on_evict`, `Nobody.here`"
+        "`check/cube_net.py`, `check/net/net.py`, `Barrier._forget`, `Barrier.on_evict`, "
+        "`Nobody.here`"
     )
     assert strange_names(text, sources) == ["check/cube_net.py", "Barrier._forget"]

@@ -29,36 +29,36 @@ MAY_IMPORT = {
     "files": ("errors", "temporary"),
     "interval": (),
     # A core has no files.
-    "core": ("core", *PURE),
+    "protocols": ("protocols", *PURE),
     # Kernels know arrays, not our types.
     "kernels": ("kernels",),
     "mobility": ("mobility", "kernels", *EVERYWHERE),
     # A world runs on a trace; how traces are read or made is not its business.
-    "sim": ("sim", "core", "kernels", "mobility.trace", *EVERYWHERE),
-    "runtime": ("runtime", "core", *EVERYWHERE),
-    "check": ("check", "core", "sim", "runtime", "mobility.trace", *EVERYWHERE),
+    "sim": ("sim", "protocols", "kernels", "mobility.trace", *EVERYWHERE),
+    "runtime": ("runtime", "protocols", *EVERYWHERE),
+    "check": ("check", "protocols", "sim", "runtime", "mobility.trace", *EVERYWHERE),
     "papers": ("papers", *EVERYWHERE),
     "scenario": ("scenario", "mobility", "sim", *EVERYWHERE),
     "spark": ("spark", *EVERYWHERE),
     # Event logs in, verdicts out: whatever wrote a log, its columns are the contract.
     "verify": ("verify", "kernels", *EVERYWHERE),
     "pipeline": (
-        *("pipeline", "core", "sim", "kernels", "mobility", "check"),
+        *("pipeline", "protocols", "sim", "kernels", "mobility", "check"),
         *("papers", "scenario", "spark", "verify", *EVERYWHERE),
     ),
     # The record of an experiment has its page, besides all that a pipeline may import.
     "pipeline.experiment": ("pipeline", "scenario", "report.content", *EVERYWHERE),
     "pipeline.worlds": (
-        *("pipeline", "core", "sim", "kernels", "mobility", "check"),
+        *("pipeline", "protocols", "sim", "kernels", "mobility", "check"),
         *("papers", "scenario", "spark", "verify", "report", *EVERYWHERE),
     ),
-    "observe": ("observe", "core", "sim", "kernels", "spark", *EVERYWHERE),
+    "observe": ("observe", "protocols", "sim", "kernels", "spark", *EVERYWHERE),
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     # The last four are imported when they are first asked for.
     "__init__": (
-        *("core", "runtime", *EVERYWHERE),
+        *("protocols", "runtime", *EVERYWHERE),
         *("sim.run", "observe.stream", "pipeline.frames", "verify.verdict"),
     ),
     "__main__": ("cli",),
@@ -69,8 +69,8 @@ MAY_IMPORT["cli"] = ("commands",)
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
 STANDALONE: tuple[str, ...] = (
-    *("check.explore", "check.fuzz_codec", "check.fuzz_links"),
-    *("check.liveness", "check.small_nets"),
+    *("check.explore.explore", "check.fuzz.codec", "check.fuzz.links"),
+    *("check.explore.liveness", "check.explore.small_nets"),
 )
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
@@ -254,13 +254,13 @@ def test_what_can_be_generated_is_not_committed():
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("core.base", "import beforehand.sim.engine"),
-        ("core.base", "from beforehand.sim import engine"),
-        ("core.base", "def f():\n    from beforehand.sim.engine import World"),
-        ("core.base", "from beforehand import sim"),
-        ("core.base", "from beforehand.files import write_text"),
+        ("protocols.contract.base", "import beforehand.sim.engine"),
+        ("protocols.contract.base", "from beforehand.sim import engine"),
+        ("protocols.contract.base", "def f():\n    from beforehand.sim.engine import World"),
+        ("protocols.contract.base", "from beforehand import sim"),
+        ("protocols.contract.base", "from beforehand.files import write_text"),
         ("sim.engine", "from beforehand.pipeline import jobs"),
-        ("sim.engine", "from beforehand.mobility.gtfs import read_gtfs"),
+        ("sim.engine", "from beforehand.mobility.formats.gtfs.read import read_gtfs"),
         ("runtime.node", "from beforehand.sim.streams import mix"),
         ("kernels.heap", "from beforehand.sim.streams import mix"),
         ("papers.observer", "from beforehand.sim.drift import Measure"),
@@ -269,9 +269,9 @@ def test_what_can_be_generated_is_not_committed():
         ("verify.verdict", "from beforehand.pipeline.schemas import EVENTS"),
         ("observe.files", "from beforehand.pipeline.jobs import run_scenario"),
         ("kernels.heap", "from beforehand.sim import engine"),
-        ("kernels.heap", "from beforehand.core.base import Message"),
-        ("report.page", "from beforehand.core.base import Message"),
-        ("mobility.gtfs", "from beforehand.sim.engine import World"),
+        ("kernels.heap", "from beforehand.protocols.contract.base import Message"),
+        ("report.page", "from beforehand.protocols.contract.base import Message"),
+        ("mobility.formats.gtfs.read", "from beforehand.sim.engine import World"),
         ("pipeline.jobs", "from beforehand.report.page import page"),
         ("pipeline.jobs", "from beforehand.cli import main"),
         ("pipeline.worlds.drift", "from beforehand.commands.run import run"),
@@ -288,15 +288,15 @@ def test_an_import_the_wrong_way_is_caught(module, statement):
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("core.base", "import msgspec\nfrom beforehand.errors import LocalError"),
-        ("check.story", "from beforehand.sim import streams"),
+        ("protocols.contract.base", "import msgspec\nfrom beforehand.errors import LocalError"),
+        ("check.fuzz.story", "from beforehand.sim import streams"),
         ("sim.overlay", "from beforehand.kernels.overlay.run import simulate"),
         ("report.vcube.page", "from beforehand.papers.vcube import read_published"),
-        ("sim.engine", "from beforehand.core.base import Message"),
+        ("sim.engine", "from beforehand.protocols.contract.base import Message"),
         ("commands.report", "from beforehand.report.page import page"),
         ("pipeline.worlds.drift", "from beforehand.report.observer.page import page"),
         ("__main__", "from beforehand.cli import main"),
-        ("core.base", "import beforehandy.sim"),
+        ("protocols.contract.base", "import beforehandy.sim"),
     ],
 )
 def test_an_import_the_right_way_is_not(module, statement):
@@ -321,16 +321,26 @@ def test_rooms_in_a_ring_are_caught():
 
 
 def test_a_dead_module_is_caught():
-    imports = {"cli": ["core.base"], "core": [], "core.base": [], "core.old": ["core.old"]}
+    imports = {
+        "cli": ["protocols.contract.base"],
+        "protocols": [],
+        "protocols.contract.base": [],
+        "protocols.old": ["protocols.old"],
+    }
     imports["pipeline.worlds.drift"] = []
-    assert dead_modules(imports, ["core"]) == ["core.old"]
+    assert dead_modules(imports, ["protocols"]) == ["protocols.old"]
 
 
 def test_modules_are_named_as_they_are_imported(tmp_path):
-    for name in ("__init__.py", "cli.py", "core/__init__.py", "core/base.py"):
+    for name in ("__init__.py", "cli.py", "protocols/__init__.py", "protocols/contract/base.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    assert list(read_modules(tmp_path)) == ["__init__", "cli", "core", "core.base"]
+    assert list(read_modules(tmp_path)) == [
+        "__init__",
+        "cli",
+        "protocols",
+        "protocols.contract.base",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -357,11 +367,11 @@ def test_each_rule_catches_its_sample(check, bad, good):
     ("path", "text"),
     [
         ("src/utils.py", ""),
-        ("src/core/help" + "ers/x.py", ""),
-        ("src/core/base.py", "class NodeManager: ..."),
-        ("src/core/base.py", "def parse_util(): ..."),
+        ("src/protocols/help" + "ers/x.py", ""),
+        ("src/protocols/contract/base.py", "class NodeManager: ..."),
+        ("src/protocols/contract/base.py", "def parse_util(): ..."),
     ],
 )
 def test_a_vague_name_is_caught(path, text):
     assert vague_names(path, text)
-    assert vague_names("src/core/base.py", "class Node: ...") == []
+    assert vague_names("src/protocols/contract/base.py", "class Node: ...") == []

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
 from beforehand.runtime.host import Host
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.limits import Limits
 from beforehand.runtime.overlay import Overlay
 from beforehand.runtime.station import Station
+from beforehand.runtime.transport.limits import Limits
 from soak.draw import NodeScript
 
 GROUP = "soak"

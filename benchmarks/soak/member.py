@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from beforehand.core.base import Message, MessageId
-from beforehand.core.tables import Store
-from beforehand.runtime.eventlog import BROADCAST, DELIVER, EventLog
+from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.contract.tables import Store
 from beforehand.runtime.node import Recorder
-from beforehand.runtime.reading import GroupMessage
+from beforehand.runtime.queues.inbox import GroupMessage
+from beforehand.runtime.storage.event_log import BROADCAST, DELIVER, EventLog
 from soak.draw import NodeScript, Speech
 from soak.kinds import GROUP, KINDS, Place
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.driver import INBOX, Driver
-from beforehand.core.tables import Rows
-from beforehand.runtime.commits import Commits
-from beforehand.runtime.store import DiskStore
+from beforehand.protocols.contract.driver import INBOX, Driver
+from beforehand.protocols.contract.tables import Rows
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.store import DiskStore
 
 DISK_SECONDS = 0.05
 

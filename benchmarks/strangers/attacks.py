@@ -10,14 +10,16 @@ from collections import Counter
 
 import msgspec
 
-from beforehand.check.fuzz_links import ANSWER_SECONDS, damage, throw
-from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Data, Frame, Request
-from beforehand.core.proof import Proofs
-from beforehand.core.wire import OPPORTUNISTIC
-from beforehand.runtime.address import Address
-from beforehand.runtime.keys import GroupKey, MemberKey, new_member
-from beforehand.runtime.records import (
+from beforehand.check.fuzz.links import ANSWER_SECONDS, damage, throw
+from beforehand.protocols.codecs import OPPORTUNISTIC
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.epidemic.frames import Announce, Data, Frame, Request
+from beforehand.runtime.crypto.handshake import HELLO_BYTES, Handshake, Opener, Sealer
+from beforehand.runtime.crypto.keys import GroupKey, MemberKey, new_member
+from beforehand.runtime.crypto.trust import Trust
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.records import (
     GOODBYE,
     INTRODUCTION,
     KEEP,
@@ -26,8 +28,6 @@ from beforehand.runtime.records import (
     pack_frames,
     unpack_goodbye,
 )
-from beforehand.runtime.seal import HELLO_BYTES, Handshake, Opener, Sealer
-from beforehand.runtime.trust import Trust
 
 GROUP = "harbour"
 FLOOD_FRAMES = 200_000

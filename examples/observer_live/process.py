@@ -1,8 +1,9 @@
 """One of three small processes that talk to each other and report what they do. See watch.py.
 
 It asks the others now and then, answers when it is asked, and thanks for an answer. Every report
-carries a timestamp of `beforehand.core.timestamp`; so does every message, in a few bytes. The clock
-of the process is wrong by `skew_ms`, and a report takes up to `DELAY_MAX_S` to get out.
+carries a timestamp of `beforehand.protocols.observer.timestamp`; so does every message, in a few
+bytes. The clock of the process is wrong by `skew_ms`, and a report takes up to `DELAY_MAX_S` to get
+out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from beforehand.core.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
+from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 
 TICK_US = 20_000
 SYSTEM = Guarantees(processes=3, epsilon=5, delta=50, events_per_tick=20)  # 100 ms, 1 s

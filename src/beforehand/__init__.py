@@ -7,8 +7,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from beforehand.core.barrier import Barrier
-    from beforehand.core.base import (
+    from beforehand.errors import BeforehandError, InputError, LocalError, RemoteError
+    from beforehand.observe.stream import observe as observe_events
+    from beforehand.pipeline.frames import simulate_runs, verify_runs
+    from beforehand.protocols.contract.base import (
         EVERYBODY,
         Core,
         Counters,
@@ -20,28 +22,26 @@ if TYPE_CHECKING:
         Speaker,
         Timer,
     )
-    from beforehand.core.codec import Codec
-    from beforehand.core.driver import Driver, Port, SpeakerDriver
-    from beforehand.core.epidemic import Epidemic
-    from beforehand.core.needs import Link, Needs
-    from beforehand.core.observer import Dial, Observer, Stamped
-    from beforehand.core.options import Options
-    from beforehand.core.order import Lifetimes, Order
-    from beforehand.core.outbox import Outbox
-    from beforehand.core.proof import Proofs
-    from beforehand.core.tables import Store, Table
-    from beforehand.core.timestamp import Guarantees, StampClock
-    from beforehand.core.unordered import Unordered
-    from beforehand.core.vcube import VCube
-    from beforehand.core.vector import Vector
-    from beforehand.errors import BeforehandError, InputError, LocalError, RemoteError
-    from beforehand.observe.stream import observe as observe_events
-    from beforehand.pipeline.frames import simulate_runs, verify_runs
+    from beforehand.protocols.contract.codec import Codec
+    from beforehand.protocols.contract.driver import Driver, Port, SpeakerDriver
+    from beforehand.protocols.contract.needs import Link, Needs
+    from beforehand.protocols.contract.outbox import Outbox
+    from beforehand.protocols.contract.proof import Proofs
+    from beforehand.protocols.contract.tables import Store, Table
+    from beforehand.protocols.epidemic.epidemic import Epidemic
+    from beforehand.protocols.epidemic.options import Options
+    from beforehand.protocols.observer.observer import Dial, Observer, Stamped
+    from beforehand.protocols.observer.timestamp import Guarantees, StampClock
+    from beforehand.protocols.orders.barrier import Barrier
+    from beforehand.protocols.orders.order import Lifetimes, Order
+    from beforehand.protocols.orders.unordered import Unordered
+    from beforehand.protocols.orders.vector import Vector
+    from beforehand.protocols.vcube.node import VCube
     from beforehand.runtime.blocking import BlockingGroup
     from beforehand.runtime.group import Group
     from beforehand.runtime.host import Host
     from beforehand.runtime.overlay import Overlay
-    from beforehand.runtime.reading import GroupMessage
+    from beforehand.runtime.queues.inbox import GroupMessage
     from beforehand.sim.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
 
@@ -99,49 +99,49 @@ __all__ = [
 ]
 
 _PLACES = {
-    "EVERYBODY": "core.base",
-    "Barrier": "core.barrier",
+    "EVERYBODY": "protocols.contract.base",
+    "Barrier": "protocols.orders.barrier",
     "BeforehandError": "errors",
     "BlockingGroup": "runtime.blocking",
-    "Codec": "core.codec",
-    "Core": "core.base",
-    "Counters": "core.base",
-    "Dial": "core.observer",
-    "Driver": "core.driver",
-    "Epidemic": "core.epidemic",
-    "Fate": "core.base",
+    "Codec": "protocols.contract.codec",
+    "Core": "protocols.contract.base",
+    "Counters": "protocols.contract.base",
+    "Dial": "protocols.observer.observer",
+    "Driver": "protocols.contract.driver",
+    "Epidemic": "protocols.epidemic.epidemic",
+    "Fate": "protocols.contract.base",
     "Group": "runtime.group",
-    "GroupMessage": "runtime.reading",
-    "Guarantees": "core.timestamp",
+    "GroupMessage": "runtime.queues.inbox",
+    "Guarantees": "protocols.observer.timestamp",
     "Host": "runtime.host",
     "InputError": "errors",
-    "Lifetimes": "core.order",
-    "Link": "core.needs",
-    "Linked": "core.base",
+    "Lifetimes": "protocols.orders.order",
+    "Link": "protocols.contract.needs",
+    "Linked": "protocols.contract.base",
     "LocalError": "errors",
-    "Message": "core.base",
-    "MessageId": "core.base",
-    "Needs": "core.needs",
-    "NodeId": "core.base",
-    "Observer": "core.observer",
-    "Options": "core.options",
-    "Order": "core.order",
-    "Outbox": "core.outbox",
+    "Message": "protocols.contract.base",
+    "MessageId": "protocols.contract.base",
+    "Needs": "protocols.contract.needs",
+    "NodeId": "protocols.contract.base",
+    "Observer": "protocols.observer.observer",
+    "Options": "protocols.epidemic.options",
+    "Order": "protocols.orders.order",
+    "Outbox": "protocols.contract.outbox",
     "Overlay": "runtime.overlay",
-    "Port": "core.driver",
-    "Proofs": "core.proof",
+    "Port": "protocols.contract.driver",
+    "Proofs": "protocols.contract.proof",
     "RemoteError": "errors",
-    "Speaker": "core.base",
-    "SpeakerDriver": "core.driver",
+    "Speaker": "protocols.contract.base",
+    "SpeakerDriver": "protocols.contract.driver",
     "Spec": "sim.run",
-    "StampClock": "core.timestamp",
-    "Stamped": "core.observer",
-    "Store": "core.tables",
-    "Table": "core.tables",
-    "Timer": "core.base",
-    "Unordered": "core.unordered",
-    "VCube": "core.vcube",
-    "Vector": "core.vector",
+    "StampClock": "protocols.observer.timestamp",
+    "Stamped": "protocols.observer.observer",
+    "Store": "protocols.contract.tables",
+    "Table": "protocols.contract.tables",
+    "Timer": "protocols.contract.base",
+    "Unordered": "protocols.orders.unordered",
+    "VCube": "protocols.vcube.node",
+    "Vector": "protocols.orders.vector",
     "observe_events": "observe.stream:observe",
     "run_one": "sim.run",
     "simulate_runs": "pipeline.frames",

@@ -178,8 +178,8 @@ def test_quiet_leaves_results_and_errors(contacts, tmp_path, capsys):
 
 
 def test_a_baseline_that_promised_no_order_is_valid_for_verify_too(tmp_path, capsys):
-    from beforehand.mobility import crowd
-    from beforehand.mobility.contacts_list import write_contacts
+    from beforehand.mobility.formats.contacts_list import write_contacts
+    from beforehand.mobility.generators import crowd
 
     meetings, events = tmp_path / "meetings.txt", tmp_path / "events.parquet"
     write_contacts(crowd.generate(1, nodes_mean=60, hours=0.5), meetings)

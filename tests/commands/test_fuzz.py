@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from beforehand.check import players
 from beforehand.check.families import FAMILIES
 from beforehand.check.families.contacts import Contacts
-from beforehand.check.fuzz import Outcome, play, run_seed
-from beforehand.check.swarm import Swarm
+from beforehand.check.fuzz import targets
+from beforehand.check.fuzz.fuzz import Outcome, play, run_seed
+from beforehand.check.fuzz.swarm import Swarm
 from beforehand.cli import main
 
 
@@ -32,7 +32,7 @@ def test_a_family_that_is_added_to_the_registry_is_in_the_default(capsys, monkey
         return Swarm({})
 
     monkeypatch.setitem(FAMILIES, "newcomer", Contacts("causal"))
-    monkeypatch.setattr("beforehand.check.swarm.run_swarm", run_swarm)
+    monkeypatch.setattr("beforehand.check.fuzz.swarm.run_swarm", run_swarm)
     assert main(["fuzz", "--seeds", "2"]) == 0
     assert given == list(FAMILIES)
     assert "newcomer" in given
@@ -68,7 +68,7 @@ def always_wrong(family, net):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_printed_command_replays_a_failure_of_every_family(name, capsys, monkeypatch):
     monkeypatch.setattr(type(FAMILIES[name]), "problems", always_wrong)
-    monkeypatch.setattr("beforehand.check.shrink.RUNS_MAX", 3)
+    monkeypatch.setattr("beforehand.check.fuzz.shrink.RUNS_MAX", 3)
     outcome = run_seed(3, FAMILIES[name])
     assert outcome.problem == "all went well, and that is wrong"
     program, *arguments = shlex.split(outcome.replay)
@@ -79,13 +79,13 @@ def test_the_printed_command_replays_a_failure_of_every_family(name, capsys, mon
     assert f"replay: {outcome.replay}" in shown.err
 
 
-@pytest.mark.parametrize("name", [name for name in players.PLAYERS if name not in FAMILIES])
+@pytest.mark.parametrize("name", [name for name in targets.PLAYERS if name not in FAMILIES])
 def test_the_printed_command_names_a_player_that_is_no_family_too(name, capsys, monkeypatch):
     def player(seed, system):
         return Outcome(seed, f"{system}_wide", "wrong", 0, 0, frozenset(), 0)
 
-    monkeypatch.setitem(players.PLAYERS, name, partial(player, system=name[: -len("_wide")]))
-    _, *arguments = shlex.split(players.PLAYERS[name](9).replay)
+    monkeypatch.setitem(targets.PLAYERS, name, partial(player, system=name[: -len("_wide")]))
+    _, *arguments = shlex.split(targets.PLAYERS[name](9).replay)
     assert main(arguments) == 1
     assert f"replay: beforehand {shlex.join(arguments)}" in capsys.readouterr().err
 

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from beforehand.cli import main
-from beforehand.runtime.keys import GroupKey
+from beforehand.runtime.crypto.keys import GroupKey
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from beforehand.commands import host as command
-from beforehand.runtime.datagrams import AirCounters
+from beforehand.runtime.radio.datagrams import AirCounters
 
 
 def told(monkeypatch, capsys, **air):

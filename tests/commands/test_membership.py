@@ -10,7 +10,7 @@ import pytest
 from beforehand.cli import main
 from beforehand.commands.terminal import printable
 from beforehand.runtime.blocking import BlockingGroup
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 from tests.runtime.processes import Process, lines_of
 from tests.waiting import SECONDS_MAX
 

@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.processes import Process
 
 from beforehand.commands.dispatch import _parser
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from beforehand.check.oracle import judge
+from beforehand.check.rules.oracle import judge
 from beforehand.kernels import causality
 from beforehand.kernels.causality import (
     KINDS,
@@ -21,7 +21,7 @@ from beforehand.kernels.causality import (
     index_log,
     spread_of,
 )
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.log import BROADCAST, DELIVER
 from beforehand.sim.run import Spec, run_one
 
@@ -121,7 +121,7 @@ def assert_proves(log, chain, cause_row, effect_row):
 
 
 def test_what_happens_after_is_what_the_oracle_says():
-    from beforehand.check.oracle import Oracle
+    from beforehand.check.rules.oracle import Oracle
 
     for seed in SEEDS[:100]:
         log = draw_log(seed)

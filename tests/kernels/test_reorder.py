@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.core.base import Message
-from beforehand.core.observer import TIMER, Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
-from beforehand.core.outbox import Outbox
-from beforehand.core.timestamp import Guarantees, Stamp
 from beforehand.kernels.reorder import LEAST, Queue, Stamps, empty_queue, reorder
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.observer.observer import (
+    TIMER,
+    Dial,
+    Observer,
+    Stamped,
+    cbd,
+    dapw,
+    dpc1,
+    dpc2,
+)
+from beforehand.protocols.observer.timestamp import Guarantees, Stamp
 from beforehand.sim.drift import rule_of
 
 SYSTEM = Guarantees(processes=4, epsilon=3, delta=4, events_per_tick=2)

@@ -9,10 +9,10 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.mobility import geo
-from beforehand.mobility.bonnmotion import read_bonnmotion
-from beforehand.mobility.csv import read_csv
+from beforehand.mobility.formats.bonnmotion import read_bonnmotion
+from beforehand.mobility.formats.csv import read_csv
+from beforehand.mobility.formats.sociopatterns import read_sociopatterns
 from beforehand.mobility.positions import positions_of_points
-from beforehand.mobility.sociopatterns import read_sociopatterns
 
 US = 1_000_000
 

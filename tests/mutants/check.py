@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         "the room of a wire is told to a copy of the core",
-        "recall:",
+        "transition_cache:",
         '    "on_room": 3,\n',
         "",
         "test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show[flow control]",

@@ -101,7 +101,7 @@ MUTANTS = [
         "    if not waiters or min(waiters) < seq:\n"
         "        del self._waiters[origin], self._seqs[origin]\n"
         "    for entry in woken:",
-        "test_waiting_growth::",
+        "test_pending_growth::",
     ),
     (
         "stamp with the clock of the broadcast alone",

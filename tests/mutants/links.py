@@ -122,7 +122,7 @@ MUTANTS = [
     ),
     (
         "records are not numbered",
-        "seal:_next",
+        "handshake:_next",
         "    count += 1\n",
         "    count = 1\n",
         "test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open",
@@ -262,7 +262,7 @@ MUTANTS = [
     ),
     (
         "bundles as long as a transaction",
-        "bundles:_cut",
+        "row_batches:_cut",
         "or size > BUNDLE_BYTES)",
         "or size < 0)",
         "test_messages_of_a_transaction_share_rows_that_are_not_too_long",

@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     (
         "a frame fits without its version",
-        "cells:_fits",
+        "cell_settings:_fits",
         "return VERSION_BYTES + len(",
         "return len(",
         "test_a_frame_that_is_one_byte_too_long_with_its_version_ended_its_host",

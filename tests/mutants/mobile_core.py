@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     (
         "trap 6: a station believes that who comes back has kept what came early",
-        "handoff:Handoff.on_connect",
+        "was.handoff:Handoff.on_connect",
         "            guest.has = ()  # what came early it has forgotten (trap 6)\n",
         "",
         "test_who_comes_back_has_forgotten_what_it_had_out_of_order",
@@ -101,7 +101,7 @@ MUTANTS = [
         "Host.on_message",
         "frame.cell != self.cell or source != self.cell:",
         "self.cell is None:",
-        "test_host::test_a_frame_of_another_cell_is_ignored",
+        "was/test_host::test_a_frame_of_another_cell_is_ignored",
     ),
     (
         "trap 9: a station takes what was sent to another one",
@@ -199,14 +199,14 @@ MUTANTS = [
     ),
     (
         "trap 13: leave behind what a host registered at others before it came back",
-        "handoff:Handoff.on_connect",
+        "was.handoff:Handoff.on_connect",
         "            self._delete(frame.host, self._visits(frame), out)\n",
         "",
         "test_who_comes_back_to_its_station_goes_on_where_it_was",
     ),
     (
         "trap 13: leave behind what earlier joins registered",
-        "handoff:Handoff.on_join",
+        "was.handoff:Handoff.on_join",
         "        cell.guests[host] = guest\n        self._delete(host, self._visits(frame), out)\n",
         "        cell.guests[host] = guest\n",
         "test_a_join_ends_what_earlier_ones_left_behind",
@@ -353,7 +353,7 @@ MUTANTS = [
         "Host._on_connect_ack",
         "    self._unheard = set(self._said)\n    for seq in list",
         "    for seq in list",
-        "test_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
+        "was/test_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
     ),
     (
         "take a request of a station that nobody knows",

@@ -97,14 +97,14 @@ MUTANTS = [
         "CkStation._cast_again",
         "            kept.rests = self._pace.rounds - 1\n",
         "            pass\n",
-        "test_ck_station::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
+        "ck/test_station::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
     ),
     (
         "was: repeat in every round what was repeated once",
         "Station._cast_again",
         "            kept.rests = rounds - 1\n",
         "            pass\n",
-        "test_station::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
+        "was/test_station::test_with_three_rounds_in_an_interval_every_third_repeats_a_message",
     ),
     (
         "was: catch up on everything at once",
@@ -259,6 +259,6 @@ MUTANTS = [
         "CkHost._on_connect_ack",
         "    self._unheard = dict.fromkeys(self._said)\n",
         "",
-        "test_ck_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
+        "ck/test_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
     ),
 ]

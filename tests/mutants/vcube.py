@@ -153,7 +153,7 @@ MUTANTS = [
     (
         "forget what is still pending",
         "Keeping._on_kept",
-        "    self._kept[id] = copy\n    self._save(MESSAGES, id, copy.message, out)",
+        "    self._kept[id] = copy\n    self._save(state.MESSAGES, id, copy.message, out)",
         "    self._kept[id] = copy\n    self._date([id])",
         "test_messages_are_forgotten_in_the_order_of_their_deliveries",
     ),
@@ -181,8 +181,8 @@ MUTANTS = [
     (
         "answer before the packets",
         "Keeping._on_ask",
-        "    out.sends.append((source, Answer(",
-        "    out.sends.insert(0, (source, Answer(",
+        "    out.sends.append((source, frames.Answer(",
+        "    out.sends.insert(0, (source, frames.Answer(",
         "test_an_answer_is_what_is_kept_and_what_is_gone",
     ),
     (
@@ -209,14 +209,14 @@ MUTANTS = [
     (
         "lose the own number in a crash",
         "Keeping._on_spoken",
-        "    self._save(CLOCK, me, seq, out)",
+        "    self._save(state.CLOCK, me, seq, out)",
         "    pass",
         "test_after_a_restart_nothing_comes_twice_and_no_number_is_used_again",
     ),
     (
         "restore without the news",
         "Keeping._restore",
-        "    self._news = sorted(rows.get(NEWS.name, {}).items())",
+        "    self._news = sorted(rows.get(state.NEWS.name, {}).items())",
         "    self._news = []",
         "test_after_a_restart_a_message_names_what_was_delivered_before",
     ),
@@ -237,7 +237,7 @@ MUTANTS = [
     (
         "forget a larger share in a crash",
         "Keeping._raise",
-        "        self._save(HEIGHTS, copy.message.id, height, out)",
+        "        self._save(state.HEIGHTS, copy.message.id, height, out)",
         "        pass",
         "test_after_a_restart_it_answers_for_as_many_clusters_as_before",
     ),
@@ -271,7 +271,7 @@ MUTANTS = [
     ),
     (
         "forget the header of a packet",
-        "core.packets:pack",
+        "frames:pack",
         "            room = mtu_bytes - HEADER_BYTES",
         "            room = mtu_bytes",
         "test_packing_counts_payload_entries_and_header",
@@ -335,7 +335,7 @@ MUTANTS = [
     (
         "do not save that what was passed over is gone",
         "Keeping._pass_over",
-        "= last\n            self._save(GONE, origin, last, out)",
+        "= last\n            self._save(state.GONE, origin, last, out)",
         "= last",
         "test_after_a_restart_what_was_passed_over_is_told_to_who_asks",
     ),
@@ -441,7 +441,7 @@ MUTANTS = [
     (
         "lose the proofs in a crash",
         "Keeping._forget",
-        "            self._save(LAST, origin, message, out)",
+        "            self._save(state.LAST, origin, message, out)",
         "            pass",
         "test_what_is_gone_is_skipped_when_its_origin_has_signed_it",
     ),

@@ -31,7 +31,7 @@ MUTANTS = [
         "Codec._pack",
         "return _VERSION_BYTE + self._encoder.encode(frame)",
         'return b"\\x00" + self._encoder.encode(frame)',
-        "test_codec::test_the_wire_has_not_changed",
+        "contract/test_codec::test_the_wire_has_not_changed",
     ),
     (
         "any seq is taken, also those that stand for long ago and long ahead",
@@ -42,7 +42,7 @@ MUTANTS = [
     ),
     (
         "a VCube takes message 0",
-        "core.packets:",
+        "vcube.frames:",
         "msgspec.Meta(ge=1, lt=1 << 62)",
         "msgspec.Meta(ge=0, lt=1 << 62)",
         "test_what_the_types_do_not_allow_is_refused",
@@ -112,7 +112,7 @@ MUTANTS = [
     ),
     (
         "a proof weighs nothing",
-        "frames:message_bytes",
+        "epidemic.frames:message_bytes",
         " + len(message.proof)",
         "",
         "test_a_proof_counts",

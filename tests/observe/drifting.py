@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from beforehand.core.timestamp import Guarantees
 from beforehand.kernels.reorder import Stamps
+from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import Drift, simulate
 
 TICK_US = 1000

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from beforehand.core.observer import Dial, cbd, dapw
-from beforehand.core.timestamp import Guarantees
 from beforehand.errors import LocalError
 from beforehand.observe.packets import join
 from beforehand.observe.state import (
@@ -32,6 +30,8 @@ from beforehand.observe.state import (
     wake,
     wake_us,
 )
+from beforehand.protocols.observer.observer import Dial, cbd, dapw
+from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import Drift, deliver, rule_of, simulate
 from tests.observe.drifting import SYSTEM, TICK_US, drifting_rows
 

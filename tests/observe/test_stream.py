@@ -24,14 +24,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from beforehand.core.observer import cbd
-from beforehand.core.timestamp import Guarantees
 from beforehand.errors import BeforehandError, InputError, InputErrors, LocalError
 from beforehand.files import replaced
 from beforehand.observe.columns import check_columns
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import METRICS, RESULTS, STREAM_CONF, observe
+from beforehand.protocols.observer.observer import cbd
+from beforehand.protocols.observer.timestamp import Guarantees
 from tests.observe.drifting import SYSTEM, TICK_US, drifting_rows
 from tests.waiting import SECONDS_MAX, wait_until
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beforehand.core.observer import Dial, cbd
 from beforehand.kernels.reorder import Stamps
 from beforehand.observe.tune import WAITS, Sample, measure, tune
+from beforehand.protocols.observer.observer import Dial, cbd
 from beforehand.sim.drift import Drift, simulate
 from beforehand.sim.drift import measure as measure_run
 

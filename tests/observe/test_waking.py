@@ -9,14 +9,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from beforehand.core.observer import cbd
-from beforehand.core.timestamp import Guarantees
 from beforehand.observe import stream as stream_module
 from beforehand.observe.files import Stream, order_stream
 from beforehand.observe.packets import ROWS, open_packets, write_rows
 from beforehand.observe.settings import Plan
 from beforehand.observe.state import LEAVES, Reordering
 from beforehand.observe.stream import IDLE_US_MIN, STREAM_CONF, Waking, observe
+from beforehand.protocols.observer.observer import cbd
+from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import rule_of
 from tests.observe.test_state import SMALL, events
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from beforehand.core.observer import cbd, dapw
 from beforehand.papers.observer import PARAMETERS, Claim, Verdict, check_claims, load_claims
+from beforehand.protocols.observer.observer import cbd, dapw
 from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, measure
 
 BASE = Measure(

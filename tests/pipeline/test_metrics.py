@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beforehand.core.options import Options
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
 from beforehand.pipeline.metrics import (
     PERMILLE,
     SCATTER_MAX,
@@ -18,6 +17,7 @@ from beforehand.pipeline.metrics import (
     summarise_nodes,
     summarise_run,
 )
+from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE, event_table
 from beforehand.sim.run import Spec, run_one
 from beforehand.sim.summary import describe, measure_delays, summarise

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
 from beforehand.pipeline.metrics import (
     PERMILLE,
     find_meetings,

@@ -7,9 +7,8 @@ import dataclasses
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.core.options import Options
-from beforehand.mobility.crowd import generate
-from beforehand.mobility.walkers import generate as generate_walkers
+from beforehand.mobility.generators.crowd import generate
+from beforehand.mobility.generators.walkers import generate as generate_walkers
 from beforehand.pipeline import contacts, verdicts
 from beforehand.pipeline.contacts import make_contacts, merge_pieces
 from beforehand.pipeline.datasets import plan_dataset
@@ -19,6 +18,7 @@ from beforehand.pipeline.schemas import CONTACTS, table_of_rows
 from beforehand.pipeline.simulate import simulate
 from beforehand.pipeline.stages import AsTasks, InParts, Job, Task
 from beforehand.pipeline.verdicts import VerdictFacts, join_blocks, make_blocks, verify_block
+from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.run import Spec
 from beforehand.verify.verdict import verify_events
 

@@ -6,8 +6,8 @@ import itertools
 import os
 import socket
 
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.host import Host
-from beforehand.runtime.keys import new_group
 from beforehand.runtime.station import Station
 from tests.runtime.overlays import QUICK, free_ports
 

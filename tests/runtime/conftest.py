@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from beforehand.runtime.commits import Commits
+from beforehand.runtime.storage.group_commit import Commits
 
 
 @pytest.fixture

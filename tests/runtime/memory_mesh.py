@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.refusals import LinkCounters
+from beforehand.runtime.transport.disconnects import LinkCounters
 from tests.waiting import SECONDS_MAX
 
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from beforehand.runtime.address import Address
-from beforehand.runtime.keys import GroupKey, MemberKey, new_group, new_member
-from beforehand.runtime.limits import Limits
-from beforehand.runtime.mesh import Mesh
-from beforehand.runtime.seal import HELLO_BYTES
-from beforehand.runtime.trust import Trust
+from beforehand.runtime.crypto.handshake import HELLO_BYTES
+from beforehand.runtime.crypto.keys import GroupKey, MemberKey, new_group, new_member
+from beforehand.runtime.crypto.trust import Trust
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import Mesh
 from tests.waiting import SECONDS_MAX
 
 LOCAL = Address("127.0.0.1", 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.limits import Limits
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.overlay import Overlay
+from beforehand.runtime.transport.limits import Limits
 
 QUICK = Limits(
     backoff_min_seconds=0.02,

@@ -11,9 +11,9 @@ import pytest
 
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.blocking import BlockingGroup, Options
-from beforehand.runtime.commits import Commits
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.storage.group_commit import Commits
 from tests.waiting import SECONDS_MAX
 
 

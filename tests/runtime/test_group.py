@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.address import Address
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.reading import UNREAD_MAX
+from beforehand.runtime.queues.inbox import UNREAD_MAX
+from beforehand.runtime.transport.address import Address
 from tests.runtime.memory_mesh import Net, member, run, take, until
 
 

@@ -7,16 +7,16 @@ import threading
 
 import pytest
 
-from beforehand.core.base import Message
-from beforehand.core.frames import Announce, Data, Push, Request
-from beforehand.core.options import Flow
-from beforehand.core.paced import group_core
-from beforehand.core.sizes import MESSAGE_BYTES_MAX
-from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import LocalError
+from beforehand.protocols.codecs import OPPORTUNISTIC
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.epidemic.frames import Announce, Data, Push, Request
+from beforehand.protocols.epidemic.options import Flow
+from beforehand.protocols.epidemic.paced_epidemic import group_core
+from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX
 from beforehand.runtime import group, node
 from beforehand.runtime.member import wall_clock_us
-from beforehand.runtime.store import DiskStore
+from beforehand.runtime.storage.store import DiskStore
 from tests.runtime.memory_mesh import Net, member, run, take, until
 
 MINUTE_US = 60_000_000

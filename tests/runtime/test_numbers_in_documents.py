@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from beforehand.core import paced, sizes
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.options import Flow
-from beforehand.runtime import (
-    cells,
-    commits,
-    eventlog,
-    group,
-    member,
-    members,
-    mesh,
-    node,
-    reading,
-    seal,
-    store,
-    tree,
-    trust,
-    wire,
-)
-from beforehand.runtime.limits import Limits
+from beforehand.protocols.epidemic import paced_epidemic, sizes
+from beforehand.protocols.epidemic.options import Flow
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.runtime import group, member, members_file, node
+from beforehand.runtime.crypto import handshake, merkle, trust
+from beforehand.runtime.queues import inbox
+from beforehand.runtime.radio import cell_settings, reliable_channel
+from beforehand.runtime.storage import event_log, group_commit, store
+from beforehand.runtime.transport import mesh
+from beforehand.runtime.transport.limits import Limits
 from tests.conftest import REPO
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -35,20 +25,21 @@ LATER_MS = [us // 1000 for us in FLOW.announce_us]
 DIGEST_SECONDS = [us / 10**6 for us in FLOW.digest_us]
 
 SENTENCES = [
-    ("group.md", f"a hash tree over up to {tree.LEAVES_MAX} messages"),
+    ("group.md", f"a hash tree over up to {merkle.LEAVES_MAX} messages"),
     ("group.md", f"up to {member.Member.payload_bytes_max:,} bytes; the id"),
     ("group.md", f"clocks further apart than {WORDS[group.SKEW_US // 10**6]} agree"),
     ("group.md", f"(`-wal`, up to {store.LOG_PAGES * store.PAGE_BYTES // 10**6} MB)"),
     (
         "group.md",
-        f"takes more than {round(1000 * commits.QUICK_SECONDS)} ms, {WORDS[commits.SLOW_MAX]}",
+        f"takes more than {round(1000 * group_commit.QUICK_SECONDS)} ms, "
+        f"{WORDS[group_commit.SLOW_MAX]}",
     ),
     ("group.md", f"| {group.CAPACITY:,}; {group.CAPACITY_BYTES // MIB} MiB |"),
     ("group.md", f"| {FLOW.window:,} | further offers wait"),
     ("group.md", f"wait, up to {FLOW.offers_max:,} of them"),
     ("group.md", f"| {sizes.MESSAGE_BYTES_MAX // KIB} KiB from a peer, "),
     ("group.md", f" {sizes.OWN_BYTES_MAX // KIB} KiB of one's own |"),
-    ("group.md", f"or not acknowledged | {reading.UNREAD_MAX:,} |"),
+    ("group.md", f"or not acknowledged | {inbox.UNREAD_MAX:,} |"),
     (
         "group.md",
         f"| {FLOW.window:,} messages; {QUEUE_MIB // 2} MiB as bytes |",
@@ -61,20 +52,23 @@ SENTENCES = [
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
     ("group.md", f"to one for whom {FLOW.pushes_max} frames wait"),
     ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
-    ("group.md", f"was told of {paced.MARKS_AFTER} messages of an origin and asked for none"),
+    (
+        "group.md",
+        f"was told of {paced_epidemic.MARKS_AFTER} messages of an origin and asked for none",
+    ),
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
-    ("group.md", f"no longer than {round(1000 * commits.PAUSE_SECONDS_MAX)} ms"),
-    ("group.md", f"if there are {commits.PAUSE_ROWS} rows or {tree.LEAVES_MAX} messages"),
+    ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),
+    ("group.md", f"if there are {group_commit.PAUSE_ROWS} rows or {merkle.LEAVES_MAX} messages"),
     ("group.md", f"the last {mesh.ENDINGS_MAX} connections"),
     (
         "security.md",
-        f"carries up to {tree.HEAD_BYTES + tree.HASH_BYTES * tree.DEPTH_MAX} bytes more",
+        f"carries up to {merkle.HEAD_BYTES + merkle.HASH_BYTES * merkle.DEPTH_MAX} bytes more",
     ),
     ("security.md", f"A message carries {trust.PROOF_BYTES} bytes of proof"),
     ("security.md", f"up to {trust.NAMES_MAX:,} names"),
     ("security.md", f"the last {mesh.GREETINGS_MAX:,} greetings"),
-    ("security.md", f"{seal.HELLO_BYTES} bytes; the tag is keyed"),
-    ("security.md", f"can look at {seal.HELLO_BYTES} bytes"),
+    ("security.md", f"{handshake.HELLO_BYTES} bytes; the tag is keyed"),
+    ("security.md", f"can look at {handshake.HELLO_BYTES} bytes"),
     ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),
     (
         "security.md",
@@ -92,20 +86,23 @@ SENTENCES = [
         "security.md",
         ", ".join(f"`{kind}`" for kind in mesh.SHUNNED[:3]) + f" or `{mesh.SHUNNED[3]}`",
     ),
-    ("sockets.md", f"At most {members.MEMBERS_MAX} members"),
-    ("sockets.md", f"From {reading.UNREAD_MAX:,} unread messages on"),
+    ("sockets.md", f"At most {members_file.MEMBERS_MAX} members"),
+    ("sockets.md", f"From {inbox.UNREAD_MAX:,} unread messages on"),
     ("sockets.md", f"after {node.UNREAD_SECONDS:.0f} seconds of that"),
-    ("sockets.md", f"A station says {WORDS[cells.BEACON_SECONDS]}"),
-    ("sockets.md", f"has not heard it for {cells.LOST_SECONDS} seconds"),
-    ("sockets.md", f"one of the last {WORDS[cells.TICKS_MAX * cells.BEACON_SECONDS]}"),
-    ("sockets.md", f"has at most {cells.PAYLOAD_BYTES_MAX:,} bytes"),
-    ("sockets.md", f"names have at most {cells.NAME_BYTES_MAX} bytes"),
-    ("verify.md", f"A roster has at most {eventlog.ROSTER_MAX:,} names"),
-    ("sockets.md", f"frame by radio has at most {cells.FRAME_BYTES_MAX:,} bytes"),
-    ("sockets.md", f"send it on: at most {cells.MESSAGE_BYTES_MAX:,} bytes"),
-    ("sockets.md", f"up to {wire.WIRE_BYTES_MAX // MIB} MiB; beyond that"),
+    ("sockets.md", f"A station says {WORDS[cell_settings.BEACON_SECONDS]}"),
+    ("sockets.md", f"has not heard it for {cell_settings.LOST_SECONDS} seconds"),
+    (
+        "sockets.md",
+        f"one of the last {WORDS[cell_settings.TICKS_MAX * cell_settings.BEACON_SECONDS]}",
+    ),
+    ("sockets.md", f"has at most {cell_settings.PAYLOAD_BYTES_MAX:,} bytes"),
+    ("sockets.md", f"names have at most {cell_settings.NAME_BYTES_MAX} bytes"),
+    ("verify.md", f"A roster has at most {event_log.ROSTER_MAX:,} names"),
+    ("sockets.md", f"frame by radio has at most {cell_settings.FRAME_BYTES_MAX:,} bytes"),
+    ("sockets.md", f"send it on: at most {cell_settings.MESSAGE_BYTES_MAX:,} bytes"),
+    ("sockets.md", f"up to {reliable_channel.WIRE_BYTES_MAX // MIB} MiB; beyond that"),
     ("sockets.md", f"at most {Pace().inflight_max} messages ahead"),
-    ("sockets.md", f"silent for {WORDS[cells.PACE.silence_us // 10**6]} while it owes"),
+    ("sockets.md", f"silent for {WORDS[cell_settings.PACE.silence_us // 10**6]} while it owes"),
 ]
 
 

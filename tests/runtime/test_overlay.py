@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from beforehand.core.packets import Answer, Ask, Known
 from beforehand.errors import InputError
-from beforehand.runtime.keys import new_group
-from beforehand.runtime.meshed import Meshed
+from beforehand.protocols.vcube.frames import Answer, Ask, Known
+from beforehand.runtime.crypto.keys import new_group
+from beforehand.runtime.mesh_member import Meshed
 from beforehand.verify.verdict import verify_events
 from tests.runtime.memory_mesh import run, take, until
 from tests.runtime.overlays import opened, overlay, write_members
@@ -154,7 +154,7 @@ def test_two_halves_go_on_alone_and_have_everything_when_they_meet(tmp_path, mon
 
 def test_a_program_that_does_not_read_stops_nobody_else(tmp_path, monkeypatch):
     monkeypatch.setattr("beforehand.runtime.node.UNREAD_SECONDS", 0.3)
-    monkeypatch.setattr("beforehand.runtime.reading.UNREAD_MAX", 20)
+    monkeypatch.setattr("beforehand.runtime.queues.inbox.UNREAD_MAX", 20)
     names = ("ann", "bob", "cid", "dee")
     write_members(tmp_path, names)
 
@@ -281,7 +281,7 @@ def test_a_file_that_names_no_members_is_refused_with_its_place(tmp_path, text, 
 
 
 def test_members_may_be_given_as_json_and_a_name_must_be_one_of_them(tmp_path):
-    from beforehand.runtime.members import read_members
+    from beforehand.runtime.members_file import read_members
 
     toml = read_members(write_members(tmp_path, ("ann", "bob")))
     rows = zip(toml.names, toml.addresses, strict=True)

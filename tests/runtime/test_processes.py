@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.crypto.keys import new_group
 from tests.conftest import REPO
 from tests.runtime.namespaces import Segments, why_not
 from tests.runtime.processes import Process, fresh_environment
@@ -34,7 +34,7 @@ MEMBER = """
 import asyncio, sys
 from pathlib import Path
 import beforehand
-from beforehand.runtime.limits import Limits
+from beforehand.runtime.transport.limits import Limits
 
 async def main(name, other, life, inbox):
     port = {"ann": PORTS[0], "bob": PORTS[1]}

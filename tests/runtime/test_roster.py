@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.core.tables import Store
-from beforehand.runtime.eventlog import ROSTER, EventLog
+from beforehand.protocols.contract.tables import Store
+from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.keys import new_group
+from beforehand.runtime.storage.event_log import ROSTER, EventLog
 from beforehand.verify.verdict import verify_events
 from tests.runtime.cells import host, station, write_stations
 from tests.runtime.memory_mesh import run, take, until
 from tests.runtime.overlays import QUICK, opened, write_members
 from tests.runtime.processes import Process
-from tests.runtime.test_eventlog import Transactions, message
+from tests.runtime.storage.test_event_log import Transactions, message
 
 
 def rosters(folder):
@@ -125,7 +125,7 @@ def test_a_list_of_all_members_is_not_extended_by_strangers(tmp_path):
 
 
 def test_invented_names_fill_neither_the_store_nor_the_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("beforehand.runtime.eventlog.ROSTER_MAX", 3)
+    monkeypatch.setattr("beforehand.runtime.storage.event_log.ROSTER_MAX", 3)
     store = Store()
     log = EventLog(tmp_path, "ann", store=store)
     for number in range(1000):

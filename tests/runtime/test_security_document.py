@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from beforehand.runtime.limits import Limits
-from beforehand.runtime.refusals import LinkCounters
+from beforehand.runtime.transport.disconnects import LinkCounters
+from beforehand.runtime.transport.limits import Limits
 
 REPO = Path(__file__).parent.parent.parent
 TEXT = (REPO / "docs" / "security.md").read_text()
@@ -32,7 +32,7 @@ def test_every_row_of_what_is_promised_names_a_test():
 
 
 def test_every_attack_that_is_a_test_is_named():
-    attacks = (Path(__file__).parent / "test_attacks.py").read_text()
+    attacks = (REPO / "tests/runtime/transport/test_attacks.py").read_text()
     tests = set(re.findall(r"^def (test_\w+)\(", attacks, re.MULTILINE))
     told_with_another = {
         "test_who_connects_and_hangs_up_is_counted",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells.air import RECEIVED, STARTED
-from beforehand.sim.places import Places
+from beforehand.sim.grid_index import Places
 from beforehand.sim.radio import Radio
 from beforehand.sim.radio_play import Traffic, play_compiled
 

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from beforehand.core.options import Options
-from beforehand.mobility import crowd
+from beforehand.mobility.generators import crowd
+from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.collector import no_collection
 from beforehand.sim.links import LinkModel
 from beforehand.sim.overlay import OverlaySpec

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.options import Options
-from beforehand.core.order import Lifetimes
-from beforehand.core.unordered import Unordered
 from beforehand.errors import InputError
-from beforehand.mobility import crowd
+from beforehand.mobility.generators import crowd
 from beforehand.mobility.trace import make_trace
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.orders.unordered import Unordered
 from beforehand.sim.clock import Clock
 from beforehand.sim.contacts import ContactWorld
 from beforehand.sim.links import LinkModel

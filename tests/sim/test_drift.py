@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beforehand.core.observer import PERFECT, cbd, dapw, dpc1, dpc2
 from beforehand.errors import InputErrors
 from beforehand.kernels.violations import count_violations
+from beforehand.protocols.observer.observer import PERFECT, cbd, dapw, dpc1, dpc2
 from beforehand.sim.drift import (
     Drift,
     Run,

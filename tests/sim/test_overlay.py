@@ -5,9 +5,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from beforehand.check.oracle import judge, rows_of
-from beforehand.core.cube import height, parent
+from beforehand.check.rules.oracle import judge, rows_of
 from beforehand.errors import InputError
+from beforehand.protocols.vcube.topology import height, parent
 from beforehand.sim.log import BROADCAST, DELIVER, KINDS, RECEIVE, SEND
 from beforehand.sim.overlay import (
     SYSTEMS,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.core.base import Message
-from beforehand.core.needs import Link, Needs, refuse_unmet
 from beforehand.errors import InputError
 from beforehand.mobility.trace import make_trace
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.sim import log
 from beforehand.sim.clock import Clock
 from beforehand.sim.links import Channel, LinkModel

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from beforehand.core.base import Message
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
+from beforehand.protocols.contract.base import Message
 from beforehand.report.notation import show_difference, show_time
 from beforehand.sim.log import BROADCAST, CRASH, JOIN, LEAVE, NO_MESSAGE, RECEIVE, RECOVER, Log
 from beforehand.sim.run import Spec, run_one

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
 from beforehand.sim.protocols import PROTOCOLS

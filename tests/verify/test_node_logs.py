@@ -12,8 +12,8 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.errors import InputError
-from beforehand.mobility.crowd import generate
-from beforehand.runtime.eventlog import KINDS as WRITTEN
+from beforehand.mobility.generators.crowd import generate
+from beforehand.runtime.storage.event_log import KINDS as WRITTEN
 from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
 from beforehand.sim.run import Spec, run_one

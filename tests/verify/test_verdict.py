@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.check.oracle import judge as judge_slowly
+from beforehand.check.rules.oracle import judge as judge_slowly
 from beforehand.errors import InputError
-from beforehand.mobility.crowd import generate
+from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.log import event_table, write_events
 from beforehand.sim.run import Spec, run_one
 from beforehand.verify.verdict import verify_events

@@ -37,7 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.mobility.contacts_list import contact_lines, write_contacts
+    from beforehand.mobility.formats.contacts_list import contact_lines, write_contacts
     from beforehand.mobility.statistics import describe
 
     if args.out == STDOUT:

@@ -20,7 +20,7 @@ from beforehand.commands.console import (
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError, choose
 
 if TYPE_CHECKING:
-    from beforehand.check.fuzz import Outcome
+    from beforehand.check.fuzz.fuzz import Outcome
 
 EXAMPLE = "beforehand fuzz --seeds 10000"
 SEEDS, SEEDS_MAX, WORKERS_MAX = 1000, 10_000_000, 1024
@@ -47,7 +47,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.check.families import FAMILIES
-    from beforehand.check.players import PLAYERS
+    from beforehand.check.fuzz.targets import PLAYERS
 
     if args.protocol is not None and args.protocol not in PLAYERS:
         hint = choose(args.protocol, PLAYERS)
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
     from beforehand.check.families import FAMILIES
-    from beforehand.check.fuzz import run_seed
-    from beforehand.check.players import PLAYERS
+    from beforehand.check.fuzz.fuzz import run_seed
+    from beforehand.check.fuzz.targets import PLAYERS
 
     outcomes = [
         run_seed(seed, FAMILIES[protocol], tells=True)
@@ -86,7 +86,7 @@ def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
 
 
 def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
-    from beforehand.check.swarm import run_swarm
+    from beforehand.check.fuzz.swarm import run_swarm
 
     start, seeds = args.start or 0, args.seeds or SEEDS
     with progress() as bar:

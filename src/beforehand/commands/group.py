@@ -10,7 +10,7 @@ from beforehand.commands.console import Commands, add_command, add_json, note, p
 from beforehand.errors import EXIT_VALID, InputError
 
 if TYPE_CHECKING:
-    from beforehand.runtime.keys import GroupKey
+    from beforehand.runtime.crypto.keys import GroupKey
 
 EXAMPLE = "beforehand group new harbour"
 SUFFIX = ".key"
@@ -48,7 +48,7 @@ def _finish(parser: argparse.ArgumentParser, run: object) -> None:
 
 
 def _new(args: argparse.Namespace) -> int:
-    from beforehand.runtime.keys import new_group
+    from beforehand.runtime.crypto.keys import new_group
 
     path = _write(new_group(args.name), args)
     note(f"hand it over with `beforehand group invite {path}`; whoever has it is in the group")
@@ -56,14 +56,14 @@ def _new(args: argparse.Namespace) -> int:
 
 
 def _join(args: argparse.Namespace) -> int:
-    from beforehand.runtime.keys import GroupKey
+    from beforehand.runtime.crypto.keys import GroupKey
 
     _write(GroupKey.from_invite(args.invite), args)
     return EXIT_VALID
 
 
 def _invite(args: argparse.Namespace) -> int:
-    from beforehand.runtime.keys import GroupKey
+    from beforehand.runtime.crypto.keys import GroupKey
 
     key = GroupKey.read(args.key)
     if args.json:
@@ -75,7 +75,7 @@ def _invite(args: argparse.Namespace) -> int:
 
 
 def _rotate(args: argparse.Namespace) -> int:
-    from beforehand.runtime.keys import GroupKey
+    from beforehand.runtime.crypto.keys import GroupKey
 
     key = GroupKey.read(args.key).rotate()
     key.write(args.key, replace=True)

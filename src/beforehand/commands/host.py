@@ -13,8 +13,8 @@ from beforehand.commands.terminal import printable, start_reading, until_first
 from beforehand.errors import EXIT_VALID, InputError, LocalError
 
 if TYPE_CHECKING:
-    from beforehand.runtime.cells import Stations
     from beforehand.runtime.host import Host
+    from beforehand.runtime.radio.cell_settings import Stations
 
 EXAMPLE = "beforehand host port.toml --name ann --at north --key port.key"
 MOVE = "/move"
@@ -43,8 +43,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.runtime.cells import read_stations
     from beforehand.runtime.host import Host
+    from beforehand.runtime.radio.cell_settings import read_stations
 
     stations = read_stations(args.config)
     stations.check(args.at)

@@ -151,7 +151,7 @@ def read_trace(args: argparse.Namespace) -> Trace:
         if written := given_trace_options(args):
             problem = f"the built-in crowd is no file: {', '.join(written)} cannot apply"
             raise InputError(problem, where="--example", hint="leave them out")
-        from beforehand.mobility import crowd
+        from beforehand.mobility.generators import crowd
 
         return crowd.generate(args.seed, nodes_mean=400, hours=1)
     refuse_device(args.input)

@@ -236,7 +236,8 @@ def _put(state: State, measure: int, due: int, message: int, target: int) -> Non
 
 @compiled
 def _receive(state: State, p: int, message: int) -> None:
-    """OBS figure 1, on the first ε + 1 elements from the top: see `core.timestamp`."""
+    """OBS figure 1, on the first ε + 1 elements from the top: see
+    `protocols.observer.timestamp`."""
     high = state.r[message] + state.c[message]
     _raise_to(state, p, max(state.clock[p], high))
     gap = state.high[p] - high

@@ -1,4 +1,5 @@
-"""The queue of `core.observer` on arrays: arrivals in, deliveries out, the rest kept for later.
+"""The queue of `protocols.observer.observer` on arrays: arrivals in, deliveries out, the rest kept
+for later.
 
 A `Queue` is three int64 arrays and nothing else, so a streaming operator can store it as bytes
 between two batches. Cutting the arrivals into batches changes neither the order nor the times.
@@ -25,7 +26,7 @@ TICKET, DUE, LABEL = -3, -2, -1
 
 
 class Rule(NamedTuple):
-    """A dial and the guarantees, as plain numbers: see `core.observer.Dial`."""
+    """A dial and the guarantees, as plain numbers: see `protocols.observer.observer.Dial`."""
 
     wait_percent: int
     checks_queue: bool
@@ -95,7 +96,8 @@ def reorder(
     """Put one batch through the queue, then run the observer's clock on to `until`.
 
     arrival: the observer's time at each arrival, which never falls, from batch to batch neither:
-        where a clock was set back, the highest value that it has shown (see `core.observer`).
+        where a clock was set back, the highest value that it has shown (see
+        `protocols.observer.observer`).
     label: what the caller calls each message, given back in `Delivered`.
     until: the last tick whose deliveries are made; None for that of the last arrival.
     """

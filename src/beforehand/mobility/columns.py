@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from beforehand.errors import InputError
 from beforehand.mobility import aliases
-from beforehand.mobility.understood import Understood
+from beforehand.mobility.detected_format import Understood
 
 POSITIONS, CONTACTS, SIGHTINGS = "csv", "contacts", "sociopatterns"
 TIMES = ("time", "start", "end", "duration")

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from beforehand.errors import InputError
 from beforehand.kernels.contacts import Segments, find_contacts
+from beforehand.mobility.detected_format import Understood
 from beforehand.mobility.trace import Ints, Trace, make_trace
-from beforehand.mobility.understood import Understood
 
 Floats = NDArray[np.float64]
 

@@ -37,16 +37,17 @@ from pathlib import Path
 from typing import get_type_hints
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.mobility import csv, lines, table
-from beforehand.mobility.bonnmotion import read_bonnmotion
-from beforehand.mobility.contacts_list import read_contacts
-from beforehand.mobility.gtfs import read_gtfs
-from beforehand.mobility.ns2 import VERBS, read_ns2
-from beforehand.mobility.one import is_connection, read_one_events, read_one_movement
+from beforehand.mobility import lines, table
+from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.formats import csv
+from beforehand.mobility.formats.bonnmotion import read_bonnmotion
+from beforehand.mobility.formats.contacts_list import read_contacts
+from beforehand.mobility.formats.gtfs.read import read_gtfs
+from beforehand.mobility.formats.ns2 import VERBS, read_ns2
+from beforehand.mobility.formats.one import is_connection, read_one_events, read_one_movement
+from beforehand.mobility.formats.sociopatterns import read_sociopatterns
 from beforehand.mobility.positions import Positions
-from beforehand.mobility.sociopatterns import read_sociopatterns
 from beforehand.mobility.trace import Trace
-from beforehand.mobility.understood import Understood
 from beforehand.temporary import scratch_folder
 
 SAMPLE_LINES = 200

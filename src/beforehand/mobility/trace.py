@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.mobility.understood import Understood
+from beforehand.mobility.detected_format import Understood
 
 Ints = NDArray[np.int64]
 

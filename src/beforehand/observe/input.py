@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.kernels.reorder import Ints, Stamps
 from beforehand.observe.state import first_elements, integers
 from beforehand.observe.time_unit import DEFAULT, NAMES, PER_SECOND, UNITS, TimeUnit, decide, span
 from beforehand.observe.tune import Sample
+from beforehand.protocols.observer.timestamp import Guarantees
 
 Format = Literal["json", "parquet"]
 FORMATS: dict[str, Format] = {

@@ -11,8 +11,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType, StructType
 
-from beforehand.core.observer import Dial
-from beforehand.core.timestamp import Guarantees
 from beforehand.errors import InputError
 from beforehand.files import write_text
 from beforehand.observe.columns import (
@@ -27,6 +25,8 @@ from beforehand.observe.failures import readable_files
 from beforehand.observe.input import default_tick_us, find_format, list_files
 from beforehand.observe.state import ClockSource
 from beforehand.observe.time_unit import DEFAULT, UNITS, TimeUnit, decide, span
+from beforehand.protocols.observer.observer import Dial
+from beforehand.protocols.observer.timestamp import Guarantees
 
 FILES_LOOKED_AT = 16
 BROKEN_LINES = ("columnNameOfCorruptRecord", "_broken_line")

@@ -27,8 +27,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructField, StructType
 
-from beforehand.core.observer import PERFECT, Dial
-from beforehand.core.timestamp import Guarantees
 from beforehand.errors import LocalError
 from beforehand.observe.columns import FLUSHES, check_columns, check_names, mark
 from beforehand.observe.packets import (
@@ -58,6 +56,8 @@ from beforehand.observe.state import (
     wake,
     wake_us,
 )
+from beforehand.protocols.observer.observer import PERFECT, Dial
+from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import rule_of
 
 RESULTS = ("delivered_seq", "delivered_at", "waited_us", "moved", "late", "suspect", "reset")

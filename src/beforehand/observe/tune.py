@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.observer import Dial
-from beforehand.core.timestamp import Guarantees, StampCodec
 from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
 from beforehand.kernels.violations import count_violations
+from beforehand.protocols.observer.observer import Dial
+from beforehand.protocols.observer.timestamp import Guarantees, StampCodec
 from beforehand.sim.drift import rule_of
 
 Ints = NDArray[np.int64]

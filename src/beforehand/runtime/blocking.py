@@ -16,17 +16,17 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
 
-from beforehand.core.base import Fate, MessageId
 from beforehand.errors import LocalError
-from beforehand.runtime.address import Address
+from beforehand.protocols.contract.base import Fate, MessageId
 from beforehand.runtime.group import Group
-from beforehand.runtime.limits import Limits
 from beforehand.runtime.member import MakeRecorder, Pending
-from beforehand.runtime.mesh import PeerInfo
-from beforehand.runtime.meshed import MemberCounters
-from beforehand.runtime.reading import GroupMessage
-from beforehand.runtime.refusals import Ending
-from beforehand.runtime.store import Durability
+from beforehand.runtime.mesh_member import MemberCounters
+from beforehand.runtime.queues.inbox import GroupMessage
+from beforehand.runtime.storage.store import Durability
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.disconnects import Ending
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import PeerInfo
 
 T = TypeVar("T")
 

@@ -13,25 +13,25 @@ import os
 import random
 from collections.abc import Callable, Sequence
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.base import MessageId
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.frames import Frame
-from beforehand.core.order import Lifetimes
-from beforehand.core.paced import PacedEpidemic, group_core
-from beforehand.core.proof import Proofs
-from beforehand.core.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
-from beforehand.core.wire import OPPORTUNISTIC
 from beforehand.errors import InputError
-from beforehand.runtime.address import parse_all
-from beforehand.runtime.lanes import Lane
-from beforehand.runtime.limits import Limits
+from beforehand.protocols.codecs import OPPORTUNISTIC
+from beforehand.protocols.contract.base import MessageId
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.frames import Frame
+from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
+from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
+from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.member import MakeRecorder, Parts, Pending
-from beforehand.runtime.mesh import Mesh
-from beforehand.runtime.meshed import Meshed
+from beforehand.runtime.mesh_member import Meshed
 from beforehand.runtime.paced_node import PacedNode
-from beforehand.runtime.store import Durability
-from beforehand.runtime.trust import Trust
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.storage.store import Durability
+from beforehand.runtime.transport.address import parse_all
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import format_duration, parse_duration
 
 LONGEST_US = 30 * 86_400_000_000

@@ -18,13 +18,19 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from beforehand.core.base import Counters, MessageId
-from beforehand.core.codec import Codec
-from beforehand.core.mobile.frames import Frame
-from beforehand.core.mobile.host import Host as HostCore
-from beforehand.core.proof import Proofs
-from beforehand.runtime.air import Air, Segment
-from beforehand.runtime.cells import (
+from beforehand.protocols.contract.base import Counters, MessageId
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.mobile.was.frames import Frame
+from beforehand.protocols.mobile.was.host import Host as HostCore
+from beforehand.runtime.crypto.identity import identity
+from beforehand.runtime.crypto.keys import GroupKey
+from beforehand.runtime.crypto.trust import Trust, TrustCounters
+from beforehand.runtime.member import MakeRecorder, Member, Parts
+from beforehand.runtime.node import NodeCounters
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.inbox import Reading
+from beforehand.runtime.radio.cell_settings import (
     BEACON_SECONDS,
     FRAME_BYTES_MAX,
     LOST_SECONDS,
@@ -34,16 +40,10 @@ from beforehand.runtime.cells import (
     check_name,
     fit,
 )
-from beforehand.runtime.commits import Commits
-from beforehand.runtime.datagrams import AirCounters, Ear, Said, Voice
-from beforehand.runtime.identity import identity
-from beforehand.runtime.keys import GroupKey
-from beforehand.runtime.lanes import Lane
-from beforehand.runtime.member import MakeRecorder, Member, Parts
-from beforehand.runtime.node import NodeCounters
-from beforehand.runtime.reading import Reading
-from beforehand.runtime.store import DiskStore, Durability
-from beforehand.runtime.trust import Trust, TrustCounters
+from beforehand.runtime.radio.datagrams import AirCounters, Ear, Said, Voice
+from beforehand.runtime.radio.multicast import Air, Segment
+from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.store import DiskStore, Durability
 
 
 class CellLane(Lane[Frame]):

@@ -18,17 +18,17 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from beforehand.core.base import Fate, FrameT, Message, MessageId, Speaker
-from beforehand.core.codec import Codec
-from beforehand.core.tables import Store, Table
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.commits import Commits
-from beforehand.runtime.keys import GroupKey, flaw_of_name
-from beforehand.runtime.lanes import Lane
-from beforehand.runtime.limits import Limits
+from beforehand.protocols.contract.base import Fate, FrameT, Message, MessageId, Speaker
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.contract.tables import Store, Table
+from beforehand.runtime.crypto.keys import GroupKey, flaw_of_name
 from beforehand.runtime.node import Links, Node, Recorder
-from beforehand.runtime.reading import GroupMessage, Reading
-from beforehand.runtime.store import DiskStore, Durability
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.inbox import GroupMessage, Reading
+from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.store import DiskStore, Durability
+from beforehand.runtime.transport.limits import Limits
 
 QUEUE_BYTES_MAX = 4 << 20
 """That wait on one link. Half of it is made use of, and a frame may come on top of that."""
@@ -205,7 +205,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         return None if make_recorder is None else make_recorder(commits, starts)
 
     def _make_log(self, store: Store, starts: int) -> Recorder:
-        from beforehand.runtime.eventlog import EventLog
+        from beforehand.runtime.storage.event_log import EventLog
 
         assert self._log_folder is not None, "can't happen: else nobody asks for a log"
         return EventLog(

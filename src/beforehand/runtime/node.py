@@ -1,8 +1,9 @@
 """A node on real links: the event loop around the driver of a core.
 
 Frames, links, timers and the program's broadcasts go in; what the core asks for is held back until
-what it saved with it is on the disk (`runtime.commits`), and then goes out. A neighbour whose
-frames are no frames loses its link. A disk that fails ends the node: nothing leaves it any more.
+what it saved with it is on the disk (`runtime.storage.group_commit`), and then goes out. A
+neighbour whose frames are no frames loses its link. A disk that fails ends the node: nothing leaves
+it any more.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Generic, Protocol
 
 import msgspec
 
-from beforehand.core.base import FrameT, Message, MessageId, NodeId, Speaker, Timer
-from beforehand.core.codec import Codec
-from beforehand.core.driver import INBOX, SpeakerDriver
-from beforehand.core.outbox import LossKind
 from beforehand.errors import RemoteError
-from beforehand.runtime.commits import Commits
-from beforehand.runtime.lanes import Lane
-from beforehand.runtime.outgoing import Outgoing
-from beforehand.runtime.speaking import Speaking
+from beforehand.protocols.contract.base import FrameT, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.contract.driver import INBOX, SpeakerDriver
+from beforehand.protocols.contract.outbox import LossKind
+from beforehand.runtime.queues.broadcast_queue import Speaking
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.send_queue import Outgoing
+from beforehand.runtime.storage.group_commit import Commits
 
 NEWS_BYTES_MAX = 32 << 20
 """Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
@@ -34,7 +35,7 @@ any link until half of them are saved."""
 
 
 class Links(Protocol):
-    """Who is there, and frames to them: `runtime.mesh.Mesh`, or a network in memory."""
+    """Who is there, and frames to them: `runtime.transport.mesh.Mesh`, or a network in memory."""
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
     def room(self, peer: str) -> int: ...
@@ -45,7 +46,8 @@ class Links(Protocol):
 
 
 class Recorder(Protocol):
-    """Who writes down what happened at a node, as its `Port` hears of it: `runtime.eventlog`.
+    """Who writes down what happened at a node, as its `Port` hears of it:
+    `runtime.storage.event_log`.
 
     It is told within the step, so that what it saves in the node's store is on the disk with what
     it tells of, or not at all."""

@@ -17,24 +17,24 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from beforehand.core.base import MessageId, NodeId
-from beforehand.core.packets import CubeFrame
-from beforehand.core.proof import Proofs
-from beforehand.core.vcube import VCube
-from beforehand.core.wire import VCUBE
 from beforehand.errors import InputError
-from beforehand.runtime.address import Address
-from beforehand.runtime.commits import Commits
-from beforehand.runtime.keys import GroupKey
-from beforehand.runtime.lanes import CubeLane
-from beforehand.runtime.limits import Limits
+from beforehand.protocols.codecs import VCUBE
+from beforehand.protocols.contract.base import MessageId, NodeId
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.vcube.frames import CubeFrame
+from beforehand.protocols.vcube.node import VCube
+from beforehand.runtime.crypto.keys import GroupKey
+from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.member import MakeRecorder, Parts, Pending
-from beforehand.runtime.members import read_members
-from beforehand.runtime.mesh import Mesh
-from beforehand.runtime.meshed import Meshed
-from beforehand.runtime.named import Named
-from beforehand.runtime.store import DiskStore, Durability
-from beforehand.runtime.trust import Trust
+from beforehand.runtime.members_file import read_members
+from beforehand.runtime.mesh_member import Meshed
+from beforehand.runtime.node_names import Named
+from beforehand.runtime.queues.held_frames import CubeLane
+from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.store import DiskStore, Durability
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import parse_duration
 
 PACKET_BYTES = 16 << 10

@@ -1,4 +1,5 @@
-"""A node whose core has flow control (`core.paced`): the runtime moves bytes and decides nothing.
+"""A node whose core has flow control (`protocols.epidemic.paced_epidemic`): the runtime moves bytes
+and decides nothing.
 
 The core is told what the wire takes, whether the program reads, and what is on the disk. It lets
 out only what may go: so frames are encoded and sent at once.
@@ -9,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from beforehand.core.base import FrameT, NodeId, Paced, Speaker, Timer
-from beforehand.core.driver import PacedDriver, SpeakerDriver
-from beforehand.core.flow import STALL_TIMER
-from beforehand.core.outbox import CutReason
 from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import FrameT, NodeId, Paced, Speaker, Timer
+from beforehand.protocols.contract.driver import PacedDriver, SpeakerDriver
+from beforehand.protocols.contract.outbox import CutReason
+from beforehand.protocols.epidemic.flow_control import STALL_TIMER
 from beforehand.runtime.node import Node
 
 PROBLEMS: dict[CutReason, str] = {

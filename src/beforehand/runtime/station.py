@@ -15,16 +15,18 @@ from typing import Self
 
 import msgspec
 
-from beforehand.core.base import Counters, Message, MessageId, NodeId, Timer
-from beforehand.core.driver import Driver
-from beforehand.core.mobile.frames import Frame, Uplink
-from beforehand.core.mobile.station import Station as StationCore
-from beforehand.core.needs import refuse_unmet
-from beforehand.core.outbox import LossKind
-from beforehand.core.proof import Proofs
 from beforehand.errors import InputError, LocalError, RemoteError
-from beforehand.runtime.air import Air
-from beforehand.runtime.cells import (
+from beforehand.protocols.contract.base import Counters, Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.driver import Driver
+from beforehand.protocols.contract.needs import refuse_unmet
+from beforehand.protocols.contract.outbox import LossKind
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.mobile.was.frames import Frame, Uplink
+from beforehand.protocols.mobile.was.station import Station as StationCore
+from beforehand.runtime.crypto.handshake import derive
+from beforehand.runtime.crypto.keys import GroupKey, MemberKey
+from beforehand.runtime.crypto.trust import Trust, TrustCounters
+from beforehand.runtime.radio.cell_settings import (
     BEACON_SECONDS,
     GIVEN,
     MESSAGE_BYTES_MAX,
@@ -36,15 +38,13 @@ from beforehand.runtime.cells import (
     is_short,
     read_stations,
 )
-from beforehand.runtime.datagrams import AirCounters, Ear, Said, Voice, new_number
-from beforehand.runtime.keys import GroupKey, MemberKey
-from beforehand.runtime.limits import Limits
-from beforehand.runtime.mesh import Mesh
-from beforehand.runtime.records import FRAME_OVERHEAD
-from beforehand.runtime.refusals import LinkCounters
-from beforehand.runtime.seal import derive
-from beforehand.runtime.trust import Trust, TrustCounters
-from beforehand.runtime.wire import Wire
+from beforehand.runtime.radio.datagrams import AirCounters, Ear, Said, Voice, new_number
+from beforehand.runtime.radio.multicast import Air
+from beforehand.runtime.radio.reliable_channel import Wire
+from beforehand.runtime.transport.disconnects import LinkCounters
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.mesh import Mesh
+from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 ACK_SECONDS = 0.1
 """What came over a wire is acknowledged after so long, if not before."""

@@ -15,9 +15,9 @@ from typing import Any, get_type_hints
 
 from beforehand.errors import InputError
 from beforehand.files import refuse_device
-from beforehand.mobility import buses, crowd, walkers, waypoint
-from beforehand.mobility.gtfs_blocks import check_blocks
-from beforehand.mobility.gtfs_calendar import parse_day
+from beforehand.mobility.formats.gtfs.blocks import check_blocks
+from beforehand.mobility.formats.gtfs.calendar import parse_day
+from beforehand.mobility.generators import buses, crowd, walkers, waypoint
 from beforehand.mobility.lines import check_presence, span_us
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.read import READERS, detect, read

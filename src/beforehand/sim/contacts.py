@@ -16,12 +16,12 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
-from beforehand.core.base import Counters, Message, MessageId, NodeId, Speaker, Timer
-from beforehand.core.driver import SpeakerDriver
-from beforehand.core.needs import Needs, refuse_unmet
-from beforehand.core.outbox import LossKind, Outbox
-from beforehand.core.tables import Store
 from beforehand.mobility.trace import Trace
+from beforehand.protocols.contract.base import Counters, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.needs import Needs, refuse_unmet
+from beforehand.protocols.contract.outbox import LossKind, Outbox
+from beforehand.protocols.contract.tables import Store
 from beforehand.sim.clock import TRUE_CLOCK, Clock
 from beforehand.sim.links import Channel, LinkModel
 from beforehand.sim.log import (

@@ -19,14 +19,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Message, NodeId, Timer
-from beforehand.core.driver import Driver
-from beforehand.core.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
-from beforehand.core.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 from beforehand.errors import InputError, InputErrors
 from beforehand.kernels import drift as kernel
 from beforehand.kernels.reorder import FOREVER, Delivered, Rule, Stamps, empty_queue, reorder
 from beforehand.kernels.violations import count_violations
+from beforehand.protocols.contract.base import Message, NodeId, Timer
+from beforehand.protocols.contract.driver import Driver
+from beforehand.protocols.observer.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
+from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]

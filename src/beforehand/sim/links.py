@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from beforehand.core.needs import Link
+from beforehand.protocols.contract.needs import Link
 from beforehand.sim.streams import mix
 
 FOREVER_US = 1 << 62

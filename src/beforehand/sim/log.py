@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Message
 from beforehand.files import replaced
+from beforehand.protocols.contract.base import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,22 +19,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Message, MessageId, NodeId, Timer
-from beforehand.core.cube import NO_NODE, dimension, first_live, full_heights
-from beforehand.core.driver import SpeakerDriver
-from beforehand.core.needs import Link, Needs, refuse_unmet
-from beforehand.core.outbox import LossKind, Outbox
-from beforehand.core.packets import (
-    ENTRY_BYTES,
-    HEADER_BYTES,
-    MTU_BYTES,
-    CubeFrame,
-    CubeMessage,
-    CubeOutbox,
-    Entry,
-    Packet,
-)
-from beforehand.core.vcube import VCube
 from beforehand.errors import InputError
 from beforehand.kernels.heap import DUE_US_MAX, TICKETS_MAX
 from beforehand.kernels.laws import draw_us, travel_us
@@ -50,7 +34,23 @@ from beforehand.kernels.overlay.state import (
     make_rows,
     make_state,
 )
-from beforehand.sim.agenda import Agenda
+from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
+from beforehand.protocols.contract.outbox import LossKind, Outbox
+from beforehand.protocols.vcube.frames import (
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    MTU_BYTES,
+    CubeFrame,
+    CubeMessage,
+    CubeOutbox,
+    Entry,
+    Packet,
+)
+from beforehand.protocols.vcube.node import VCube
+from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, full_heights
+from beforehand.sim.calendar_queue import Agenda
 from beforehand.sim.collector import no_collection
 from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
 from beforehand.sim.streams import mix, stream_key

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from beforehand.core.barrier import Barrier
-from beforehand.core.base import NodeId
-from beforehand.core.order import Lifetimes, Order
-from beforehand.core.unordered import Unordered
-from beforehand.core.vector import Vector
 from beforehand.errors import InputError, choose
+from beforehand.protocols.contract.base import NodeId
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes, Order
+from beforehand.protocols.orders.unordered import Unordered
+from beforehand.protocols.orders.vector import Vector
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """One radio channel that nodes share: carrier sense, collisions at the receiver, hidden terminals.
 
 A frame is broadcast once, to whoever is in range when it starts, and never repeated. Who is in
-range is a list per node that the world keeps (`sim.places`); the cost of a frame follows that list.
-`kernels.cells.air` is the compiled twin. The model and what it leaves out: docs/radio.md.
+range is a list per node that the world keeps (`sim.grid_index`); the cost of a frame follows that
+list. `kernels.cells.air` is the compiled twin. The model and what it leaves out: docs/radio.md.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.base import Counters
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.options import Options
-from beforehand.core.order import Lifetimes
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Trace
+from beforehand.protocols.contract.base import Counters
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.orders.order import Lifetimes
 from beforehand.sim.clock import Clock, Clocks
 from beforehand.sim.collector import no_collection
 from beforehand.sim.contacts import ContactWorld, OnDone

@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.errors import InputError, InputErrors
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import cells
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.report.mobile.page import build_mobile_page
 from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess

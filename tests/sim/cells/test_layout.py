@@ -5,7 +5,7 @@ from math import dist, sqrt
 
 import pytest
 
-from beforehand.core.mobile.tree import routes
+from beforehand.protocols.mobile.station_tree import routes
 from beforehand.sim.cells.layout import is_in_range, lattice, nearest, place_hosts, tree
 from beforehand.sim.cells.spec import CellsSpec, Route, Walk
 from beforehand.sim.cells.walk import Walker

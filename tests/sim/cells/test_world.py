@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beforehand.core.mobile.host import Host
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.errors import InputError, InputErrors
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.systems import SYSTEMS
+from beforehand.protocols.mobile.was.host import Host
 from beforehand.sim.cells.layout import lattice
 from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.result import CellsRun

@@ -1,12 +1,12 @@
 """Every family of cores that the checkers know, by the name that users write."""
 
-from beforehand.check.case import Family
 from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS
 from beforehand.check.families.group import Group
 from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
+from beforehand.check.net.case import Family
 
 FAMILIES: dict[str, Family] = {
     family.name: family

@@ -6,17 +6,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from beforehand.check.case import Case, Family
 from beforehand.check.families.mobile import SECOND_US, missing
-from beforehand.check.net import Net
-from beforehand.core.mobile.ck_frames import Cast, Given, Refused
-from beforehand.core.mobile.ck_host import CkHost
-from beforehand.core.mobile.ck_station import CkStation
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.mobile.tcp import Tcp
-from beforehand.core.mobile.tcp_flooding import TcpHost, TcpStation
-from beforehand.core.mobile.tcp_frames import Segment
-from beforehand.core.needs import LinkKind
+from beforehand.check.net.case import Case, Family
+from beforehand.check.net.net import Net
+from beforehand.protocols.contract.needs import LinkKind
+from beforehand.protocols.mobile.ck.frames import Cast, Given, Refused
+from beforehand.protocols.mobile.ck.host import CkHost
+from beforehand.protocols.mobile.ck.station import CkStation
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
+from beforehand.protocols.mobile.tcp_flooding.flooding import TcpHost, TcpStation
+from beforehand.protocols.mobile.tcp_flooding.frames import Segment
 
 
 class CellFamily(Family):

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from beforehand.check.bounded import never_offered
-from beforehand.check.case import (
+from beforehand.check.explore.history import forget_history, move_instants_back
+from beforehand.check.net.case import (
     Case,
     Family,
     held_for_no_reason,
@@ -18,17 +18,17 @@ from beforehand.check.case import (
     lost_in_silence,
     never_delivered,
 )
-from beforehand.check.history import forget_history, move_instants_back
-from beforehand.check.net import Net
-from beforehand.check.oracle import Violation
-from beforehand.check.signer import Signing, make_proofs
-from beforehand.core.base import Core, Message, MessageId
-from beforehand.core.epidemic import Epidemic
-from beforehand.core.frames import Announce
-from beforehand.core.needs import LinkKind
-from beforehand.core.options import Options
-from beforehand.core.order import Lifetimes
-from beforehand.core.paced import PacedEpidemic
+from beforehand.check.net.net import Net
+from beforehand.check.net.signer import Signing, make_proofs
+from beforehand.check.rules.bounded import never_offered
+from beforehand.check.rules.oracle import Violation
+from beforehand.protocols.contract.base import Core, Message, MessageId
+from beforehand.protocols.contract.needs import LinkKind
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.frames import Announce
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
+from beforehand.protocols.orders.order import Lifetimes
 from beforehand.sim.protocols import PROTOCOLS, make_order
 
 SECOND_US = 1_000_000

@@ -8,16 +8,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from beforehand.check.adversary import Adversary
-from beforehand.check.case import Case
 from beforehand.check.families.contacts import LIFETIMES_US, SECOND_US, SHIFT_US, Contacts
-from beforehand.check.flow import breach, broken_rule
-from beforehand.check.net import Net
-from beforehand.check.signer import Signing, make_proofs
-from beforehand.core.base import Core, Message
-from beforehand.core.options import Flow, Options
-from beforehand.core.order import Lifetimes
-from beforehand.core.paced import PacedEpidemic, group_core
+from beforehand.check.net.adversary import Adversary
+from beforehand.check.net.case import Case
+from beforehand.check.net.net import Net
+from beforehand.check.net.signer import Signing, make_proofs
+from beforehand.check.rules.flow_rules import breach, broken_rule
+from beforehand.protocols.contract.base import Core, Message
+from beforehand.protocols.epidemic.options import Flow, Options
+from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
+from beforehand.protocols.orders.order import Lifetimes
 
 FLOW = Flow(window=2, offers_max=4, pushes_max=1, stall_us=2 * SECOND_US)
 """Bounds that a small net reaches."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from beforehand.check.case import Case, Family
-from beforehand.check.net import Net
-from beforehand.core.mobile.frames import CatchUp, ConnectAck, Forgotten
-from beforehand.core.mobile.host import Host
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.mobile.station import Station
-from beforehand.core.needs import LinkKind
+from beforehand.check.net.case import Case, Family
+from beforehand.check.net.net import Net
+from beforehand.protocols.contract.needs import LinkKind
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.was.frames import CatchUp, ConnectAck, Forgotten
+from beforehand.protocols.mobile.was.host import Host
+from beforehand.protocols.mobile.was.station import Station
 
 Saves = Literal["delivery", "acknowledgement"]
 SECOND_US = 1_000_000

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from beforehand.check.case import Case, Family
-from beforehand.check.net import Net
-from beforehand.core.base import (
+from beforehand.check.net.case import Case, Family
+from beforehand.check.net.net import Net
+from beforehand.protocols.contract.base import (
     EVERYBODY,
     Core,
     Counters,
@@ -21,11 +21,11 @@ from beforehand.core.base import (
     NodeId,
     Timer,
 )
-from beforehand.core.needs import Link, LinkKind, Needs
-from beforehand.core.observer import PERFECT, Observer, Stamped
-from beforehand.core.outbox import Outbox
-from beforehand.core.tables import Rows, Table
-from beforehand.core.timestamp import Guarantees, LogicalClock
+from beforehand.protocols.contract.needs import Link, LinkKind, Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.observer.observer import PERFECT, Observer, Stamped
+from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock
 
 TICK_US = 1_000
 EVENTS_MAX = 1_000

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from beforehand.check.case import Case, Family, held_for_no_reason, never_delivered
-from beforehand.check.net import Net
-from beforehand.core.base import NodeId
-from beforehand.core.needs import LinkKind
-from beforehand.core.packets import Packet
-from beforehand.core.proof import Proofs
-from beforehand.core.vcube import VCube
+from beforehand.check.net.case import Case, Family, held_for_no_reason, never_delivered
+from beforehand.check.net.net import Net
 from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import NodeId
+from beforehand.protocols.contract.needs import LinkKind
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.vcube.frames import Packet
+from beforehand.protocols.vcube.node import VCube
 
 FOREVER_US = 1 << 60
 BRIEF_US = 2_000_000

@@ -3,8 +3,8 @@
 A message has the index `origin * messages + seq - 1`, and whatever is known of messages is a set of
 bits: what a node has, what it holds back, what a message needs, what depends on it. Who waits for
 an arrival is found by comparing two of them, 16 words where there are 1,024 messages. A run of a
-million receptions allocates a handful of arrays. The steps are those of `core.vcube`, under the
-same names.
+million receptions allocates a handful of arrays. The steps are those of `protocols.vcube.node`,
+under the same names.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from beforehand.sim.cells.spec import CellsSpec, Failure
 
 STAGE = "cells"
-SOURCES = ("core", "kernels", "sim", "pipeline/worlds/cells.py")
+SOURCES = ("protocols", "kernels", "sim", "pipeline/worlds/cells.py")
 SECOND_US = 1_000_000
 NAMES = ("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac")
 """What every row says about its run."""
@@ -68,7 +68,7 @@ def _rate(value: object) -> float:
 
 
 def _retry_min(value: object) -> int:
-    from beforehand.core.mobile.pace import Pace
+    from beforehand.protocols.mobile.pace import Pace
 
     retry_us, most_us = values.retry(value), Pace().retry_us_max
     if retry_us > most_us:
@@ -79,7 +79,7 @@ def _retry_min(value: object) -> int:
 
 def _options() -> dict[str, Option]:
     """The keys of an experiment; in `[cells]`, for all experiments."""
-    from beforehand.core.mobile.systems import SYSTEMS
+    from beforehand.protocols.mobile.systems import SYSTEMS
     from beforehand.sim.cells.spec import CellsSpec
 
     default = CellsSpec()
@@ -185,7 +185,7 @@ def _task(task: CellsTask) -> Task:
 def _spec(
     options: Mapping[str, Any], system: str, stations: int, hosts: int, rate: float, mac: str
 ) -> CellsSpec:
-    from beforehand.core.mobile.pace import Pace
+    from beforehand.protocols.mobile.pace import Pace
     from beforehand.sim.cells.spec import CellsSpec, Walk, Wiring
     from beforehand.sim.radio import Radio
 

@@ -175,7 +175,7 @@ def _events() -> Stage:
     return Stage(
         name="events",
         inputs=("contacts", "plan"),
-        sources=("core", "sim", "kernels/hops.py", "pipeline/simulate.py"),
+        sources=("protocols", "sim", "kernels/hops.py", "pipeline/simulate.py"),
         plan=_plan_events,
         maker=AsTasks(simulate),
         check=check_watched,

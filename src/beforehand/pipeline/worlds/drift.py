@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beforehand.sim.drift import Drift, Measure
 
 STAGE = "measures"
-SOURCES = ("core", "kernels", "sim", "pipeline/worlds/drift.py")
+SOURCES = ("protocols", "kernels", "sim", "pipeline/worlds/drift.py")
 MESSAGES_MAX = 10_000_000
 """Of one simulation, all in memory, each with a vector clock."""
 READINGS: dict[str, dict[str, Any]] = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from beforehand.sim.overlay_measure import OverlayCase
 
 STAGE = "overlay"
-SOURCES = ("core", "kernels", "sim")
+SOURCES = ("protocols", "kernels", "sim")
 NUMBERS = {"uniform": 2, "triangular": 2, "normal": 2, "exponential": 1}
 NODES_MAX = 16_384
 """One run of these takes some gigabytes."""

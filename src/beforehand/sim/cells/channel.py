@@ -17,8 +17,8 @@ from beforehand.kernels.cells import hearing
 from beforehand.kernels.cells.hearing import EVERYBODY, NOWHERE
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.cells.tally import FATES, KINDS
+from beforehand.sim.grid_index import Places
 from beforehand.sim.links import FOREVER_US
-from beforehand.sim.places import Places
 from beforehand.sim.radio import STREAM, Air
 from beforehand.sim.radio_play import MACS
 from beforehand.sim.streams import stream_key

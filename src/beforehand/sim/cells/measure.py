@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.kernels.causality import TWICE, find_violations, index_log
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.tally import KINDS, NETWORKS, RADIO, WIRE

@@ -10,10 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from beforehand.core.mobile.pace import Pace
-from beforehand.core.mobile.systems import SYSTEMS
 from beforehand.errors import InputError, InputErrors
 from beforehand.kernels.heap import DUE_US_MAX
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.radio import Radio
 
 SECOND_US = 1_000_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.core.mobile.sizes import Size, size_of
+from beforehand.protocols.mobile.sizes import Size, size_of
 
 KINDS = ("application", "repetition", "ack", "handoff", "delete")
 """What a frame is for. *handoff*: all that makes, moves or ends a registration, and the messages

@@ -1,8 +1,8 @@
 """The world of MOB section 5: hosts walk between cells, speak by radio, and stations by wire.
 
-It plays any system of `core.mobile.systems`. Walks, broadcasts and failures are drawn by key: all
-systems see the same ones. In one instant, what ends or starts on the air comes first, then who is
-where, then all else; what is asked for now is on the air after that. The model: docs/cells.md.
+It plays any system of `protocols.mobile.systems`. Walks, broadcasts and failures are drawn by key:
+all systems see the same ones. In one instant, what ends or starts on the air comes first, then who
+is where, then all else; what is asked for now is on the air after that. The model: docs/cells.md.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from beforehand.core.base import Message, MessageId, NodeId, Timer
-from beforehand.core.driver import Driver, SpeakerDriver
-from beforehand.core.mobile.systems import SYSTEMS, System
-from beforehand.core.needs import Link, Needs, refuse_unmet
-from beforehand.core.outbox import LossKind
-from beforehand.core.tables import Store
+from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.driver import Driver, SpeakerDriver
+from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
+from beforehand.protocols.contract.outbox import LossKind
+from beforehand.protocols.contract.tables import Store
+from beforehand.protocols.mobile.systems import SYSTEMS, System
 from beforehand.sim.cells.channel import NEVER_US, Heard, open_channel
 from beforehand.sim.cells.layout import is_in_range, lattice, nearest, tree
 from beforehand.sim.cells.result import CellsRun, Outage, Sample

@@ -1,0 +1,1 @@
+"""Exhaustive exploration of small nets."""

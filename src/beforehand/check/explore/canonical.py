@@ -1,0 +1,210 @@
+"""Nets as bytes and back. What only tells one history from another is left out.
+
+Left out is what nothing that comes can depend on, so that what is found from a state is found from
+all that are taken for the same. *Counts* are read by nobody but people. *Tickets* and numbers of
+frames: that they are in order is kept. *Times*, where cores ask for none (`kind` is "cell"): then
+any timer may be the next; where only differences of times matter, every state begins at 0. A timer
+that was *cancelled* is still in the net, but when it comes the driver does nothing. The *causal
+past* as far as everybody has delivered it: to deliver that once more is wrong as the second time,
+whether or not it is late. What a family knows of its cores (`Family.forget_history`).
+`tests/check/explore/test_canonical.py` compares with an exploration of whole nets.
+
+Whatever a net is made of has a number: the states of its nodes, what is on its way, what the oracle
+knows. A frozen net is those numbers; so it is small, equal nets are equal bytes, and to thaw one
+takes only what is not as it was. Of all renamings of a state (`check.explore.symmetry`) the
+smallest bytes stand for it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from beforehand.check.explore.names import NodeName, Renaming, renamed
+from beforehand.check.explore.rest import (
+    Rest,
+    freeze_oracle,
+    freeze_rest,
+    rename_oracle,
+    rename_rest,
+    thaw_oracle,
+    thaw_rest,
+    time_of,
+)
+from beforehand.check.explore.transition_cache import Memory, Pool
+from beforehand.check.net.case import Case, Family
+from beforehand.check.net.net import Net, make_net
+from beforehand.check.net.pacing import LateStore
+from beforehand.protocols.contract.base import Core
+from beforehand.protocols.contract.driver import Driver, PacedDriver
+
+NUMBER: Literal["I"] = "I"
+DOWN = -1
+T = TypeVar("T", bound=Hashable)
+
+
+class Ice:
+    """Freezes and thaws one net again and again: what was thawed is gone with the next one."""
+
+    def __init__(
+        self,
+        family: Family,
+        case: Case,
+        make_core: Callable[[Case, int], Core[Any]] | None,
+        group: Sequence[Renaming] = (),
+    ) -> None:
+        """group: the renamings under which states are taken for the same."""
+        make = make_core or family.make_core
+        self.group = group
+        frame = partial(family.canonical_frame, case)
+        self.memory = Memory(self._canonicalise, frame, has_names=bool(group))
+        self.net = make_net(family, case, lambda c, node: self._stand_in(make, c, node))
+        self._time = time_of(self.net)
+        self._nodes: Pool[tuple[Any, ...]] = Pool()
+        self._flights: Pool[tuple[Any, ...]] = Pool()
+        self._oracles: Pool[tuple[Any, ...]] = Pool()
+        self._others: Pool[Rest] = Pool()
+        self._thawed = [DOWN] * (case.nodes + 1)
+        """The numbers of the nodes and of the oracle, as they were thawed last."""
+        self._renamed: dict[tuple[Pool[Any], int, Renaming], int] = {}
+        self.renaming: Renaming = tuple(range(case.nodes))
+        """Which renaming made the state that was frozen last the smallest."""
+        self.net.stepped.update(range(case.nodes))
+
+    def _stand_in(self, make: Callable[[Case, int], Core[Any]], case: Case, node: int) -> Core[Any]:
+        return self.memory.stand_in(make(case, NodeName(node) if self.group else node))
+
+    def _canonicalise(self, core: Any, us: int) -> None:
+        family, case = self.net.family, self.net.case
+        family.forget_history(case, core)
+        if self._time == "relative":
+            family.move_back(case, core, us, self.net.local_us(core.node) - us)
+
+    # ---- to bytes -------------------------------------------------------------------------------
+
+    def freeze(self) -> bytes:
+        net = self.net
+        is_later = (
+            self._time == "relative" and net.now_us > 0
+        )  # then the instants of all nodes move back
+        numbers = [
+            self._freeze_node(driver) if is_later or node in net.stepped else self._thawed[node]
+            for node, driver in enumerate(net.drivers)
+        ]
+        numbers += [*self._freeze_rest(), *self._freeze_flights()]
+        self.renaming = tuple(range(net.case.nodes))
+        for renaming in self.group if net.problem is None else ():
+            image = self._rename(numbers, renaming)
+            if image < numbers:
+                numbers, self.renaming = image, renaming
+        return array(NUMBER, numbers).tobytes()
+
+    def _freeze_node(self, driver: Driver[Any]) -> int:
+        core: Any = driver.core
+        store = driver._store
+        rows = store._rows if store is not None else {}
+        past_us = self.net.now_us if self._time == "relative" else 0
+        state = (
+            self.memory.without_history(core.number, past_us) if driver.is_up else DOWN,
+            driver.fuse,
+            tuple(driver.cut_off),
+            tuple(sorted(driver._timers)),
+            tuple((table, tuple(saved.items())) for table, saved in rows.items()),
+            tuple(store.pending) if isinstance(store, LateStore) else (),
+        )
+        return self._nodes.number(state)
+
+    def _freeze_flights(self) -> list[int]:
+        """In the order of their numbers, but for wires, where those before are those before."""
+        net, is_timed = self.net, self._time == "bounded"
+        numbered = [
+            (source, target, self._flights.number((source, target, frame, is_timed and sent_us)))
+            for (source, target, _), (frame, sent_us) in net.flights.items()
+        ]
+        numbered.sort(key=lambda f: f[:2] if net.is_wire(f[0], f[1]) else f)
+        return [number for _, _, number in numbered]
+
+    def _freeze_rest(self) -> tuple[int, int]:
+        net, oracle = self.net, self._thawed[-1]
+        if net.oracle._rows or oracle == DOWN:
+            listeners = range(net.case.stations, net.case.nodes)
+            oracle = self._oracles.number(freeze_oracle(net.oracle, listeners))
+        return oracle, self._others.number(freeze_rest(net, self._time))
+
+    # ---- under other names ----------------------------------------------------------------------
+
+    def _rename(self, numbers: list[int], renaming: Renaming) -> list[int]:
+        nodes = self.net.case.nodes
+        moved = [0] * nodes
+        for node, image in enumerate(renaming):
+            moved[image] = self._image(self._nodes, numbers[node], renaming, self._rename_node)
+        oracle, rest, *flights = numbers[nodes:]
+        flights = [
+            self._image(self._flights, number, renaming, _rename_flight) for number in flights
+        ]
+        flights.sort(key=lambda number: (*self._flights[number][:2], number))
+        return [
+            *moved,
+            self._image(self._oracles, oracle, renaming, rename_oracle),
+            self._image(self._others, rest, renaming, rename_rest),
+            *flights,
+        ]
+
+    def _image(
+        self,
+        pool: Pool[T],
+        number: int,
+        renaming: Renaming,
+        rename: Callable[[T, Renaming], T],
+    ) -> int:
+        key = (pool, number, renaming)
+        if key not in self._renamed:
+            self._renamed[key] = pool.number(rename(pool[number], renaming))
+        return self._renamed[key]
+
+    def _rename_node(self, state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
+        core, fuse, cut_off, *rest = state
+        return (self.memory.renamed(core, renaming), fuse, renamed(cut_off, renaming), *rest)
+
+    # ---- and back -------------------------------------------------------------------------------
+
+    def thaw(self, state: bytes) -> Net:
+        net, nodes = self.net, self.net.case.nodes
+        numbers = memoryview(state).cast(NUMBER).tolist()
+        for node, driver in enumerate(net.drivers):
+            if node in net.stepped or numbers[node] != self._thawed[node]:
+                self._thaw_node(driver, numbers[node])
+        if net.oracle._rows or numbers[nodes] != self._thawed[nodes]:
+            net.oracle = thaw_oracle(self._oracles[numbers[nodes]])
+        self._thawed = numbers[: nodes + 1]
+        thaw_rest(net, self._others[numbers[nodes + 1]], self._time)
+        net.flights.clear()
+        net.sent.clear()
+        for number in numbers[nodes + 2 :]:
+            net._launch(*self._flights[number])
+        net.stepped.clear()
+        net.sights.clear()
+        return net
+
+    def _thaw_node(self, driver: Driver[Any], number: int) -> None:
+        core, driver.fuse, cut_off, timers, rows, pending = self._nodes[number]
+        driver.is_up = core != DOWN
+        if driver.is_up:
+            stand_in: Any = driver.core
+            stand_in.number = core
+            if isinstance(driver, PacedDriver):  # it has told the store of all steps so far
+                driver._step = stand_in.saving_step()
+        driver.cut_off = list(cut_off)
+        driver._timers = dict.fromkeys(timers, 1)
+        driver._ticket = 1
+        if driver._store is not None:
+            driver._store._rows = {table: dict(saved) for table, saved in rows}
+        if isinstance(driver._store, LateStore):
+            driver._store.pending = list(pending)
+
+
+def _rename_flight(flight: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
+    source, target, frame, sent_us = flight
+    return renaming[source], renaming[target], renamed(frame, renaming), sent_us

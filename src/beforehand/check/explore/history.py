@@ -1,0 +1,99 @@
+"""What an epidemic core keeps of its history and no later step depends on.
+
+The explorer removes it from a state before it compares the state with those that it knows:
+
+- the ranks of cached messages, of which only the order is used, and a bound of their deadlines;
+- the numbers of announcements and the time of the last progress, where nothing is repeated
+  (`Options.retry_us` is None): no frame refers to such a number, and no timer reads that time;
+- what the last round of announcements told: `Marks.set_news` overwrites it before it is read;
+- when a waiting message was received, which only `explain` reports;
+- the numbers of saved steps: what is on the disk is step 0, later steps are counted from there;
+- that a peer has a message which is held here too, where digests are off. A held message is
+  announced once, in the step that stores it, and requested from nobody. An eviction removes the
+  note as well. With `retry_us`, what the peer has not acknowledged may be announced again: those
+  notes stay;
+- the order of links, where no link changes and nothing is evicted or expires. It decides only of
+  which peer a message is requested that another peer did not send, and nothing is asked twice then.
+"""
+
+from __future__ import annotations
+
+from beforehand.check.explore.canonical_core import AnyOrder
+from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.flow_control import FlowControl
+from beforehand.protocols.epidemic.frames import Announce
+from beforehand.protocols.epidemic.sender import Direct
+from beforehand.protocols.orders.order import LONG_AHEAD
+
+
+def forget_history(core: Epidemic, *, is_calm: bool) -> None:
+    """Remove from a core what no later step depends on. is_calm: no link changes."""
+    entries: dict[MessageId, tuple[int, Message]] = {}
+    for rank, (id, (_, message)) in enumerate(core._cache.entries.items(), 1):
+        entries[id] = (rank, message)
+    core._cache.entries.clear()  # the same dict: the registry of digests refers to it
+    core._cache.entries.update(entries)
+    core._cache._rank = len(entries)
+    core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
+    core._marks._news, core._marks._rest = {}, frozenset()
+    waiting = getattr(core.order, "_waiting", None)
+    for entry in waiting.pending.values() if waiting is not None else ():
+        entry.since_us = 0
+    if core._options.retry_us is None:
+        for link in core._links.values():
+            link.progress_us = 0
+    if isinstance(core._sender, FlowControl):
+        _forget_saved_steps(core._sender)
+    elif isinstance(core._sender, Direct):
+        _forget_links(core, core._sender, is_calm=is_calm)
+
+
+def _forget_links(core: Epidemic, sender: Direct, *, is_calm: bool) -> None:
+    if core._options.retry_us is None:
+        sender._number = 0
+    for link in core._links.values() if not core._marks.are_on else ():
+        if link.greeted:
+            unheard = frozenset[MessageId]().union(*link.unheard.values())
+            link.theirs.difference_update([id for id in core._cache.entries if id not in unheard])
+    if is_calm and not core._cache.is_bounded and not core.order.expires:
+        core._links = AnyOrder(core._links)
+
+
+def _forget_saved_steps(flow: FlowControl) -> None:
+    saved = flow._saved if flow._is_durable else flow.step
+    flow.step -= saved
+    flow._saved = 0
+    for id in flow.unsaved:
+        flow.unsaved[id] -= saved
+    for link in flow.flows.values():
+        pushes = [(max(0, step - saved), size, frame) for step, size, frame in link.pushes]
+        link.pushes.clear()
+        link.pushes.extend(pushes)
+
+
+def move_instants_back(core: Epidemic, us: int, now_us: int, *, may_clip: bool) -> None:
+    """Move the instants that a core without lifetimes keeps into the past by `us`.
+
+    may_clip: no clock is ever set. Then a progress that is older than the retry time is as old as
+    it needs to be, and all such instants are one.
+    """
+    retry_us = core._options.retry_us
+    if retry_us is None:
+        return
+    for link in core._links.values():
+        link.progress_us -= us
+        if may_clip:
+            link.progress_us = max(link.progress_us, now_us - retry_us)
+
+
+def stays_without_effect(core: Epidemic, frame: object) -> bool:
+    """Return whether a frame changes nothing at this core, now or after any other frames: an
+    announcement of messages that are all held, in a cache that is never full, where it need not be
+    acknowledged and digests do not depend on it. Held messages stay held."""
+    options = core._options
+    if core.__class__ is not Epidemic or core._cache.is_bounded or core.order.expires:
+        return False
+    if options.retry_us is not None or core._marks.are_on or options.announce_us:
+        return False
+    return isinstance(frame, Announce) and all(id in core._cache.entries for id in frame.ids)

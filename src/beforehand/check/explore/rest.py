@@ -1,0 +1,169 @@
+"""The state of a net beside its nodes and the frames on their way, as tuples and back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any, Literal, NamedTuple
+
+from beforehand.check.explore.names import Renaming, Words, renamed
+from beforehand.check.net.net import Net
+from beforehand.check.rules.oracle import Oracle
+from beforehand.protocols.contract.base import MessageId
+from beforehand.protocols.orders.order import LONG_AGO
+
+Time = Literal["absolute", "bounded", "relative", "none"]
+"""What is kept of the time of a state. *bounded*: also when each frame was sent, because it must
+arrive in time. *relative*: only how far instants are apart. *none*: nothing, any timer may be the
+next."""
+
+
+def time_of(net: Net) -> Time:
+    """Return what must be kept of time in the states of a net."""
+    if net.family.kind == "cell":
+        # Hosts and stations repeat themselves for ever: their time is only an order of events.
+        return "none"
+    if net.case.delay_us_max is not None:
+        return "bounded"
+    return "relative" if net.family.is_time_relative(net) else "absolute"
+
+
+class Rest(NamedTuple):
+    """All of a net but its nodes, its frames and its oracle, as sorted tuples."""
+
+    timers: tuple[Any, ...]
+    contacts: tuple[Any, ...]
+    suspected: tuple[Any, ...]
+    news: tuple[Any, ...]
+    clocks_us: tuple[int, ...]
+    """All clocks together, the highest reading, and the offset of each node."""
+    now_us: int
+    says: tuple[int, ...]
+    left: tuple[Any, ...]
+    carried: tuple[Any, ...]
+    held: tuple[Any, ...]
+    given_up: tuple[Any, ...]
+    dropped: tuple[Any, ...]
+    payloads: tuple[Any, ...]
+    closed: tuple[int, ...]
+    unsaved: tuple[Any, ...]
+    problem: str | None
+
+
+def freeze_rest(net: Net, time: Time) -> Rest:
+    """Return the state of a net beside its nodes, its frames and its oracle."""
+    past_us = net.now_us if time == "relative" else 0
+    dues = ((key, max(net.now_us, due_us) - past_us) for key, (due_us, _) in net.timers.items())
+    highest_us = max(LONG_AGO, net.highest_us - past_us)
+    return Rest(
+        timers=() if time == "none" else tuple(sorted(dues)),
+        contacts=tuple(sorted(net.contacts)),
+        suspected=tuple(sorted(net.suspected)),
+        news=tuple((*item[:3], item[3] if time == "bounded" else 0) for item in net.news),
+        clocks_us=(net.shift_us, highest_us, *net.offsets_us),
+        now_us=0 if time == "none" else net.now_us - past_us,
+        says=tuple(net.says),
+        left=tuple(sorted(net.left.items())),
+        carried=tuple(sorted(net.carried.items())),
+        held=tuple(sorted(net.held)),
+        given_up=tuple(sorted(net.given_up)),
+        dropped=tuple(sorted(net.dropped)),
+        payloads=tuple(sorted(net.payloads.items())),
+        closed=tuple(sorted(net.closed)),
+        unsaved=tuple(sorted((node, tuple(calls)) for node, calls in net.unsaved.items())),
+        problem=net.problem,
+    )
+
+
+def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
+    """Put that state into a net whose nodes are thawed already."""
+    net.now_us = rest.now_us
+    net.timers = {key: (due_us, 1) for key, due_us in rest.timers}
+    if time == "none":
+        drivers = enumerate(net.drivers)
+        net.timers = {(node, t): (0, 1) for node, driver in drivers for t in driver._timers}
+    net.contacts, net.suspected = set(rest.contacts), set(rest.suspected)
+    net.news = list(rest.news)
+    net.shift_us, net.highest_us, *net.offsets_us = rest.clocks_us
+    net.says = list(rest.says)
+    for counts, saved in ((net.left, rest.left), (net.carried, rest.carried)):
+        counts.clear()
+        dict.update(counts, saved)  # a Counter's own is slow
+    net.held, net.given_up = set(rest.held), set(rest.given_up)
+    net.dropped, net.payloads = set(rest.dropped), dict(rest.payloads)
+    net.closed = set(rest.closed)
+    net.unsaved = {node: list(calls) for node, calls in rest.unsaved}
+    net.problem = rest.problem
+
+
+def rename_rest(rest: Rest, renaming: Renaming) -> Rest:
+    """Rename all nodes, in a net of contacts without flow control."""
+
+    def new(node: int) -> int:
+        return renaming[node]
+
+    def by_node(values: tuple[Any, ...]) -> list[Any]:
+        return [values[renaming.index(node)] for node in range(len(values))]
+
+    return rest._replace(
+        timers=tuple(sorted(((new(node), timer), due) for (node, timer), due in rest.timers)),
+        contacts=tuple(sorted(tuple(sorted((new(a), new(b)))) for a, b in rest.contacts)),
+        news=tuple((new(node), new(peer), *item) for node, peer, *item in rest.news),
+        clocks_us=(*rest.clocks_us[:2], *by_node(rest.clocks_us[2:])),
+        says=tuple(by_node(rest.says)),
+        held=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.held)),
+        given_up=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.given_up)),
+        dropped=tuple(sorted((new(a), new(b), _new_id(id, renaming)) for a, b, id in rest.dropped)),
+        payloads=tuple(
+            sorted((_new_id(i, renaming), renamed(Words(w), renaming)) for i, w in rest.payloads)
+        ),
+    )
+
+
+def _new_id(id: MessageId, renaming: Renaming) -> MessageId:
+    assert isinstance(id[0], int)
+    return renaming[id[0]], id[1]
+
+
+# ---- the oracle ---------------------------------------------------------------------------------
+
+
+def freeze_oracle(oracle: Oracle, listeners: Collection[int]) -> tuple[Any, ...]:
+    """As far as it matters for what comes. What all listeners have delivered is never late, but
+    twice: whose causal past it is in does not matter any more."""
+    every = [set(oracle.delivered[node]) for node in listeners]
+    settled = set.intersection(*every)
+    return (
+        tuple(sorted((id, tuple(sorted(past - settled))) for id, past in oracle.pasts.items())),
+        *(
+            tuple(sorted((node, tuple(sorted(ids))) for node, ids in of.items() if ids))
+            for of in (
+                oracle.delivered,
+                {node: ids - settled for node, ids in oracle._known.items()},
+                {node: ids - settled for node, ids in oracle._overtaken.items()},
+            )
+        ),
+    )
+
+
+def thaw_oracle(state: tuple[Any, ...]) -> Oracle:
+    oracle = Oracle()
+    pasts, delivered, known, overtaken = state
+    oracle.pasts = {id: frozenset(past) for id, past in pasts}
+    oracle.delivered = defaultdict(list, {node: list(ids) for node, ids in delivered})
+    oracle._known = defaultdict(set, {node: set(ids) for node, ids in known})
+    oracle._overtaken = defaultdict(set, {node: set(ids) for node, ids in overtaken})
+    return oracle
+
+
+def rename_oracle(state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
+    """Rename all nodes."""
+
+    def new(ids: tuple[MessageId, ...]) -> tuple[MessageId, ...]:
+        return tuple(sorted(_new_id(id, renaming) for id in ids))
+
+    pasts, *by_node = state
+    return (
+        tuple(sorted((_new_id(id, renaming), new(past)) for id, past in pasts)),
+        *(tuple(sorted((renaming[node], new(ids)) for node, ids in of)) for of in by_node),
+    )

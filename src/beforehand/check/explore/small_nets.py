@@ -1,0 +1,86 @@
+"""Small nets for the explorer: cores without randomness, on a pair, a line or a triangle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from beforehand.check.explore.still import Still
+from beforehand.check.families.contacts import Setup
+from beforehand.check.families.group import Setup as GroupSetup
+from beforehand.check.net.case import Case
+from beforehand.check.net.signer import make_proofs
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.options import Flow, Options
+from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
+
+PAIR = ((0, 1),)
+LINE = ((0, 1), (1, 2))
+TRIANGLE = ((0, 1), (1, 2), (0, 2))
+
+NEWEST = Options(transfer="newest")
+RETRY = Options(transfer="newest", retry_us=10)
+PUSH = Options(transfer="newest", push=True)
+MARKS = Options(transfer="newest", push=True, marks_after=0)
+FULL = Options(transfer="newest", capacity=1)
+
+SECOND_US = 1_000_000
+LONG = Lifetimes(200 * SECOND_US, 200 * SECOND_US, SECOND_US)
+"""Of groups whose messages do not expire while the net is explored."""
+SMALLEST = Flow(window=1, offers_max=1, pushes_max=1, announce_us=(0, 0), stall_us=4 * SECOND_US)
+"""Flow control that a single message exhausts. Announcements do not wait for a timer."""
+
+Edges = tuple[tuple[int, int], ...]
+
+
+def epidemic_net(
+    options: Options,
+    edges: Edges,
+    says: tuple[int, ...],
+    lifetimes: Lifetimes | None = None,
+    **rest: Any,
+) -> Case:
+    """Return a net of epidemic cores under the causal order, or with lifetimes the Δ-causal one.
+    All edges are up at the start. rest: trouble, and other fields of `Case`."""
+    setup = Setup(options, lifetimes)
+    return Case(len(says), says, setup, edges=edges, is_linked=True, **rest)
+
+
+def make_epidemic(case: Case, node: int) -> Epidemic:
+    """Make the core of a node in such a net."""
+    setup = case.options
+    order = Barrier(node, setup.lifetimes)
+    return Epidemic(node, order, Still(), setup.options, durable=case.is_mortal)
+
+
+def group_net(
+    edges: Edges,
+    says: tuple[int, ...],
+    flow: Flow = SMALLEST,
+    *,
+    capacity: int | None = None,
+    **rest: Any,
+) -> Case:
+    """Return a net of the cores that `Group` runs."""
+    setup = GroupSetup(LONG, flow=flow, capacity=capacity)
+    return Case(len(says), says, setup, edges=edges, is_linked=True, **rest)
+
+
+def make_group(case: Case, node: int) -> PacedEpidemic:
+    """Make the core of a node in such a net."""
+    setup = case.options
+    proofs = make_proofs("sound", node, setup.seed)
+    assert proofs is not None
+    return group_core(
+        node,
+        setup.lifetimes,
+        Still(),
+        capacity=setup.capacity,
+        capacity_bytes=setup.capacity_bytes,
+        proofs=proofs,
+        flow=setup.flow,
+        marks_after=setup.marks_after,
+        frame_bytes_max=setup.frame_bytes_max,
+        durable=case.is_mortal,
+    )

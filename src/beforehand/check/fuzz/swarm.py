@@ -1,0 +1,154 @@
+"""Many seeds over all families of cores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import active_children, get_context
+
+from beforehand.check.fuzz.fuzz import Outcome
+from beforehand.check.fuzz.targets import PLAYERS
+
+BATCH_SEEDS = 25
+PARENT_SECONDS = 1.0
+
+Batch = tuple[str, Sequence[int]]
+Done = tuple[list[Outcome], float]
+"""What became of the seeds of a batch, and the CPU seconds that it took."""
+
+
+@dataclass
+class Tally:
+    """What the runs of one protocol add up to."""
+
+    runs: int = 0
+    moves: int = 0
+    deliveries: int = 0
+    waited: int = 0
+    failures: int = 0
+    sights: Counter[str] = field(default_factory=Counter)
+    """In how many runs each kind of trouble was met."""
+
+    def count(self, outcome: Outcome) -> None:
+        self.runs += 1
+        self.moves += outcome.moves
+        self.deliveries += outcome.deliveries
+        self.waited += outcome.waited
+        self.failures += outcome.problem is not None
+        self.sights.update(outcome.sights)
+
+
+@dataclass
+class Swarm:
+    """The whole of it; failures in the order of their seeds."""
+
+    tallies: dict[str, Tally]
+    failures: list[Outcome] = field(default_factory=list)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+def run_swarm(
+    seeds: Sequence[int],
+    protocols: Sequence[str],
+    *,
+    workers: int | None = None,
+    on_done: Callable[[str, int], object] | None = None,
+) -> Swarm:
+    """Every seed with every protocol, in turns: whenever a swarm is ended, all protocols have had
+    about as many. `on_done` hears of which protocol how many more runs are finished."""
+    started = time.perf_counter()
+    swarm = Swarm({protocol: Tally() for protocol in protocols})
+    batches = (
+        (protocol, seeds[at : at + BATCH_SEEDS])
+        for at in range(0, len(seeds), BATCH_SEEDS)
+        for protocol in protocols
+    )
+    # A few at a time: to hand out a million seeds takes minutes in which nobody hears Ctrl-C.
+    at_once = 4 * (workers or os.cpu_count() or 1)
+    with _open_pool(workers) as pool:
+        pending = _hand_out(pool, islice(batches, at_once))
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            pending |= _hand_out(pool, islice(batches, len(done)))
+            for outcomes, cpu_s in (future.result() for future in done):
+                swarm.cpu_s += cpu_s
+                for outcome in outcomes:
+                    swarm.tallies[outcome.protocol].count(outcome)
+                swarm.failures += [outcome for outcome in outcomes if outcome.problem]
+                if on_done is not None:
+                    on_done(outcomes[0].protocol, len(outcomes))
+    swarm.failures.sort(key=lambda outcome: (outcome.seed, outcome.protocol))
+    swarm.wall_s = time.perf_counter() - started
+    return swarm
+
+
+def _leave_with(parent: int) -> None:
+    """In a worker: end when whoever wants its results is gone. Nobody else would tell it, as its
+    own pipe to hear from has an end in every other worker."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _hand_out(pool: ProcessPoolExecutor, batches: Iterable[Batch]) -> set[Future[Done]]:
+    with _without_interrupts():
+        return {pool.submit(_run_batch, *batch) for batch in batches}
+
+
+@contextmanager
+def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
+    """A fresh interpreter per worker: nothing of the parent's state can leak into a run.
+
+    Where the block is left by an exception, Ctrl-C for one, the workers are ended with it: to wait
+    for all that was handed out may take hours.
+    """
+    others = set(active_children())
+    start = get_context("spawn")
+    with ProcessPoolExecutor(workers, start, _leave_with, (os.getpid(),)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here never hears Ctrl-C, which a terminal sends to all: we end it. And it is
+    started whole: a worker whose parent is broken off meanwhile ends with a traceback. Blocked in
+    this thread, a signal finds another one; so it is also kept, and raised at the end."""
+    kept: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers[number] = signal.signal(number, lambda number, _: kept.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for late in kept:
+        signal.raise_signal(late)
+
+
+def _run_batch(protocol: str, seeds: Sequence[int]) -> Done:
+    started = time.process_time()
+    outcomes = [PLAYERS[protocol](seed) for seed in seeds]
+    return outcomes, time.process_time() - started

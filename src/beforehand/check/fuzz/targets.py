@@ -1,0 +1,17 @@
+"""All that a seed can be given to, by the name that users write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from beforehand.check.families import FAMILIES
+from beforehand.check.fuzz.fuzz import Outcome, run_seed
+from beforehand.check.fuzz.wide import run_wide
+
+WIDE = ("was", "was_flood", "ck")
+
+PLAYERS: dict[str, Callable[[int], Outcome]] = {
+    **{name: partial(run_seed, family=family) for name, family in FAMILIES.items()},
+    **{f"{system}_wide": partial(run_wide, system=system) for system in WIDE},
+}

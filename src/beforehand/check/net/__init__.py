@@ -1,0 +1,1 @@
+"""The hostile net in which the checkers run protocol cores."""

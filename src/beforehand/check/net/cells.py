@@ -1,0 +1,94 @@
+"""What a net adds for cells and wires: hosts that move, and frames that do not overtake each other.
+
+The first nodes of such a net are stations; a contact is between a station and a host in its cell.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from beforehand.protocols.contract.driver import Driver, LeaverDriver
+
+if TYPE_CHECKING:
+    from beforehand.check.net.case import Case, Family
+    from beforehand.check.net.net import Net
+
+Flight = tuple[int, int, int]
+"""A frame on its way: source, target, and which of the frames between the two it is."""
+
+
+class Cells(ABC):
+    """A part of `Net`. Without stations there are no wires and no cells."""
+
+    case: Case
+    family: Family
+    flights: dict[Flight, tuple[Any, int]]
+    contacts: set[tuple[int, int]]
+    sights: set[str]
+    drivers: list[Driver[Any]]
+    says: list[int]
+
+    def is_wire(self, source: int, target: int) -> bool:
+        return source < self.case.stations and target < self.case.stations
+
+    def queued(self, flight: Flight) -> int:
+        """How many frames go before it, where they do not overtake each other."""
+        source, target, ticket = flight
+        if not self.is_wire(source, target):
+            return 0
+        return sum(f[:2] == (source, target) and f[2] < ticket for f in self.flights)
+
+    def cell_of(self, host: int) -> int | None:
+        """The station in whose cell it is."""
+        if self.family.kind != "cell":
+            return None
+        return next((station for station, node in self.contacts if node == host), None)
+
+    def _do_enter(self, host: int, station: int) -> bool:
+        """Into another cell, up or down; or, if there is no such station, out of all cells."""
+        before = self.cell_of(host)
+        if station == before or (before is not None and not self._take("flaps")):
+            return False
+        if before is not None:
+            self._part(before, host)
+            self.sights.add("moved")
+            self._tell(host, before, False)
+        if station < self.case.stations:
+            self.contacts.add((station, host))
+            self._tell(host, station, True)
+        return True
+
+    def _do_leave(self, host: int) -> bool:
+        """For good."""
+        driver = self.drivers[host]
+        if not isinstance(driver, LeaverDriver) or not driver.is_up or not self._take("leaves"):
+            return False
+        driver.on_leave(self.local_us(host))
+        self.says[host] = 0
+        self._after(host)
+        return True
+
+    @abstractmethod
+    def _take(self, trouble: str) -> bool: ...
+
+    @abstractmethod
+    def _part(self, a: int, b: int) -> None: ...
+
+    @abstractmethod
+    def _tell(self, node: int, peer: int, up: bool) -> None: ...
+
+    @abstractmethod
+    def _after(self, node: int) -> None: ...
+
+    @abstractmethod
+    def local_us(self, node: int) -> int: ...
+
+
+def settle(net: Net) -> None:
+    """Every host in a cell, and everything said until there is no more to say."""
+    stations = net.case.stations
+    for host in range(stations, net.case.nodes):
+        net.do(("enter", host, host % stations))
+    while net.flights:
+        net.do(("arrive", *next(iter(net.flights))))

@@ -1,0 +1,77 @@
+"""Low size thresholds for the cores, so that small nets reach what only large ones would.
+
+A core sweeps a registry when it has grown to some size: 64 origins, 1,024 evicted messages. A net
+of five nodes and some dozen messages never gets there, and a fault behind such a threshold is never
+met. A case with `thresholds="low"` runs with the values of `LOW` in place of the shipped ones.
+
+The values are constants of modules. `in_force` sets them for the time of one run, in their own
+module and in every module that imported them by name, and restores what was there before. Whoever
+plays a case does so inside of it: `make_net` refuses a case whose thresholds are not in force. A
+run is one process, so workers do not disturb each other; and the choice is a field of the case, so
+a replay and a shrunk run make the same one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Literal
+
+from beforehand.protocols.epidemic import cache, peer, version_vector
+from beforehand.protocols.orders import order, pending
+from beforehand.protocols.vcube import retention
+
+Thresholds = Literal["as shipped", "low"]
+
+LOW: dict[tuple[ModuleType, str], int] = {
+    (order, "PURGE_AT_MIN"): 1,
+    (cache, "EVICTED_MAX"): 4,
+    (version_vector, "STALE_MIN"): 2,
+    (peer, "THEIRS_MIN"): 2,
+    (pending, "DEADLINES_MIN"): 1,
+    (pending, "SEQS_MIN"): 1,
+    (retention, "SPANS_MAX"): 2,
+    (retention, "NAMED_MAX"): 2,
+}
+"""(module, constant) -> its low value."""
+
+CORES = "beforehand.protocols."
+
+_places: list[tuple[dict[str, object], str, int]] = []
+_now: Thresholds = "as shipped"
+
+
+def thresholds_in_force() -> Thresholds:
+    return _now
+
+
+@contextmanager
+def in_force(thresholds: Thresholds) -> Iterator[None]:
+    """Play a case with these."""
+    global _now
+    if thresholds == _now:
+        yield
+        return
+    assert thresholds == "low", "a run as shipped inside of one with low thresholds"
+    before = [names[name] for names, name, _ in places()]
+    for names, name, low in places():
+        names[name] = low
+    _now = "low"
+    try:
+        yield
+    finally:
+        _now = "as shipped"
+        for (names, name, _), value in zip(places(), before, strict=True):
+            names[name] = value
+
+
+def places() -> list[tuple[dict[str, object], str, int]]:
+    """The globals of every core that knows one of the constants, its name and its low value."""
+    if not _places:
+        cores = [vars(module) for name, module in sys.modules.items() if name.startswith(CORES)]
+        _places.extend(
+            (names, name, low) for (_, name), low in LOW.items() for names in cores if name in names
+        )
+    return _places

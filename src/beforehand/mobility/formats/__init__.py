@@ -1,0 +1,1 @@
+"""Readers of mobility traces, one file per format."""

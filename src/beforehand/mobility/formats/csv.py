@@ -1,0 +1,79 @@
+"""Positions with a header: a node, a time, and x and y in metres or longitude and latitude.
+
+The columns may come in any order and under any of their usual names (`columns.py`); others are
+ignored, and told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from beforehand.errors import InputError
+from beforehand.mobility import geo, lines
+from beforehand.mobility.columns import POSITIONS, Layout
+from beforehand.mobility.positions import Positions, positions_of_points
+from beforehand.mobility.repair_lines import find_unclean_points
+from beforehand.mobility.repairs import Repairs
+from beforehand.mobility.table import read_table
+
+Row = tuple[str, int, float, float]
+
+
+def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = False) -> Positions:
+    """The movement of the file, straight from one row of a node to its next.
+
+    gap_s: a node without a row for longer than this is away in between; by default it never is.
+    strict: refuse, line by line, what would be mended.
+    """
+    path, gap_us = Path(path), lines.span_us("gap_s", gap_s)
+    problems = lines.Problems(path)
+    table = read_table(path)
+    layout = table.layout_of(POSITIONS)
+    rows: list[Row] = []
+    numbers: list[int] = []
+    for number, fields in table.rows:
+        try:
+            table.check_width(fields, layout)
+            rows.append(_row(fields, layout))
+            numbers.append(number)
+        except ValueError as error:
+            problems.add(number, str(error))
+    problems.check()
+    if not rows:
+        raise InputError("no rows after the header", where=str(path))
+    names = lines.natural_order(row[0] for row in rows)
+    index = {name: i for i, name in enumerate(names)}
+    x, y = (np.array([row[i] for row in rows]) for i in (2, 3))
+    assumed = table.assumed_times(layout)
+    if "lon" in layout.at:
+        assumed += geo.check_area(x, y, str(path))
+        x, y = geo.project(x, y)
+    node, t_us = [index[row[0]] for row in rows], [row[1] for row in rows]
+    found = positions_of_points(names, node, t_us, x, y, gap_us=gap_us)
+    repairs = Repairs(path, strict=strict)
+    points = [(row[0], row[1], number) for row, number in zip(rows, numbers, strict=True)]
+    find_unclean_points(repairs, points, found)
+    repairs.check()
+    if not len(found.presence):
+        hint = "a node needs two rows at different times"
+        raise InputError("nobody is there for any time", where=str(path), hint=hint)
+    if gap_us is None:
+        wish = "`--gap 60s`: away where it has no row for longer"
+        assumed.append(f"a node is there from its first to its last row ({wish})")
+    return replace(found, understood=layout.understood(assumed))
+
+
+def _row(fields: list[str], layout: Layout) -> Row:
+    at = layout.at
+    name = fields[at["node"]]
+    if not name:
+        raise ValueError("a node without a name")
+    t_us = lines.moment_us(fields[at["time"]], layout.unit_us("time"))
+    if "lon" in at:
+        lon, lat = fields[at["lon"]], fields[at["lat"]]
+        return name, t_us, lines.degrees(lon, 180), lines.degrees(lat, 90)
+    x, y = (lines.place_m(fields[at[axis]], layout.scale_m) for axis in "xy")
+    return name, t_us, x, y

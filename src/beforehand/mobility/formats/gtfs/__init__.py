@@ -1,0 +1,1 @@
+"""Reader of public transport timetables (GTFS)."""

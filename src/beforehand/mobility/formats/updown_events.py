@@ -1,0 +1,136 @@
+"""Connections that come up and go down, one event each: from events to contacts.
+
+The ONE writes them as `time CONN a b up` (`one.py`). Tables have them too: two nodes, a time, and a
+column that says of each row which of the two it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
+
+from beforehand.mobility import lines
+from beforehand.mobility.columns import Layout
+from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.repair_lines import find_unclean_contacts
+from beforehand.mobility.repairs import Repairs
+from beforehand.mobility.table import Table
+from beforehand.mobility.trace import Trace
+
+Contact = tuple[str, str, int, int]
+Event = tuple[int, str, str, bool, int]  # time_us, a, b, whether it is up, line
+
+FORMAT = "one-events"
+WORDS = {
+    **dict.fromkeys(("up", "connect", "connected"), True),
+    **dict.fromkeys(("down", "disconnect", "disconnected"), False),
+}
+"""What makes a column one of states, whatever its name is."""
+HINTS = {
+    **dict.fromkeys(("start", "begin", "open", "on", "enter", "join", "true", "1"), True),
+    **dict.fromkeys(("end", "stop", "close", "closed", "off", "exit", "leave"), False),
+    **dict.fromkeys(("false", "0"), False),
+}
+"""What means as much under one of these names, if every row is one of the two: a `1` under
+`same_class` is no connection."""
+NAMES = ("event", "state", "status", "action", "conn", "connection", "connected", "link", "updown")
+STATES = {**WORDS, **HINTS}
+VALUES_MAX = 20
+"""A column with more of them is none of states."""
+
+
+def state_column(table: Table, layout: Layout) -> int | None:
+    """The column without a role that says of the rows whether they are up or down."""
+    roles = set(layout.at.values())
+    values = {i: set[str]() for i in range(len(layout.header)) if i not in roles}
+    for _, fields in table.rows:
+        for i, found in values.items():
+            if i < len(fields) and len(found) <= VALUES_MAX:
+                found.add(fields[i].strip().casefold())
+    for i, found in values.items():
+        if found & set(WORDS):
+            return i
+        is_named = layout.header[i].strip().casefold() in NAMES
+        if is_named and found <= set(HINTS) and {HINTS[word] for word in found} == {True, False}:
+            return i
+    return None
+
+
+def read_states(
+    table: Table,
+    layout: Layout,
+    state_at: int,
+    *,
+    presence: str | None,
+    slot_us: int | None,
+    strict: bool,
+) -> Trace:
+    """The contacts of a table of events. The options are as in `contacts_list.read_contacts`."""
+    problems, repairs = lines.Problems(table.path), Repairs(table.path, strict=strict)
+    events: list[Event] = []
+    for number, fields in table.rows:
+        try:
+            table.check_width(fields, layout)
+            a, b = sorted(fields[layout.at[role]] for role in "ab")
+            if not a:
+                raise ValueError("a node without a name")
+            t_us = lines.moment_us(fields[layout.at["time"]], layout.unit_us("time"))
+            word = fields[state_at].strip().casefold()
+            if word not in STATES:
+                raise ValueError(f"neither up nor down: `{fields[state_at]}`")
+            events.append((t_us, a, b, STATES[word], number))
+        except ValueError as error:
+            problems.add(number, str(error))
+    problems.check()
+    contacts, numbers = contacts_of_events(events, repairs)
+    met = lines.lengthen(contacts, slot_us, repairs.changes, str(table.path))
+    find_unclean_contacts(repairs, met, numbers)
+    repairs.check()
+    trace = lines.trace_of_contacts(met, repairs.changes, presence)
+    assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
+    told = layout.understood(assumed)
+    columns = {**told.columns, "up or down": layout.header[state_at]}
+    ignored = tuple(name for name in told.ignored if name != layout.header[state_at])
+    return replace(trace, understood=Understood(FORMAT, columns, ignored, assumed))
+
+
+def contacts_of_events(
+    events: Sequence[Event], repairs: Repairs
+) -> tuple[list[Contact], list[int]]:
+    """Each contact, and the line of the event that ends it; of one that never does, the first.
+
+    A second `up` before the `down` is a second, overlapping contact (`duplicate_up`): the pair is
+    connected until as many `down` have come. `unmatched_down` are dropped; what is up at the end
+    ends with the last event (`never_down`).
+    """
+    for before, event in pairwise(events):
+        if event[0] < before[0]:
+            what = f"earlier than the event of line {before[4]}; put in order"
+            repairs.mend("out_of_order", "", event[4], what)
+    open_: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    contacts: list[Contact] = []
+    numbers: list[int] = []
+    for time_us, a, b, is_up, number in sorted(events, key=itemgetter(0)):
+        ups = open_.setdefault((a, b), [])
+        if is_up:
+            if ups:
+                what = f"`{a}` and `{b}` are up already, by line {ups[-1][1]}"
+                repairs.mend("duplicate_up", "", number, what)
+            ups.append((time_us, number))
+        elif not ups:
+            repairs.mend("unmatched_down", "", number, f"`{a}` and `{b}` are not up; skipped")
+        else:
+            up_us, _ = ups.pop()
+            if not ups:
+                contacts.append((a, b, up_us, time_us))
+                numbers.append(number)
+    end_us = max(event[0] for event in events)
+    for (a, b), ups in open_.items():
+        if ups:
+            what = f"`{a}` and `{b}` never come down; ended with the last event"
+            repairs.mend("never_down", "", ups[0][1], what)
+            contacts.append((a, b, ups[0][0], end_us))
+            numbers.append(ups[0][1])
+    return contacts, numbers

@@ -1,0 +1,1 @@
+"""Protocol cores: pure state machines without a clock, a socket or randomness."""

@@ -1,0 +1,18 @@
+"""The codec of each family. A family gets a new frame by getting it into its union."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.epidemic.frames import Frame
+from beforehand.protocols.mobile.was import frames as mobile
+from beforehand.protocols.observer.observer import Stamped
+from beforehand.protocols.vcube.frames import CubeFrame
+
+OPPORTUNISTIC: Codec[Frame] = Codec("opportunistic", Frame)
+VCUBE: Codec[CubeFrame] = Codec("vcube", CubeFrame)
+OBSERVER: Codec[Stamped] = Codec("observer", Stamped)
+MOBILE: Codec[mobile.Frame] = Codec("mobile", mobile.Frame)
+
+CODECS: tuple[Codec[Any], ...] = (OPPORTUNISTIC, VCUBE, OBSERVER, MOBILE)

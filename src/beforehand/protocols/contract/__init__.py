@@ -1,0 +1,1 @@
+"""The contract of a protocol core, and the driver that runs one."""

@@ -1,0 +1,48 @@
+"""The effects of one step of a core, as data that a driver carries out."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal
+
+import msgspec
+
+from beforehand.protocols.contract.base import FrameT, Message, MessageId, NodeId, Timer
+
+LossKind = Literal["expire", "drop"]
+CutReason = Literal["slow", "stalled"]
+"""Why a node ends a link: the peer requests more than it takes in, or owes messages and sends
+nothing."""
+
+
+class Outbox(msgspec.Struct, Generic[FrameT]):
+    """What one input asks of the outside. The caller owns it and drains it before the next input.
+
+    Drain order: saves, sends, deliveries, timers. What must survive a crash is saved before
+    anything that depends on it leaves the node. Order within a list is binding. The saves of one
+    step are one transaction: all of them, or none.
+    """
+
+    saves: list[tuple[str, object, object]] = []
+    """(table, key, value); a value of None deletes the row. Empty unless the core is durable."""
+    sends: list[tuple[NodeId | None, FrameT]] = []
+    """(peer, frame) for one neighbour, (EVERYBODY, frame) for one transmission in the cell."""
+    deliveries: list[Message] = []
+    """To the application, in this order."""
+    timers: list[tuple[Timer, int | None]] = []
+    """(timer, due_us) replaces the timer of that key; (timer, CANCEL) cancels it."""
+    receives: list[Message] = []
+    """New from the network in this step: a fact to record, nothing to carry out."""
+    losses: list[tuple[LossKind, MessageId]] = []
+    """Given up in this step. A fact to record."""
+
+    cuts: list[tuple[NodeId, CutReason]] = []
+    """(peer, reason): end the link to this peer. Only from cores with flow control."""
+
+    def clear(self) -> None:
+        self.saves.clear()
+        self.sends.clear()
+        self.deliveries.clear()
+        self.timers.clear()
+        self.receives.clear()
+        self.losses.clear()
+        self.cuts.clear()

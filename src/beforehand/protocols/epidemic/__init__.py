@@ -1,0 +1,1 @@
+"""Epidemic forwarding in an opportunistic network (OPP section III)."""

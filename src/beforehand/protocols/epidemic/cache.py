@@ -1,0 +1,163 @@
+"""The store of store-carry-forward: what a node holds and offers to its neighbours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.epidemic.sizes import held_bytes
+from beforehand.protocols.orders.order import LONG_AHEAD, PURGE_AT_MIN
+
+Eviction = Literal["oldest", "random"]
+EVICTED_MAX = 1024
+"""How many evicted messages are remembered during one contact."""
+
+
+class Cache:
+    """Messages in the order in which they were stored, at most `capacity` of them, which take at
+    most `bytes_max` together (`protocols.epidemic.sizes.held_bytes`).
+
+    Expired messages are not hunted for: `live_ids` leaves them out, and they are removed when they
+    have come to be half of the cache, so that the cost per message stays constant.
+    """
+
+    def __init__(
+        self,
+        capacity: int | None,
+        eviction: Eviction,
+        rng: random.Random,
+        bytes_max: int | None = None,
+    ) -> None:
+        self.entries: dict[MessageId, tuple[int, Message]] = {}
+        """id -> (rank, message); ranks grow in the order of storing."""
+        self._capacity = capacity
+        self._bytes_max = bytes_max
+        self._bytes = 0  # counted only where they are bounded
+        self.is_bounded = capacity is not None or bytes_max is not None
+        self._places: list[MessageId] | None = (
+            [] if eviction == "random" and self.is_bounded else None
+        )
+        self._rng = rng
+        self._rank = 0
+        self._purge_at = PURGE_AT_MIN
+        self._earliest_us = LONG_AHEAD
+        """No deadline here lies before this one."""
+
+    def add(self, messages: Sequence[Message]) -> None:
+        rank, entries, earliest_us = self._rank, self.entries, self._earliest_us
+        for message in messages:
+            rank += 1
+            id = message.id
+            entries[id] = (rank, message)
+            if id[1] < earliest_us:
+                earliest_us = id[1]
+        self._rank, self._earliest_us = rank, earliest_us
+        if self._bytes_max is not None:
+            self._bytes += sum([held_bytes(message) for message in messages])
+        if self._places is not None:
+            self._places += [message.id for message in messages]
+            if len(self._places) > 2 * len(entries):
+                self._places = list(entries)  # the rest has expired: no place of it is drawn
+
+    def gauges(self) -> dict[str, int]:
+        return {"stored": len(self.entries), "places": len(self._places or ())}
+
+    def live_ids(self, horizon_us: int) -> frozenset[MessageId]:
+        if horizon_us < self._earliest_us:
+            return frozenset(self.entries)
+        return frozenset([id for id in self.entries if id[1] > horizon_us])
+
+    def pick(self, ids: Iterable[MessageId], horizon_us: int) -> list[Message]:
+        """Those of `ids` that are here and alive, the longest stored first."""
+        entries = self.entries
+        found = [entries[id] for id in ids if id in entries and id[1] > horizon_us]
+        found.sort()  # ranks are unique, so messages are never compared
+        return [message for _, message in found]
+
+    def purge(self, horizon_us: int) -> list[MessageId]:
+        """What was removed because its deadline has passed; at most now and then."""
+        if len(self.entries) < self._purge_at:
+            return []
+        expired: list[MessageId] = []
+        # A full cache asks with every message: it is not looked through if nothing can be found.
+        if self._earliest_us <= horizon_us:
+            expired = [id for id in self.entries if id[1] <= horizon_us]
+            self._remove(expired)
+            self._earliest_us = min([id[1] for id in self.entries], default=LONG_AHEAD)
+        self._purge_at = max(PURGE_AT_MIN, 2 * len(self.entries))
+        return expired
+
+    def evict(self, horizon_us: int) -> list[MessageId]:
+        """What had to go because the cache was too full; the expired go first."""
+        if not self._is_too_full():
+            return []
+        self._purge_at = 0
+        gone = self.purge(horizon_us)
+        while self._is_too_full():
+            id = next(iter(self.entries)) if self._places is None else self._pop_random()
+            self._remove([id])
+            gone.append(id)
+        return gone
+
+    def _is_too_full(self) -> bool:
+        if self._bytes_max is not None and self._bytes > self._bytes_max:
+            return True
+        return self._capacity is not None and len(self.entries) > self._capacity
+
+    def _remove(self, ids: Iterable[MessageId]) -> None:
+        if self._bytes_max is None:
+            for id in ids:
+                del self.entries[id]
+        else:
+            for id in ids:
+                self._bytes -= held_bytes(self.entries.pop(id)[1])
+
+    def _pop_random(self) -> MessageId:
+        """A uniform choice among the stored: draw places until one is not empty."""
+        assert self._places is not None
+        if len(self._places) > 2 * len(self.entries):
+            self._places = list(self.entries)
+        while True:
+            index = self._rng.randrange(len(self._places))
+            self._places[index], self._places[-1] = self._places[-1], self._places[index]
+            id = self._places.pop()
+            if id in self.entries:
+                return id
+
+
+class Evicted:
+    """What was evicted since the last link came up, as far as there is room for it.
+
+    Beyond that, what was delivered and is not here is known to have been evicted; of the rest the
+    latest are remembered. What was not delivered is news then, though it may have been here.
+    """
+
+    def __init__(self, has_delivered: Callable[[MessageId], bool]) -> None:
+        self.ids: dict[MessageId, None] = {}
+        """The latest last."""
+        self._has_delivered = has_delivered
+        self._is_more = False
+
+    def add(self, ids: Sequence[MessageId]) -> None:
+        self.ids.update(dict.fromkeys(ids))
+        if len(self.ids) > EVICTED_MAX:
+            self._is_more = True
+            undelivered = [id for id in self.ids if not self._has_delivered(id)]
+            self.ids = dict.fromkeys(undelivered[-EVICTED_MAX // 2 :])
+
+    def clear(self) -> None:
+        self.ids.clear()
+        self._is_more = False
+
+    def has(self, id: MessageId) -> bool:
+        return id in self.ids or (self._is_more and self._has_delivered(id))
+
+    def taken_from(self, lacking: frozenset[MessageId]) -> frozenset[MessageId]:
+        """Without these, which are not in the cache either."""
+        if self.ids:
+            lacking = lacking.difference(self.ids)
+        if self._is_more:
+            lacking = frozenset([id for id in lacking if not self._has_delivered(id)])
+        return lacking

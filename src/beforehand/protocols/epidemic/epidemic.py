@@ -1,0 +1,384 @@
+"""Epidemic forwarding in an opportunistic network, as a core of its own (OPP section III).
+
+Neighbours announce what they hold, request what they lack, and send what is asked. When a link
+comes up each side announces all that it holds, or with `protocols.epidemic.version_vector` all that
+the other lacks; afterwards only what is new. Where links lose nothing a node can also push what it
+says itself, unasked (`Options.push`). Nothing is asked of two neighbours at once, and nothing is
+offered to a neighbour that is known to have it. A link that goes down forgets what was under way:
+what was asked there is asked elsewhere. What was evicted is not asked for again until somebody new
+comes into contact; without that rule messages would go round and round among neighbours with full
+caches. A `Sender` lets the frames out: at once (`protocols.epidemic.sender`), or as flow control
+allows (`protocols.epidemic.paced_epidemic`).
+
+Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
+long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
+On top of it stands an `Order` that turns receptions into deliveries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Sequence
+
+from beforehand.errors import RemoteError
+from beforehand.protocols.contract.base import (
+    Counters,
+    Fate,
+    Message,
+    MessageId,
+    NodeId,
+    Said,
+    Timer,
+)
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.epidemic.cache import Cache, Evicted
+from beforehand.protocols.epidemic.frames import NONE, Announce, Data, Frame, Push, Request
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.epidemic.peer import THEIRS_MIN, Neighbour
+from beforehand.protocols.epidemic.sender import Direct, Sender
+from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fits
+from beforehand.protocols.epidemic.version_vector import Marking, Marks
+from beforehand.protocols.orders.order import LONG_AGO, ORDER_TIMER, OWN, Order
+
+ANNOUNCE_TIMER: Timer = ("announce", None)
+EARLY_TIMER: Timer = ("early", None)
+"""A message that came too early for this node's clock can be taken now: request it again."""
+MESSAGES = Table("message", MessageId, Message)
+
+
+class Epidemic:
+    """One node of the opportunistic network."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        order: Order,
+        rng: random.Random,
+        options: Options | None = None,
+        *,
+        durable: bool = False,
+        proofs: Proofs | None = None,
+    ) -> None:
+        """durable: save what must survive a crash. proofs: own messages are proven, and others that
+        are not are refused."""
+        self.node = node
+        self.order = order
+        self.counters: Counters = order.counters
+        self._options = options or Options()
+        self._rng = rng
+        self._durable = order.durable = durable
+        self._proofs = proofs
+        order.proofs = proofs
+        chosen = self._options
+        self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
+        self._links: dict[NodeId, Neighbour] = {}
+        self._asking: dict[MessageId, NodeId] = {}
+        self._evicted = Evicted(order.has_delivered)
+        self._sender: Sender = self._make_sender()
+        self._marks = Marks(order, self._cache.entries, chosen, self._sender)
+        self._fresh: list[MessageId] = []
+        """Stored since the last announcement."""
+        self._horizon_us = LONG_AGO
+        self._announce_armed = False
+        self._early_us: int | None = None
+        """When the timer for early messages is due, if it is set."""
+
+    @property
+    def needs(self) -> Needs:
+        contact = Link(reliable=self._options.retry_us is None)
+        return Needs({"contact": contact}, self.order.clocks_within_us)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (*self.order.tables, MESSAGES) if self._durable else ()
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
+    ) -> MessageId:
+        """The id of a new message: delivered, stored, and announced to whoever is in contact."""
+        return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
+
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+    ) -> list[MessageId]:
+        """Several at once, each after the one before it."""
+        # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
+        messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
+        self._store(now_us, messages, out)
+        if self._options.push:
+            self._sender.push(messages, self._links, out)
+        else:
+            self._announce_news(now_us, out, messages)
+        return [message.id for message in messages]
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """A frame of a neighbour. From anybody else it was sent before the contact ended."""
+        link = self._links.get(source)
+        if link is None:
+            return  # sent before the link went down here: the neighbour is no longer one
+        kind = type(frame)
+        if kind is Data or kind is Push:
+            self._on_data(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif kind is Announce:
+            self._on_announce(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif kind is Request:
+            self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
+        elif isinstance(frame, Marking):
+            self._marks.on_message(source, link, frame, self._horizon(now_us), out)
+        else:
+            where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
+            raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        """`peer` came into range, or left it."""
+        if up:
+            assert peer not in self._links, "can't happen: a link goes down before it comes up"
+            link = Neighbour(set(), set(), {}, not self._cache.entries, progress_us=now_us)
+            self._links[peer] = link
+            self._evicted.clear()
+            self._sender.on_link(peer, True)
+            if self._marks.are_on:
+                self._sender.hello(peer, self._marks.known(self._horizon(now_us)), out)
+            elif not link.greeted:
+                self._announce_news(now_us, out)
+        elif (gone := self._links.pop(peer, None)) is not None:
+            self._sender.on_link(peer, False)
+            self._ask_elsewhere(now_us, gone.asked, out)
+            self._marks.on_gone(peer, self._links, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """News is due, an answer is overdue, or something has expired."""
+        if timer == ORDER_TIMER and self.order.expires:
+            self.order.on_timer(max(now_us, self._horizon_us), out)
+        elif timer == ANNOUNCE_TIMER and self._announce_armed:
+            self._announce_armed = False
+            self._announce(now_us, out)
+        elif timer == EARLY_TIMER and self._early_us is not None:
+            self._early_us = None
+            self._request_offered(now_us, self.order.take_early(self._horizon(now_us)), out)
+            self._arm_early(out)
+        elif self._sender.awaits(timer):
+            self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """Go on with what an earlier incarnation held."""
+        self.order.restore(rows)
+        self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
+        held = list(rows.get(MESSAGES.name, {}).values())
+        if unfit := [message for message in held if not fits(message, MESSAGE_BYTES_MAX)]:
+            # An earlier version accepted messages that fit into no frame.
+            self.counters.refused += len(unfit)
+            out.saves += [("message", message.id, None) for message in unfit]
+            held = [message for message in held if fits(message, MESSAGE_BYTES_MAX)]
+        self._cache.add(held)
+        self._marks.add(held)
+        # What was delivered counts as a duplicate here; what was not, waits or is delivered.
+        self.order.on_receive(now_us, held, out)
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def explain(self, message: MessageId) -> Fate:
+        return self.order.explain(message)
+
+    def passed_us(self) -> int:
+        """Up to here deadlines have passed, however the clock is set."""
+        return max(self._horizon_us, self.order.passed_us())
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        links = self._links.values()
+        return {
+            "cache": len(self.holds(now_us)),
+            **self._cache.gauges(),
+            **self.order.gauges(now_us),
+            "asking": len(self._asking),
+            "evicted": len(self._evicted.ids),
+            "fresh": len(self._fresh),
+            "theirs": sum(len(link.theirs) for link in links),
+            "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
+            **self._marks.gauges(links),
+            **self._sender.gauges(),
+        }
+
+    def holds(self, now_us: int) -> frozenset[MessageId]:
+        """What is in the cache and alive."""
+        is_later = self.order.expires and now_us > self._horizon_us
+        return self._cache.live_ids(now_us if is_later else self._horizon_us)
+
+    # ---- frames ---------------------------------------------------------------------------------
+
+    def _on_announce(
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Announce, out: Outbox[Frame]
+    ) -> None:
+        # The sets keep the hashes of their members: these differences cost little per id.
+        lacking = frame.ids.difference(self._cache.entries)
+        link.theirs.update(frame.ids)
+        if link.asked:
+            # Perhaps the peer evicted these and got them again, and this overtook its `gone`.
+            link.reannounced |= frame.ids & link.asked
+        if self.order.expires:
+            horizon_us = self._horizon(now_us)
+            if dead := [id for id in lacking if id[1] <= horizon_us]:
+                link.theirs.difference_update(dead)  # nobody would take them out later
+                lacking = lacking.difference(dead)
+        if lacking:
+            lacking = self._evicted.taken_from(lacking.difference(self._asking))
+        heard = 0 if self._options.retry_us is None else frame.number
+        if lacking or heard:
+            self._sender.request(now_us, source, link, lacking, out, heard)
+        if len(link.theirs) > THEIRS_MIN:
+            self._trim(source, link)
+
+    def _on_request(
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
+    ) -> None:
+        link.unheard.pop(frame.heard, None)
+        if not frame.ids:
+            return
+        link.lacks(frame.ids)
+        self._sender.serve(source, link, frame.ids, self._horizon(now_us), out)
+
+    def _on_data(
+        self, now_us: int, source: NodeId, link: Neighbour, frame: Data | Push, out: Outbox[Frame]
+    ) -> None:
+        link.progress_us = now_us
+        asking, held = self._asking, self._cache.entries
+        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
+        came, gone = [message.id for message in frame.messages], frame.gone
+        if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
+            self.counters.refused += len(fresh) - len(fine)
+            refused = {m.id for m in fresh}.difference([m.id for m in fine])
+            # As if the peer had said that it has none of these: another peer may.
+            came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine
+        link.theirs.update(came)
+        owed = len(link.asked)
+        link.asked.difference_update(came)
+        if link.reannounced:
+            link.reannounced.difference_update(came)
+        for id in came:
+            asked_of = asking.pop(id, source)
+            if asked_of != source:
+                self._links[asked_of].asked.discard(id)
+                self._links[asked_of].reannounced.discard(id)
+                self._sender.overtaken(asked_of, (id,))
+        self.counters.duplicate += len(came) - len(fresh)
+        welcome = self.order.screen(self._horizon(now_us), fresh)
+        if self.order.early:
+            self._arm_early(out)
+        if welcome:
+            self.counters.received += len(welcome)
+            out.receives += welcome
+            self.order.on_receive(now_us, welcome, out)
+            self._store(now_us, welcome, out)
+            self._announce_news(now_us, out, welcome)
+        if gone:
+            link.theirs.difference_update(gone - link.reannounced)
+            link.reannounced -= gone
+            gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
+            link.asked.difference_update(gone)
+            self._ask_elsewhere(now_us, gone, out)
+        if len(link.asked) < owed:
+            self._sender.freed(source)
+        if len(link.theirs) > THEIRS_MIN:
+            self._trim(source, link)
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return those that are proven and can be sent on in a frame."""
+        assert self._proofs is not None, "can't happen: without proofs all are taken"
+        fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
+        return self._proofs.proven(fitting)
+
+    def _trim(self, peer: NodeId, link: Neighbour) -> None:
+        offers, early = self._sender.offers(peer), self.order.early
+        kept = {*offers, *early} if early else offers
+        link.trim(self._cache.entries, self._asking, kept)
+
+    def _arm_early(self, out: Outbox[Frame]) -> None:
+        due_us = self.order.next_early_us()
+        if due_us is not None and (self._early_us is None or due_us < self._early_us):
+            self._early_us = due_us
+            out.timers.append((EARLY_TIMER, due_us))
+
+    def _make_sender(self) -> Sender:
+        return Direct(self._options, self._cache, self._asking, self._rng)
+
+    def _horizon(self, now_us: int) -> int:
+        """Up to where deadlines have passed: a clock that is set back revives nothing."""
+        if self.order.expires and now_us > self._horizon_us:
+            self._horizon_us = now_us
+        return self._horizon_us
+
+    def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
+        self._cache.add(messages)
+        self._marks.add(messages)
+        if self._durable:
+            out.saves += [("message", message.id, message) for message in messages]
+        self._sender.stored(messages)
+        expired = self._cache.purge(self._horizon(now_us)) if self.order.expires else []
+        evicted = self._cache.evict(self._horizon(now_us))
+        if evicted:
+            self.counters.evicted += len(evicted)
+            self._evicted.add(evicted)
+            self.order.on_evict(now_us, evicted, out)
+        if expired:
+            self._marks.forget(self._links.values(), self._horizon_us)
+        gone = expired + evicted
+        if gone:
+            for link in self._links.values():
+                link.theirs.difference_update(gone)
+            self._sender.removed(gone)
+            if self._durable:
+                out.saves += [("message", id, None) for id in gone]
+
+    def _announce_news(self, now_us: int, out: Outbox[Frame], news: Sequence[Message] = ()) -> None:
+        if not self._links:
+            self._fresh.clear()  # whoever comes will be told everything
+            return
+        self._fresh += [message.id for message in news]
+        if not self._announce_armed:
+            due_us = self._sender.announce_due_us(now_us)
+            if due_us <= now_us:
+                self._announce(now_us, out)
+            else:
+                self._announce_armed = True
+                out.timers.append((ANNOUNCE_TIMER, due_us))
+
+    def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Tell every neighbour what is new here and, as far as is known, new to it."""
+        fresh = frozenset(self._fresh)
+        if self._cache.is_bounded:
+            fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
+        self._fresh.clear()
+        self._marks.set_news(fresh)
+        everything: frozenset[MessageId] = NONE
+        for peer, link in self._links.items():
+            ids = NONE  # with marks it is told when it has said how far it has come
+            if link.greeted:
+                ids = self._marks.tell(peer, link, fresh, out)
+            elif not self._marks.are_on:
+                everything = everything or self._cache.live_ids(self._horizon(now_us))
+                ids = everything - link.theirs
+                link.greeted = True
+            if ids:
+                self._sender.announce(now_us, peer, link, ids, out)
+
+    def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
+        """One neighbour will not send these: ask another that has them, if there is one."""
+        self._request_offered(
+            now_us, [id for id in ids if self._asking.pop(id, None) is not None], out
+        )
+
+    def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
+        """Request these from the peers that offer them."""
+        rest = set(ids).difference(self._cache.entries, self._asking)
+        for peer, link in self._links.items():
+            if not rest:
+                return
+            if offered := rest & link.theirs:
+                rest -= offered
+                self._sender.request(now_us, peer, link, frozenset(offered), out)

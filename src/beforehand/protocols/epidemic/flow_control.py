@@ -1,0 +1,371 @@
+"""Flow control of the epidemic layer on real links: what waits for room, window, disk or program.
+
+For each link the node keeps what it has to send (`protocols.epidemic.link_flow`), and emits frames
+when the wire has room. The inputs `on_room`, `on_open` and `on_saved` say what wire, program and
+disk allow. The rules, which `check.rules.flow_rules` checks after every step:
+
+I1  At most `Flow.window` requests to a peer are unanswered at a time, also if the message came in
+    another way. A peer that requests more than that is cut off.
+I2  A message is requested from one peer at a time.
+I3  No announcement is lost: a message that is held here and that the peer may lack was announced,
+    or waits in `tell` or `pushes`, or is covered by a digest. Offers that do not fit are dropped
+    only together with a note to send the version vector again.
+I4  A frame is emitted only while there is room. The last one may exceed it, by one frame.
+I5  While the program does not read, nothing is requested. A message that is pushed meanwhile counts
+    as an offer.
+I6  Nothing leaves before the disk has it: an id is announced, digested, pushed or served only when
+    the step that stored it is saved. Requests, wants and version vectors promise nothing.
+I7  If the program reads, less than half of the window is in use, and there is an offer that nobody
+    was asked for, then it is requested as soon as there is room.
+
+Requests go first: data must not hold them back, or two nodes could wait for each other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
+
+from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.codec import in_order
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.epidemic.cache import Cache
+from beforehand.protocols.epidemic.frames import Frame, Request
+from beforehand.protocols.epidemic.link_flow import LinkFlow, pushes_of
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.epidemic.peer import Neighbour
+from beforehand.protocols.epidemic.sender import Links, Sender
+from beforehand.protocols.epidemic.sizes import cut_ids
+
+DIGEST_TIMER: Timer = ("digest", None)
+STALL_TIMER: Timer = ("stall", None)
+STALL_TICKS = 4
+"""The stall timer fires so often in `Flow.stall_us`."""
+
+
+class FlowControl(Sender):
+    """The sender for real links."""
+
+    def __init__(
+        self,
+        options: Options,
+        cache: Cache,
+        asking: dict[MessageId, NodeId],
+        rng: random.Random,
+        *,
+        links: Links,
+        is_durable: bool,
+    ) -> None:
+        super().__init__(options, cache, asking, rng)
+        assert options.flow is not None, "can't happen: else the layer sends directly"
+        self._limits = options.flow
+        self._links = links
+        self._is_durable = is_durable
+        self.flows: dict[NodeId, LinkFlow] = {}
+        self.is_open = True
+        self.step = 0
+        """The last step that stored a message."""
+        self._saved = 0
+        """The last step that is on the disk, with all before it."""
+        self.unsaved: dict[MessageId, int] = {}
+        """Stored in a step that is not saved yet."""
+        self._touched: dict[NodeId, None] = {}
+        """Links over which something can be sent, perhaps."""
+        self._has_digest = self._is_digest_armed = self._is_stall_armed = False
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_link(self, peer: NodeId, up: bool) -> None:
+        if up:
+            self.flows[peer] = LinkFlow(peer, self._options.frame_bytes_max)
+        else:
+            self.flows.pop(peer, None)
+            self._touched.pop(peer, None)
+
+    def on_room(self, peer: NodeId, room: int) -> None:
+        if peer in self.flows:
+            self.flows[peer].room = room
+            self._touched[peer] = None
+
+    def on_open(self, is_open: bool) -> None:
+        self.is_open = is_open
+        if is_open:
+            self._touched.update(dict.fromkeys(self.flows))
+
+    def on_saved(self, step: int) -> None:
+        self._saved = max(self._saved, step)
+        for id in [id for id, stored in self.unsaved.items() if stored <= step]:
+            del self.unsaved[id]
+        for peer, flow in self.flows.items():
+            if flow.waits_for_disk():
+                self._touched[peer] = None
+
+    def on_progress(self, peer: NodeId) -> None:
+        if peer in self.flows:
+            self.flows[peer].silent = 0
+
+    def awaits(self, timer: Timer) -> bool:
+        return (timer == DIGEST_TIMER and self._is_digest_armed) or (
+            timer == STALL_TIMER and self._is_stall_armed
+        )
+
+    def on_timer(
+        self, now_us: int, timer: Timer, links: Links, horizon_us: int, out: Outbox[Frame]
+    ) -> None:
+        if timer == DIGEST_TIMER:
+            self._is_digest_armed = False
+            for peer, flow in self.flows.items():
+                if flow.digest:
+                    flow.is_digest_due = True
+                    self._touched[peer] = None
+        else:
+            self._is_stall_armed = False
+            self._look_for_stalled(now_us, out)
+
+    def on_hello(self, peer: NodeId, link: Neighbour, ids: frozenset[MessageId]) -> bool:
+        """Take in a version vector. False if no correct peer would have sent it."""
+        flow = self.flows[peer]
+        flow.hellos += 1
+        if flow.hellos == 1:
+            if link.greeted:  # nothing was held here when the link came up
+                return True
+        elif flow.told < (flow.hellos - 1) * (self._limits.offers_max // 2):
+            # A peer sends another one when it has dropped offers. Half of its offers were done
+            # then, so it drops others only after as many have come again.
+            return False
+        flow.next_hello = ids
+        self._touched[peer] = None
+        return True
+
+    # ---- what there is to send ------------------------------------------------------------------
+
+    def hello(self, peer: NodeId, known: Sequence[MessageId], out: Outbox[Frame]) -> None:
+        self.flows[peer].hello = tuple(known)
+        self._touched[peer] = None
+
+    def want(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
+        self.flows[peer].wants.update(ids)
+        self._touched[peer] = None
+
+    def digest(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
+        self.flows[peer].digest.update(ids)
+        self._has_digest = True
+
+    def announce(
+        self,
+        now_us: int,
+        peer: NodeId,
+        link: Neighbour,
+        ids: Collection[MessageId],
+        out: Outbox[Frame],
+    ) -> None:
+        # In order, so that a run does not depend on how strings happen to be hashed.
+        ordered = ids if isinstance(ids, list) else in_order(ids)
+        self.flows[peer].tell.update(dict.fromkeys(ordered))
+        self._touched[peer] = None
+
+    def request(
+        self,
+        now_us: int,
+        peer: NodeId,
+        link: Neighbour,
+        ids: frozenset[MessageId],
+        out: Outbox[Frame],
+        heard: int = 0,
+    ) -> None:
+        """Offers wait for the window; those that do not fit are dropped, to be heard of again."""
+        flow = self.flows[peer]
+        ids = ids.difference(flow.offers) if flow.offers else ids
+        room = self._limits.offers_max - len(flow.offers)
+        fits = flow.unanswered(link) + len(flow.offers) + len(ids) <= self._limits.window
+        ordered = ids if fits else in_order(ids)  # one request is a set: it has no order
+        if len(ids) > room:
+            flow.has_dropped_offers = True
+            ordered = in_order(ids)[: max(0, room)]
+        flow.offers.update(dict.fromkeys(ordered))
+        self._touched[peer] = None
+
+    def serve(
+        self,
+        peer: NodeId,
+        link: Neighbour,
+        ids: frozenset[MessageId],
+        horizon_us: int,
+        out: Outbox[Frame],
+    ) -> None:
+        flow, entries = self.flows[peer], self._cache.entries
+        if len(flow.serve) + len(ids) > self._limits.window:
+            out.cuts.append((peer, "slow"))
+            return
+        held = sorted([(entries[id][0], id) for id in ids if id in entries], key=itemgetter(0))
+        flow.serve.extend([id for _, id in held])
+        if len(held) < len(ids):
+            flow.serve.extend([id for id in in_order(ids) if id not in entries])
+        self._touched[peer] = None
+
+    def push(self, messages: Sequence[Message], links: Links, out: Outbox[Frame]) -> None:
+        """One frame object for all links, so that it is encoded once."""
+        # A peer that was not told everything yet is told of these with the rest.
+        greeted = [peer for peer, link in links.items() if link.greeted]
+        if not greeted:
+            return
+        pushes = pushes_of(messages, self.step, self._options.frame_bytes_max)
+        for peer in greeted:
+            flow = self.flows[peer]
+            if len(flow.pushes) + len(pushes) <= self._limits.pushes_max:
+                flow.pushes.extend(pushes)
+            else:
+                flow.tell.update(dict.fromkeys([message.id for message in messages]))
+            self._touched[peer] = None
+
+    # ---- what the layer tells -------------------------------------------------------------------
+
+    def stored(self, messages: Sequence[Message]) -> None:
+        if self._is_durable:
+            self.step += 1
+            self.unsaved.update(dict.fromkeys([message.id for message in messages], self.step))
+
+    def removed(self, ids: Collection[MessageId]) -> None:
+        for flow in self.flows.values():
+            for id in ids if flow.tell else ():
+                flow.tell.pop(id, None)
+
+    def heard(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        """The peer has these."""
+        if tell := self.flows[peer].tell:
+            for id in ids:
+                tell.pop(id, None)
+
+    def heard_digest(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        """The peer has come so far itself."""
+        digest = self.flows[peer].digest
+        for origin, seq in ids:
+            if digest.get(origin, seq + 1) <= seq:
+                del digest[origin]
+
+    def freed(self, peer: NodeId) -> None:
+        if (flow := self.flows.get(peer)) is not None:
+            flow.silent = 0
+            if flow.offers:
+                self._touched[peer] = None
+
+    def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        self.flows[peer].overtaken.update(ids)
+
+    def answered(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+        """The peer answers a request for these."""
+        if overtaken := self.flows[peer].overtaken:
+            count = len(overtaken)
+            overtaken.difference_update(ids)
+            if len(overtaken) < count:
+                self.freed(peer)
+
+    def offers(self, peer: NodeId) -> Collection[MessageId]:
+        return self.flows[peer].offers
+
+    def announce_due_us(self, now_us: int) -> int:
+        return now_us + self._rng.randint(*self._limits.announce_us)
+
+    def gauges(self) -> dict[str, int]:
+        flows = self.flows.values()
+        return {
+            "unsaved": len(self.unsaved),
+            "offers": sum(len(flow.offers) for flow in flows),
+            "serve": sum(len(flow.serve) for flow in flows),
+            "overtaken": sum(len(flow.overtaken) for flow in flows),
+            "tell": sum(len(flow.tell) for flow in flows),
+            "pushes": sum(len(flow.pushes) for flow in flows),
+            "digest": sum(len(flow.digest) + len(flow.wants) for flow in flows),
+        }
+
+    # ---- frames ---------------------------------------------------------------------------------
+
+    def flush(
+        self,
+        now_us: int,
+        horizon_us: int,
+        out: Outbox[Frame],
+        known: Callable[[int], list[MessageId]],
+        unfold: Callable[[NodeId, Neighbour, Iterable[MessageId]], None],
+        is_wanted: Callable[[MessageId], bool],
+    ) -> None:
+        """Emit what can go now: the last act of every step. known: this node's version vector.
+        unfold: announce what is held beyond a peer's. is_wanted: whether an offer is lacking."""
+        while self._touched:
+            peer, _ = self._touched.popitem()
+            flow, link = self.flows[peer], self._links[peer]
+            if flow.has_dropped_offers and len(flow.offers) <= self._limits.offers_max // 2:
+                flow.has_dropped_offers = False
+                flow.hello = tuple(known(horizon_us))
+            # Before the version vector: else it could use up the room again and again.
+            if flow.offers and self.is_open and flow.room > 0:
+                self._request(now_us, link, flow, horizon_us, is_wanted, out)
+            flow.send_hello(out)
+            flow.send_wants(out)
+            if flow.serve:
+                sent = flow.send_data(self._cache.entries, self.unsaved, horizon_us, out)
+                link.theirs.update(sent)
+            flow.send_pushes(self._saved if self._is_durable else self.step, out)
+            if flow.next_hello is not None and not flow.tell:
+                ids, flow.next_hello = flow.next_hello, None
+                link.unfolded.clear()
+                link.greeted = True
+                unfold(peer, link, ids)
+            flow.send_announcements(self.unsaved, out)
+            flow.send_digest(self.unsaved, out)
+        if self._has_digest and not self._is_digest_armed:
+            self._has_digest, self._is_digest_armed = False, True
+            wait_us = self._rng.randint(*self._limits.digest_us)
+            out.timers.append((DIGEST_TIMER, now_us + wait_us))
+
+    def _request(
+        self,
+        now_us: int,
+        link: Neighbour,
+        flow: LinkFlow,
+        horizon_us: int,
+        is_wanted: Callable[[MessageId], bool],
+        out: Outbox[Frame],
+    ) -> None:
+        most = self._limits.window - flow.unanswered(link)
+        if flow.unanswered(link) > self._limits.window // 2:
+            return
+        asking = self._asking
+        chosen: list[MessageId] = []
+        while flow.offers and len(chosen) < most:
+            offers = flow.take_offers(most - len(chosen))
+            chosen += [i for i in offers if i not in asking and i[1] > horizon_us and is_wanted(i)]
+        if flow.overtaken and (again := flow.overtaken.intersection(chosen)):
+            # Evicted here meanwhile. The answer to the first request is still to come.
+            flow.overtaken -= again
+            chosen = [id for id in chosen if id not in again]
+            self._note_requested(now_us, flow.peer, link, frozenset(again))
+        for ids, size in cut_ids(chosen, flow.bytes_max):
+            if flow.room > 0:
+                self._note_requested(now_us, flow.peer, link, ids)
+                flow.send(Request(0, ids), size, out)
+            else:
+                flow.offers.update(dict.fromkeys(ids))
+        if flow.has_dropped_offers and len(flow.offers) <= self._limits.offers_max // 2:
+            self._touched[flow.peer] = None  # send the version vector in this step
+        if flow.unanswered(link) and not self._is_stall_armed:
+            self._arm_stall(now_us, out)
+
+    # ---- peers that owe -------------------------------------------------------------------------
+
+    def _arm_stall(self, now_us: int, out: Outbox[Frame]) -> None:
+        self._is_stall_armed = True
+        out.timers.append((STALL_TIMER, now_us + self._limits.stall_us // STALL_TICKS))
+
+    def _look_for_stalled(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Count ticks, not clock readings: a clock may be set."""
+        flows = self.flows
+        owing = [peer for peer, link in self._links.items() if flows[peer].unanswered(link)]
+        for peer in owing:
+            flow = flows[peer]
+            flow.silent += 1
+            if flow.silent > STALL_TICKS:
+                out.cuts.append((peer, "stalled"))
+        if owing:
+            self._arm_stall(now_us, out)

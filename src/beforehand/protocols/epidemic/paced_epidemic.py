@@ -1,0 +1,153 @@
+"""The epidemic layer with flow control: the core that `Group` runs on real links.
+
+It is told how much the wire takes, whether the program reads, and what the disk has. What follows
+from that is in `protocols.epidemic.flow_control`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from beforehand.errors import RemoteError
+from beforehand.protocols.contract.base import MessageId, NodeId, Said, Timer
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.flow_control import FlowControl
+from beforehand.protocols.epidemic.frames import Announce, Data, Frame, Greeting, Push, Reached
+from beforehand.protocols.epidemic.options import Flow, Options
+from beforehand.protocols.epidemic.sender import Sender
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
+
+FRAME_BYTES_MAX = 65_536
+"""Of messages or ids. On a wire that loses nothing fewer frames are fewer steps, and what was
+signed together comes together."""
+MARKS_AFTER = 8
+"""A peer that requested none of so many announced messages of an origin gets digests instead. A
+peer that hears of an origin from this node alone requests each of its messages."""
+
+
+class PacedEpidemic(Epidemic):
+    """One node. Its options have `flow`, `push` and `marks_after`."""
+
+    flow: FlowControl
+
+    def on_room(self, now_us: int, peer: NodeId, room: int, out: Outbox[Frame]) -> None:
+        self.flow.on_room(peer, room)
+        self._flush(now_us, out)
+
+    def on_open(self, now_us: int, is_open: bool, out: Outbox[Frame]) -> None:
+        self.flow.on_open(is_open)
+        self._flush(now_us, out)
+
+    def on_saved(self, now_us: int, step: int, out: Outbox[Frame]) -> None:
+        self.flow.on_saved(step)
+        self._flush(now_us, out)
+
+    def on_progress(self, now_us: int, peer: NodeId, out: Outbox[Frame]) -> None:
+        self.flow.on_progress(peer)
+
+    def saving_step(self) -> int:
+        return self.flow.step
+
+    def room_left(self, peer: NodeId) -> int:
+        flow = self.flow.flows.get(peer)
+        return 0 if flow is None else flow.room
+
+    def on_broadcasts(
+        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+    ) -> list[MessageId]:
+        ids = super().on_broadcasts(now_us, said, out)
+        self._flush(now_us, out)
+        return ids
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        super().on_link(now_us, peer, up, out)
+        self._flush(now_us, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        super().on_timer(now_us, timer, out)
+        self._flush(now_us, out)
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        if source not in self._links:
+            return  # sent before the link went down here
+        if isinstance(frame, Greeting):
+            self._take_hello(source, frame)
+        else:
+            super().on_message(now_us, source, self._noted(source, frame), out)
+        self._flush(now_us, out)
+
+    def _noted(self, source: NodeId, frame: Frame) -> Frame:
+        """Note what the peer has, and return what the layer takes in."""
+        if isinstance(frame, Announce):
+            self.flow.heard(source, frame.ids)
+        elif isinstance(frame, Data):
+            ids = [message.id for message in frame.messages]
+            self.flow.heard(source, ids)
+            self.flow.answered(source, [*ids, *frame.gone])
+        elif isinstance(frame, Push):
+            ids = [message.id for message in frame.messages]
+            self.flow.heard(source, ids)
+            if not self.flow.is_open:
+                return Announce(0, frozenset(ids))
+            if asked := self._links[source].asked.intersection(ids):
+                self.flow.overtaken(source, asked)  # a push answers no request
+        elif isinstance(frame, Reached):
+            self.flow.heard_digest(source, frame.ids)
+        return frame
+
+    def _take_hello(self, source: NodeId, frame: Greeting) -> None:
+        if not self.flow.on_hello(source, self._links[source], frame.ids):
+            raise RemoteError(
+                "another version vector, for no reason",
+                where=f"node {self.node}, from {source}",
+                hint="drop the link: the peer runs something else, or is hostile",
+            )
+
+    def _make_sender(self) -> Sender:
+        self.flow = FlowControl(
+            *(self._options, self._cache, self._asking, self._rng),
+            links=self._links,
+            is_durable=self._durable,
+        )
+        return self.flow
+
+    def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Emit what can go now: the last act of every input."""
+        horizon_us = self._horizon(now_us)
+        self.flow.flush(
+            *(now_us, horizon_us, out, self._marks.known),
+            lambda peer, link, ids: self._marks.unfold_all(peer, link, ids, horizon_us, out),
+            lambda id: id not in self._cache.entries and not self._evicted.has(id),
+        )
+
+
+def group_core(
+    name: NodeId,
+    lifetimes: Lifetimes,
+    rng: random.Random,
+    *,
+    capacity: int | None,
+    capacity_bytes: int | None,
+    proofs: Proofs,
+    flow: Flow | None = None,
+    marks_after: int = MARKS_AFTER,
+    frame_bytes_max: int = FRAME_BYTES_MAX,
+    durable: bool = True,
+) -> PacedEpidemic:
+    """Make the core that `Group` runs. The bounds of flow control, frames and digests, and whether
+    it is durable, are arguments for checkers, which run it with small ones."""
+    options = Options(
+        capacity=capacity,
+        capacity_bytes=capacity_bytes,
+        transfer="oldest",
+        frame_bytes_max=frame_bytes_max,
+        push=True,
+        marks_after=marks_after,
+        flow=flow or Flow(),
+    )
+    order = Barrier(name, lifetimes)
+    return PacedEpidemic(name, order, rng, options, durable=durable, proofs=proofs)

@@ -1,0 +1,1 @@
+"""Causal broadcast among mobile hosts and their stations (MOB, MOB-TR)."""

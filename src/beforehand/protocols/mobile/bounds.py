@@ -1,0 +1,54 @@
+"""How long a message may be: it must fit into every radio frame in which a station may send it on.
+
+A host sends its message in a `Say`. Stations send the same message in a `Cast` or a `CatchUp`,
+which have other fields, and each station has a name of its own. A message that fits into a `Say`
+only would keep its place in the numbers of a cell, and no host there would get anything after it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.mobile.was.frames import Cast, CatchUp, Frame, Say, messages_of
+
+COUNT_MAX = (1 << 62) - 1
+VERSION_BYTES = 1
+"""What a codec puts before a frame."""
+
+_encode = msgspec.msgpack.encode
+
+
+def message_bytes(message: Message) -> int:
+    """Return the length of a message within a frame."""
+    return len(_encode(message))
+
+
+def are_short(frame: Frame, bytes_max: int | None) -> bool:
+    """Return whether no message in a frame is longer than this; None: every length will do."""
+    if bytes_max is None:
+        return True
+    return all(message_bytes(message) <= bytes_max for message in messages_of(frame))
+
+
+def refuse_long(message: Message, bytes_max: int | None) -> None:
+    """Raise LocalError for a message that stations would refuse."""
+    if bytes_max is not None and (size := message_bytes(message)) > bytes_max:
+        problem = f"a message of {size:,} bytes by radio; {bytes_max:,} are allowed"
+        raise LocalError(problem, hint="divide the payload, or broadcast where it can be had")
+
+
+def message_bytes_max(frame_bytes_max: int, name_bytes_max: int) -> int:
+    """Return the length of the longest message that fits into every radio frame.
+
+    frame_bytes_max: of one encoded frame. name_bytes_max: of the name of a host or a station.
+    """
+    name, message = "x" * name_bytes_max, Message(("", 0), (), b"")
+    carriers = (
+        Say(name, name, COUNT_MAX, message),
+        Cast(name, COUNT_MAX, message),
+        CatchUp(name, name, COUNT_MAX, COUNT_MAX, message),
+    )
+    longest = max(len(_encode(carrier)) for carrier in carriers)
+    return frame_bytes_max - VERSION_BYTES - (longest - message_bytes(message))

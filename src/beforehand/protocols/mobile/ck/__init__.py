@@ -1,0 +1,1 @@
+"""CK, the baseline of MOB section 5."""

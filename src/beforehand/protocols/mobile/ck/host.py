@@ -1,0 +1,214 @@
+"""A host of CK: it delivers what its station sends it, and acknowledges each message at once.
+
+It buffers nothing: what it hears is for it, and all before it was delivered, or it is not for it.
+It does not survive a crash: nothing is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import (
+    CANCEL,
+    Counters,
+    Fate,
+    Message,
+    MessageId,
+    NodeId,
+    Timer,
+)
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.mobile.ck.frames import (
+    Ack,
+    Cast,
+    Connect,
+    ConnectAck,
+    Downlink,
+    Frame,
+    Join,
+    Say,
+    Vector,
+)
+from beforehand.protocols.mobile.ck.seen import Seen
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.was.frames import StationAck
+
+CONNECT: Timer = ("ck connect", None)
+RETRY: Timer = ("ck say again", None)
+
+State = Literal["away", "connecting", "connected"]
+
+
+class CkHost:
+    """Joins as soon as it is in a cell. What it says before that is kept."""
+
+    tables: tuple[Table, ...] = ()
+
+    def __init__(self, node: NodeId, pace: Pace | None = None) -> None:
+        self.node = node
+        self.needs = Needs({"cell": Link()})
+        self.counters = Counters()
+        self.state: State = "away"
+        self.cell: NodeId | None = None
+        self._pace = pace or Pace()
+        self._ses = 0
+        self._turn = 0
+        self._old: NodeId | None = None  # the last station of which we know that it registered us
+        self._seen: Seen | None = None  # None: we never joined
+        self._next_said = 1
+        self._said: dict[int, tuple[Message, Vector]] = {}
+        self._unheard: dict[int, None] = {}  # said, and not among what the station has out of order
+        self._is_repeating = False
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        """It is in the cell of that station, or no longer."""
+        if up and peer != self.cell:
+            self._quit(out)
+            self.cell = peer
+            self._ses += 1
+            self.state = "connecting"
+            self._ask(now_us, out)
+        elif not up and peer == self.cell:
+            self._quit(out)
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
+    ) -> MessageId:
+        """It is delivered when it comes back from the station."""
+        if lifetime_us is not None:
+            raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
+        seq = self._next_said
+        self._next_said += 1
+        message = Message((self.node, seq), (), payload)
+        self._said[seq] = (message, () if self._seen is None else self._seen.last())
+        self._unheard[seq] = None
+        self.counters.broadcast += 1
+        if self.state == "connected" and seq < min(self._said) + self._pace.inflight_max:
+            self._say(seq, out)
+        self._repeat(now_us, out)
+        return message.id
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """Only from the station of its cell."""
+        if source != self.cell:
+            return
+        if isinstance(frame, Cast):  # most of what a host hears: so it is asked for first
+            if frame.cell == source and self.state == "connected":
+                self._on_cast(frame, out)
+        elif isinstance(frame, Downlink) and frame.cell == source:
+            if isinstance(frame, ConnectAck):
+                self._on_connect_ack(now_us, frame, out)
+            elif self.state == "connected":
+                self._on_station_ack(frame)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """Say again what was not answered."""
+        if timer == CONNECT and self.state == "connecting":
+            self._ask(now_us, out)
+        elif timer == RETRY and self._is_repeating:
+            self._is_repeating = False
+            self._say_all(out)
+            self._repeat(now_us, out)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """A host of CK saves nothing."""
+
+    def explain(self, message: MessageId) -> Fate:
+        """A host does not remember messages, but how many of each station it has delivered."""
+        is_waiting = message[0] == self.node and message[1] in self._said
+        return Fate("waiting" if is_waiting else "unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        extra = () if self._seen is None else self._seen.extra
+        return {"said": len(self._said), "early": 0, "beyond_gaps": len(extra)}
+
+    # ---- connections ----------------------------------------------------------------------------
+
+    def _quit(self, out: Outbox[Frame]) -> None:
+        if self.cell is not None:
+            self.cell, self.state, self._is_repeating = None, "away", False
+            out.timers += [(CONNECT, CANCEL), (RETRY, CANCEL)]
+
+    def _ask(self, now_us: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        frame: Frame
+        if self._old is None:
+            frame = Join(self.cell, self.node, self._ses)
+        else:
+            frame = Connect(self.cell, self.node, self._ses, self._old)
+        out.sends.append((self.cell, frame))
+        out.timers.append((CONNECT, now_us + self._pace.retry_us_min))
+
+    def _on_connect_ack(self, now_us: int, frame: ConnectAck, out: Outbox[Frame]) -> None:
+        is_mine = frame.host == self.node and frame.ses == self._ses
+        if not is_mine or self.state != "connecting":
+            return
+        self.state = "connected"
+        self._turn = frame.turn
+        self._old = self.cell
+        if self._seen is None:
+            # What was said before we joined depends on nothing.
+            self._seen = Seen(frame.start)
+            nothing = (0,) * len(frame.start)
+            self._said = {seq: (message, nothing) for seq, (message, _) in self._said.items()}
+        out.timers.append((CONNECT, CANCEL))
+        self._drop_said(frame.next_said)
+        self._unheard = dict.fromkeys(self._said)
+        self._say_all(out)
+        self._repeat(now_us, out)
+
+    # ---- what comes in --------------------------------------------------------------------------
+
+    def _on_cast(self, frame: Cast, out: Outbox[Frame]) -> None:
+        """For us if we are named; or if all are meant who were registered then, and so were we."""
+        is_for_us = self.node in frame.hosts if frame.hosts else frame.turn >= self._turn
+        if not is_for_us:
+            return
+        assert self.cell is not None
+        assert self._seen is not None
+        id = (frame.site, frame.number)
+        if id in self._seen:
+            self.counters.duplicate += 1
+        else:
+            self._seen.add(id)
+            self.counters.received += 1
+            self.counters.delivered += 1
+            out.receives.append(frame.message)
+            out.deliveries.append(frame.message)
+        out.sends.append((self.cell, Ack(self.cell, self.node, self._ses, *id)))
+
+    def _on_station_ack(self, frame: StationAck) -> None:
+        for heard in frame.heard:
+            if heard.host == self.node and heard.ses == self._ses:
+                self._drop_said(heard.next)
+                for first, last in heard.ranges:
+                    for seq in range(first, last + 1):
+                        self._unheard.pop(seq, None)
+
+    # ---- what goes out --------------------------------------------------------------------------
+
+    def _drop_said(self, before: int) -> None:
+        for seq in [seq for seq in self._said if seq < before]:
+            del self._said[seq]
+            self._unheard.pop(seq, None)
+
+    def _say(self, seq: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        message, past = self._said[seq]
+        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, message, past)))
+
+    def _say_all(self, out: Outbox[Frame]) -> None:
+        end = min(self._said, default=0) + self._pace.inflight_max
+        for seq in self._unheard:
+            if seq < end:
+                self._say(seq, out)
+
+    def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
+        if self.state == "connected" and self._unheard and not self._is_repeating:
+            self._is_repeating = True
+            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._said))))

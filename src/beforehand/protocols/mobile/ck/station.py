@@ -1,0 +1,254 @@
+"""A station of CK, the baseline of MOB section 5: it knows for each host what that may deliver.
+
+Messages carry a vector on the wires: how many messages of each station come before them. A station
+keeps, for every host of its cell, what it has acknowledged, and transmits a message to a host only
+once that has acknowledged all before it. Hosts so deliver what they hear, and buffer nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from beforehand.protocols.contract.base import EVERYBODY, Counters, Fate, MessageId, NodeId, Timer
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.mobile.ck.discard import FLUSH, Discard
+from beforehand.protocols.mobile.ck.frames import (
+    Ack,
+    Bundle,
+    Cast,
+    Connect,
+    Frame,
+    Id,
+    Join,
+    Joined,
+    Receipt,
+    Relay,
+    Routed,
+    Say,
+    Uplink,
+)
+from beforehand.protocols.mobile.ck.guest import Guest, Kept
+from beforehand.protocols.mobile.ck.handoff import Handoff
+from beforehand.protocols.mobile.pace import Pace, ranges_of
+from beforehand.protocols.mobile.station_tree import routes
+from beforehand.protocols.mobile.was.frames import Heard, StationAck
+
+ACK: Timer = ("ck station ack", None)
+RETRY: Timer = ("ck cast again", None)
+GATHER: Timer = ("ck gather", None)
+GATHER_US = 10_000
+"""Acknowledgements of one message come within this; what follows it is transmitted once for all."""
+
+
+class CkStation:
+    """One of a tree of stations, all of which know the tree."""
+
+    tables: tuple[Table, ...] = ()
+
+    def __init__(
+        self, node: NodeId, wires: Sequence[tuple[NodeId, NodeId]], pace: Pace | None = None
+    ) -> None:
+        self.node = node
+        self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
+        self.counters = Counters()
+        self.kept: dict[Id, Kept] = {}
+        via = routes(node, wires)
+        sites = sorted((node, *via), key=repr)
+        self._site = sites.index(node)
+        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._pace = pace or Pace()
+        self._discard = Discard(self._site, sites, via, self._drop)
+        self.handoff = Handoff(node, sites, via, self.kept, self._discard)
+        self._arrived = 0
+        self._ready: dict[Id, None] = {}  # to be transmitted when enough has gathered
+        self._unanswered: dict[NodeId, Guest] = {}  # who has said something
+        self._is_gathering = False
+        self._is_repeating = False
+        self._owes_ack = False
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """By radio from a host, or by wire from a neighbour."""
+        if isinstance(frame, Uplink):
+            if frame.cell == self.node and frame.host == source:
+                self._on_uplink(frame, out)
+        elif isinstance(frame, Relay):
+            self.counters.received += 1
+            out.receives.append(frame.message)
+            self._disseminate(frame, source, out)
+        elif isinstance(frame, Bundle):
+            self._discard.on_bundle(source, frame)
+        elif isinstance(frame, Joined):
+            self.handoff.on_joined(source, frame, out)
+        elif isinstance(frame, Routed):
+            self.handoff.on_routed(frame, out)
+        self._keep_up(now_us, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """Acknowledge; transmit what gathered; say again what somebody lacks; pass on."""
+        if timer == ACK and self._owes_ack:
+            self._acknowledge(out)
+        elif timer == GATHER and self._is_gathering:
+            self._cast_ready(out)
+        elif timer == RETRY and self._is_repeating:
+            self._is_repeating = False
+            self._cast_ready(out)
+            self._cast_again(out)
+            self._keep_up(now_us, out)
+        elif timer == FLUSH:
+            self._discard.on_timer(out)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """A station saves nothing."""
+
+    def explain(self, message: MessageId) -> Fate:
+        """A station delivers nothing to an application."""
+        return Fate("unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        guests = self.handoff.guests.values()
+        return {
+            "guests": len(guests),
+            "kept": len(self.kept),
+            "early": sum(len(guest.early) for guest in guests),
+            "lacking": sum(guest.lacks for guest in guests),
+            "handoffs": len(self.handoff.pending),
+            **self._discard.gauges(),
+        }
+
+    # ---- hosts ----------------------------------------------------------------------------------
+
+    def _on_uplink(self, frame: Uplink, out: Outbox[Frame]) -> None:
+        if isinstance(frame, Join):
+            self.handoff.on_join(frame, out)
+        elif isinstance(frame, Connect):
+            self.handoff.on_connect(frame, out)
+        else:
+            guest = self.handoff.guests.get(frame.host)
+            if guest is None or guest.ses != frame.ses:
+                return
+            if isinstance(frame, Say):
+                self._on_say(guest, frame, out)
+            else:
+                self._on_ack(guest, frame)
+
+    def _on_say(self, guest: Guest, frame: Say, out: Outbox[Frame]) -> None:
+        self._unanswered[guest.host] = guest
+        seq = frame.message.seq
+        if seq < guest.next_said or seq in guest.early:
+            self.counters.duplicate += 1
+            return
+        guest.early[seq] = frame
+        self.counters.received += 1
+        out.receives.append(frame.message)
+        while guest.next_said in guest.early:
+            ready = guest.early.pop(guest.next_said)
+            guest.next_said += 1
+            self._initiate(guest, ready, out)
+
+    def _initiate(self, guest: Guest, said: Say, out: Outbox[Frame]) -> None:
+        """It depends on what its host had delivered, and on what that has said before."""
+        site, last = guest.spoken
+        needs = list(said.past)
+        needs[site] = max(needs[site], last)
+        guest.spoken = (self._site, self._discard.initiate())
+        relay = Relay(*guest.spoken, tuple(needs), said.message)
+        self._disseminate(relay, None, out)
+
+    def _on_ack(self, guest: Guest, frame: Ack) -> None:
+        id = (frame.site, frame.number)
+        if id not in guest.seen:
+            guest.acknowledge(id)
+            self.handoff.changed.append(guest)
+            self._discard.on_receipt(Receipt(frame.site, guest.host, frame.number))
+
+    # ---- messages -------------------------------------------------------------------------------
+
+    def _disseminate(self, relay: Relay, source: NodeId | None, out: Outbox[Frame]) -> None:
+        """To the cell, for those who may deliver it, and on over the tree."""
+        out.sends += [(peer, relay) for peer in self._neighbours if peer != source]
+        id = (relay.site, relay.number)
+        self._arrived += 1
+        kept = Kept(relay.message, relay.needs, self._arrived, rests=self._pace.rounds)
+        self.kept[id] = kept
+        ready = []
+        for guest in self.handoff.guests.values():
+            if id not in guest.seen:
+                guest.miss(id, kept)
+                if guest.launch_one(id, self._pace.inflight_max):
+                    ready.append(guest.host)
+        self._cast(id, ready, out)
+
+    def _drop(self, id: Id) -> None:
+        self.kept.pop(id, None)
+        for guest in self.handoff.guests.values():
+            guest.drop(id)
+
+    # ---- what the cell hears --------------------------------------------------------------------
+
+    def _keep_up(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Find what has become ready, and see to what comes later."""
+        guests = self.handoff.guests.values()
+        for guest in self.handoff.changed:
+            if self._is_here(guest):
+                self._ready.update(dict.fromkeys(guest.launch(self._pace.inflight_max)))
+        self.handoff.changed.clear()
+        if self._ready and not self._is_gathering:
+            self._is_gathering = True
+            out.timers.append((GATHER, now_us + GATHER_US))
+        if not self._is_repeating and any(guest.in_flight for guest in guests):
+            self._is_repeating = True
+            lacking = max(guest.lacks for guest in guests)
+            out.timers.append((RETRY, now_us + self._pace.round_us(lacking)))
+        if self._unanswered and not self._owes_ack:
+            self._owes_ack = True
+            out.timers.append((ACK, now_us + self._pace.ack_us))
+        self._discard.keep_up(now_us, out)
+
+    def _cast_ready(self, out: Outbox[Frame]) -> None:
+        """For all who lack it and may deliver it: it costs no more than for one of them."""
+        self._is_gathering = False
+        ready, self._ready = self._ready, {}
+        for id in ready:
+            if id in self.kept:
+                self._cast(id, self._lacking(id), out)
+                self.kept[id].rests = self._pace.rounds
+
+    def _cast_again(self, out: Outbox[Frame]) -> None:
+        for id, kept in self.kept.items():
+            if kept.rests:
+                kept.rests -= 1
+            else:
+                self._cast(id, self._lacking(id), out)
+                kept.rests = self._pace.rounds - 1
+
+    def _lacking(self, id: Id) -> list[NodeId]:
+        guests = self.handoff.guests.values()
+        return [guest.host for guest in guests if id in guest.in_flight]
+
+    def _cast(self, id: Id, hosts: Iterable[NodeId], out: Outbox[Frame]) -> None:
+        names = tuple(hosts)
+        if names:
+            is_for_all = len(names) == len(self.handoff.guests)
+            cast = Cast(
+                *(self.node, self.handoff.turn, *id, self.kept[id].message),
+                hosts=() if is_for_all else names,
+            )
+            out.sends.append((EVERYBODY, cast))
+
+    def _acknowledge(self, out: Outbox[Frame]) -> None:
+        self._owes_ack = False
+        heard = []
+        for guest in filter(self._is_here, self._unanswered.values()):
+            ranges = ranges_of(sorted(guest.early))
+            heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+        self._unanswered.clear()
+        if heard:
+            out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
+
+    def _is_here(self, guest: Guest) -> bool:
+        """Or was its host handed on since?"""
+        return self.handoff.guests.get(guest.host) is guest

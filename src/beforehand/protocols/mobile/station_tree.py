@@ -1,0 +1,27 @@
+"""The tree of stations: who is next on the way to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import NodeId
+
+
+def routes(node: NodeId, wires: Iterable[tuple[NodeId, NodeId]]) -> dict[NodeId, NodeId]:
+    """For every other station: the neighbour through which it is reached."""
+    neighbours: dict[NodeId, list[NodeId]] = {node: []}
+    count = 0
+    for a, b in wires:
+        neighbours.setdefault(a, []).append(b)
+        neighbours.setdefault(b, []).append(a)
+        count += 1
+    via: dict[NodeId, NodeId] = {}
+    frontier = [(peer, peer) for peer in neighbours[node]]
+    while frontier:
+        station, first = frontier.pop(0)
+        via[station] = first
+        frontier += [(peer, first) for peer in neighbours[station] if peer not in (node, *via)]
+    if count != len(neighbours) - 1 or len(via) != count:
+        raise LocalError("the wires of the stations are no tree", hint="n - 1 wires, all connected")
+    return via

@@ -1,0 +1,52 @@
+"""The systems of the mobile papers, by name: what runs on a station and what on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from beforehand.protocols.contract.base import Core, NodeId, Speaker
+from beforehand.protocols.mobile.ck.host import CkHost
+from beforehand.protocols.mobile.ck.station import CkStation
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.tcp_flooding.flooding import TcpHost, TcpStation
+from beforehand.protocols.mobile.was.host import Host
+from beforehand.protocols.mobile.was.station import Station
+
+Wires = Sequence[tuple[NodeId, NodeId]]
+
+
+class System(NamedTuple):
+    make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
+    make_host: Callable[[NodeId, Pace], Speaker[Any]]
+    is_mobile: bool = True
+    """Whether hosts may change their cell."""
+    survives_crashes: bool = True
+    """Whether hosts are durable, and may crash and come back."""
+    radio_header_bytes: int = 48
+    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5)."""
+
+
+def _was_host(node: NodeId, pace: Pace) -> Host:
+    return Host(node, pace, durable=True)
+
+
+def _was_flood_station(node: NodeId, wires: Wires, pace: Pace) -> Station:
+    return Station(node, wires, pace, floods=True)
+
+
+def _was_flood_host(node: NodeId, pace: Pace) -> Host:
+    return Host(node, pace, names_stations=False, durable=True)
+
+
+SYSTEMS = {
+    "was": System(Station, _was_host),
+    "was_flood": System(_was_flood_station, _was_flood_host),
+    "ck": System(CkStation, CkHost, survives_crashes=False),
+    "tcp_flooding": System(
+        *(TcpStation, TcpHost),
+        is_mobile=False,
+        survives_crashes=False,
+        radio_header_bytes=40,  # IPv4 and MAC: the 20 of TCP are the numbers of a segment
+    ),
+}

@@ -1,0 +1,1 @@
+"""TCP-Flooding, the baseline of MOB-TR section V.A."""

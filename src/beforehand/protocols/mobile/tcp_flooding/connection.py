@@ -1,0 +1,221 @@
+"""One end of a TCP connection, as MOB-TR section V.A measures it: Reno, counted in messages.
+
+Cumulative acknowledgements, slow start and congestion avoidance, a fast retransmission after three
+duplicate acknowledgements, a timeout that doubles with every attempt. Small segments wait for each
+other while something is in flight (Nagle), and acknowledgements wait for a second segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from beforehand.protocols.contract.base import CANCEL, Message, NodeId, Timer
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.mobile.sizes import NUMBER_BYTES
+from beforehand.protocols.mobile.tcp_flooding.frames import Frame, Segment
+
+RESEND = "tcp resend"
+ACK = "tcp ack"
+DUPLICATES = 3
+FLIGHT_MIN = 2
+
+
+class Tcp(msgspec.Struct, frozen=True):
+    """The values of MOB-TR section V.A, and TCP's own where it gives none."""
+
+    timeout_us_min: int = 200_000
+    timeout_us_max: int = 60_000_000
+    window: int = 46
+    """At most so many messages are in flight,"""
+    window_start: int = 4
+    """and so many at the beginning, and after a timeout: a segment full of short messages."""
+    segment_bytes: int = 536
+    ack_us: int = 200_000
+    """An acknowledgement waits no longer than this."""
+    gap_us: int = 5_000
+    """Between the sends of one message to the hosts of a cell."""
+
+
+class Connection:
+    """What one end knows. The other end has the same."""
+
+    def __init__(self, me: NodeId, cell: NodeId, host: NodeId, ses: int, tcp: Tcp) -> None:
+        self.ses = ses
+        self._peer = host if me == cell else cell
+        self._cell = cell
+        self._host = host
+        self._tcp = tcp
+        self._resend: Timer = (RESEND, self._peer)
+        self._ack: Timer = (ACK, self._peer)
+        # what goes out
+        self._unacked: dict[int, Message] = {}
+        self._end = 0  # what is offered next gets this number
+        self._next = 0  # what is sent next
+        self._sent = 0  # what was ever sent lies before
+        self._window = float(tcp.window_start)
+        self._threshold = float(tcp.window)
+        self._duplicates = 0
+        self._is_recovering = False
+        self._timeout_us = tcp.timeout_us_min
+        # what comes in
+        self._expected = 0
+        self._early: dict[int, Message] = {}
+        self._owed = 0  # segments that were not acknowledged
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def offer(self, message: Message) -> None:
+        """To be sent, after all that was offered before."""
+        self._unacked[self._end] = message
+        self._end += 1
+
+    def push(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Send what may be sent."""
+        before = self._next
+        for first, messages in self._segments():
+            self._send(first, messages, out)
+            self._next = first + len(messages)
+        self._sent = max(self._sent, self._next)
+        if self._next > before == self._oldest:  # nothing was in flight
+            out.timers.append((self._resend, now_us + self._timeout_us))
+
+    def on_segment(self, now_us: int, frame: Segment, out: Outbox[Frame]) -> list[Message]:
+        """What may be handed on now, in order."""
+        owed = self._owed
+        ordered = self._take(frame, out)
+        self._on_ack(now_us, frame, out)
+        self.push(now_us, out)
+        if self._owed > 1:
+            self._send(self._next, (), out)
+        elif self._owed > owed:
+            out.timers.append((self._ack, now_us + self._tcp.ack_us))
+        return ordered
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """Acknowledge; or start again with what nobody acknowledged, more slowly."""
+        if timer == self._ack and self._owed:
+            self._send(self._next, (), out)
+        elif timer == self._resend and self._next > self._oldest:
+            self._timeout_us = min(2 * self._timeout_us, self._tcp.timeout_us_max)
+            self._slow_down()
+            self._window = float(self._tcp.window_start)
+            self._duplicates, self._is_recovering = 0, False
+            self._next = self._oldest
+            self.push(now_us, out)
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def unsent(self) -> list[Message]:
+        return [message for number, message in self._unacked.items() if number >= self._sent]
+
+    def unsure(self) -> list[Message]:
+        """Sent, and not acknowledged: nobody knows whether it arrived."""
+        return [message for number, message in self._unacked.items() if number < self._sent]
+
+    def moods(self) -> Iterator[str]:
+        """What is going on, for who watches."""
+        if self._is_recovering:
+            yield "recovering"
+        if self._timeout_us > self._tcp.timeout_us_min:
+            yield "backed off"
+
+    def gauges(self) -> tuple[int, int]:
+        """How much waits to be acknowledged, and how much came ahead of its turn."""
+        return len(self._unacked), len(self._early)
+
+    # ---- what goes out --------------------------------------------------------------------------
+
+    @property
+    def _oldest(self) -> int:
+        return self._end - len(self._unacked)
+
+    def _segments(self) -> Iterator[tuple[int, tuple[Message, ...]]]:
+        first = self._next
+        room = min(int(self._window), self._tcp.window)
+        end = min(self._end, self._oldest + room)
+        while first < end:
+            messages = self._fill(first, end)
+            is_full = first + len(messages) < self._end
+            if first > self._oldest and not is_full:
+                return  # Nagle: what is small waits while something is in flight
+            yield first, messages
+            first += len(messages)
+
+    def _fill(self, first: int, end: int) -> tuple[Message, ...]:
+        """As many as fit. One goes alone if it is longer than that."""
+        messages: list[Message] = []
+        left_bytes = self._tcp.segment_bytes
+        for number in range(first, end):
+            message = self._unacked[number]
+            left_bytes -= 2 * NUMBER_BYTES + len(message.payload)
+            if messages and left_bytes < 0:
+                break
+            messages.append(message)
+        return tuple(messages)
+
+    def _send(self, first: int, messages: tuple[Message, ...], out: Outbox[Frame]) -> None:
+        if self._owed:
+            self._owed = 0
+            out.timers.append((self._ack, CANCEL))
+        segment = Segment(self._cell, self._host, self.ses, first, self._expected, messages)
+        out.sends.append((self._peer, segment))
+
+    def _slow_down(self) -> None:
+        flight = self._next - self._oldest
+        self._threshold = max(flight / 2, float(FLIGHT_MIN))
+
+    # ---- what comes in --------------------------------------------------------------------------
+
+    def _take(self, frame: Segment, out: Outbox[Frame]) -> list[Message]:
+        if not frame.messages:
+            return []
+        expected, had_gap = self._expected, bool(self._early)
+        for number, message in enumerate(frame.messages, frame.first):
+            if number >= self._expected and number not in self._early:
+                self._early[number] = message
+                out.receives.append(message)
+        ordered = []
+        while self._expected in self._early:
+            ordered.append(self._early.pop(self._expected))
+            self._expected += 1
+        # Nothing new, or a gap: the other end is to know at once.
+        is_urgent = self._expected == expected or had_gap or bool(self._early)
+        self._owed += 2 if is_urgent else 1
+        return ordered
+
+    def _on_ack(self, now_us: int, frame: Segment, out: Outbox[Frame]) -> None:
+        acked = frame.ack - self._oldest
+        if 0 < acked <= self._sent - self._oldest:
+            self._progress(now_us, acked, out)
+        elif acked == 0 and not frame.messages and self._next > self._oldest:
+            self._duplicates += 1
+            if self._duplicates == DUPLICATES:
+                self._retransmit(out)
+            elif self._is_recovering:
+                self._window += 1
+
+    def _progress(self, now_us: int, acked: int, out: Outbox[Frame]) -> None:
+        for number in range(self._oldest, self._oldest + acked):
+            del self._unacked[number]
+        self._next = max(self._next, self._oldest)
+        self._timeout_us = self._tcp.timeout_us_min
+        self._duplicates = 0
+        if self._is_recovering:
+            self._window, self._is_recovering = self._threshold, False
+        elif self._window < self._threshold:
+            self._window += acked
+        else:
+            self._window += acked / self._window
+        self._window = min(self._window, float(self._tcp.window))
+        in_flight = self._next > self._oldest
+        due_us = now_us + self._timeout_us if in_flight else CANCEL
+        out.timers.append((self._resend, due_us))
+
+    def _retransmit(self, out: Outbox[Frame]) -> None:
+        """The first segment, without waiting for the timeout."""
+        self._slow_down()
+        self._send(self._oldest, self._fill(self._oldest, self._next), out)
+        self._window = self._threshold + DUPLICATES
+        self._is_recovering = True

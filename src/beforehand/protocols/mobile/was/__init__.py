@@ -1,0 +1,1 @@
+"""WAS, the system of MOB section 4: hosts, stations, handoffs."""

@@ -1,0 +1,66 @@
+"""When a station gives up on a host (MOB section 4.5): too long silent, or too costly for its cell.
+
+A host that says nothing holds up what is kept, and makes its station repeat itself; repetitions
+collide with what the others are to hear. A station sees no collisions. What it sees is how much of
+what it transmits it has transmitted before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.was.cell import Cell, Guest
+
+
+class Guard:
+    """The part of a station that unregisters hosts."""
+
+    def __init__(self, cell: Cell, pace: Pace) -> None:
+        self._cell = cell
+        self._pace = pace
+        self.given_up = 0
+        """How many hosts were unregistered because of repetitions."""
+        self._recent: deque[bool] = deque(maxlen=pace.repeats_window)
+        """Of the last transmissions: whether it was a repetition."""
+
+    def note(self, is_repetition: bool) -> None:
+        """Something was transmitted to the cell."""
+        if self._pace.repeats_max is not None:
+            self._recent.append(is_repetition)
+
+    def unregister(self, now_us: int) -> None:
+        """Whom to give up on now; it is told when it is heard again."""
+        pace = self._pace
+        if pace.patience_us is None:
+            return
+        for guest in list(self._cell.guests.values()):
+            # Silence counts while something is owed; a clock that was set back shows none.
+            if not self._owed(guest) or guest.heard_us > now_us:
+                guest.heard_us = now_us
+            elif pace.silence_us is not None and self._is_silent(guest, now_us, pace.silence_us):
+                self._cell.unregister(guest.host)
+        if self._is_too_much():
+            self._unregister_worst(now_us)
+
+    def _is_too_much(self) -> bool:
+        most, recent = self._pace.repeats_max, self._recent
+        is_full = len(recent) == recent.maxlen
+        return most is not None and is_full and sum(recent) > most * len(recent)
+
+    def _unregister_worst(self, now_us: int) -> None:
+        """Of those who were not heard for a while, the one that holds up most. What was repeated
+        for it says nothing about the others: they are judged by what comes."""
+        quiet_us = self._pace.quiet_us
+        guests = self._cell.guests.values()
+        silent = [guest for guest in guests if self._is_silent(guest, now_us, quiet_us)]
+        if silent:
+            self._cell.unregister(max(silent, key=self._owed).host)
+            self._recent.clear()
+            self.given_up += 1
+
+    def _is_silent(self, guest: Guest, now_us: int, at_least_us: int) -> bool:
+        return guest.phase == "here" and now_us - guest.heard_us >= at_least_us
+
+    def _owed(self, guest: Guest) -> int:
+        return len(guest.catch_up) + self._cell.next - guest.next

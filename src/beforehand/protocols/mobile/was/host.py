@@ -1,0 +1,397 @@
+"""A mobile host: it speaks to the station of its cell, and to nobody else (MOB section 4).
+
+A host keeps little: what it said and nobody acknowledged, what came ahead of its turn, and a few
+numbers. All else is kept by the stations. It delivers its own messages when they come back to it,
+in the place that its station gave them.
+
+*Crashes.* Saved are what it said, its connection and its place. The paper saves the place with
+every acknowledgement; what was delivered since then is delivered again after a crash (trap 11).
+`saves="delivery"` saves it with each delivery, and then nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import (
+    CANCEL,
+    Counters,
+    Fate,
+    Message,
+    MessageId,
+    NodeId,
+    Timer,
+)
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.mobile.bounds import refuse_long
+from beforehand.protocols.mobile.pace import Pace, ranges_of
+from beforehand.protocols.mobile.was.frames import (
+    Cast,
+    CatchUp,
+    Connect,
+    ConnectAck,
+    Downlink,
+    Forgotten,
+    Frame,
+    HostAck,
+    Join,
+    Leave,
+    LeaveAck,
+    Place,
+    Ranges,
+    Say,
+    StationAck,
+    is_proven,
+)
+
+CONNECT: Timer = ("connect", None)
+ACK: Timer = ("host ack", None)
+RETRY: Timer = ("say again", None)
+
+State = Literal["away", "connecting", "catching", "connected", "leaving", "gone"]
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a host knows of itself after a crash."""
+
+    ses: int
+    place: Place
+    next_said: int
+    has_left: bool = False
+
+
+MEMORY = Table("host", str, Memory)
+SAID = Table("said", int, Message)
+
+
+class Host:
+    """Joins as soon as it is in a cell."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        pace: Pace | None = None,
+        *,
+        saves: Literal["delivery", "acknowledgement"] = "delivery",
+        names_stations: bool = True,
+        durable: bool = False,
+        proofs: Proofs | None = None,
+        message_bytes_max: int | None = None,
+    ) -> None:
+        """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
+        it to the stations to ask all of them (MOB-TR). proofs: own messages are proven, and others
+        that are not are not heard. message_bytes_max: of an encoded message, as at the stations."""
+        self.node = node
+        self.needs = Needs({"cell": Link()})
+        self.tables = (MEMORY, SAID) if durable else ()
+        self.counters = Counters()
+        self.state: State = "away"
+        self.cell: NodeId | None = None
+        self._pace = pace or Pace()
+        self._saves_deliveries = saves == "delivery"
+        self._ses = 0
+        self._place = Place()
+        self._proofs = proofs
+        self._message_bytes_max = message_bytes_max
+        self._names_stations = names_stations
+        self._visits: dict[NodeId, int] | None = {} if names_stations else None
+        self._next_said = 1
+        self._said: dict[int, Message] = {}
+        self._unheard: set[int] = set()  # said, and not among what the station has out of order
+        self._early: dict[int, Cast | CatchUp] = {}
+        self._elsewhere: Ranges = ()  # numbers of this cell that we delivered in another one
+        self._owes_ack = False
+        self._is_repeating = False
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
+        """It is in the cell of that station, or no longer."""
+        if up and peer != self.cell:
+            self._quit(out)
+            self.cell = peer
+            self._open(now_us, out)
+        elif not up and peer == self.cell:
+            self._quit(out)
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
+    ) -> MessageId:
+        """It is delivered when it comes back from the station."""
+        if self.state in ("leaving", "gone"):
+            raise LocalError("a host that has left says nothing", hint="join under a new name")
+        if lifetime_us is not None:
+            raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
+        seq = self._next_said
+        message = Message((self.node, seq), (), payload)
+        if self._proofs is not None:
+            message = self._proofs.prove(message)
+        refuse_long(message, self._message_bytes_max)
+        self._next_said += 1  # trap 1
+        self._said[seq] = message
+        self._unheard.add(seq)
+        self.counters.broadcast += 1
+        if self.tables:
+            out.saves.append((SAID.name, seq, message))
+            self._save(out)
+        if self.state == "connected" and seq < min(self._said) + self._pace.inflight_max:
+            self._say(seq, out)
+        self._repeat(now_us, out)
+        return message.id
+
+    def on_leave(self, now_us: int, out: Outbox[Frame]) -> None:
+        """For good: who comes back comes under a new name (trap 10)."""
+        if self.state == "gone":
+            return
+        self.state = "leaving"
+        self._save(out)
+        self._hush(out)
+        if self.cell is not None:
+            self._ask(now_us, out)
+
+    def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
+        """Only from the station of its cell (trap 9)."""
+        if not isinstance(frame, Downlink) or frame.cell != self.cell or source != self.cell:
+            return
+        if self._proofs is not None and not is_proven(frame, self._proofs):
+            self.counters.refused += 1
+            return
+        if isinstance(frame, Cast):
+            self._on_cast(now_us, frame, out)
+        elif isinstance(frame, CatchUp):
+            self._on_catch_up(now_us, frame, out)
+        elif isinstance(frame, StationAck):
+            self._on_station_ack(frame, out)
+        elif isinstance(frame, ConnectAck):
+            self._on_connect_ack(now_us, frame, out)
+        elif isinstance(frame, LeaveAck):
+            if self._is_mine(frame) and self.state == "leaving":
+                self.state = "gone"
+                self._forget(out)
+        elif isinstance(frame, Forgotten):
+            if self._is_mine(frame) and self.state in ("connected", "catching"):
+                self._hush(out)
+                self._open(now_us, out)
+        else:
+            assert_never(frame)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
+        """Say again what was not answered."""
+        if timer == CONNECT and self.cell is not None and self.state in ("connecting", "leaving"):
+            self._ask(now_us, out)
+        elif timer == ACK and (self._owes_ack or self._is_beating()):
+            self._acknowledge(now_us, out)
+        elif timer == RETRY and self._is_repeating:
+            self._is_repeating = False
+            end = min(self._said, default=0) + self._pace.inflight_max
+            for seq in sorted(self._unheard):
+                if seq < end:
+                    self._say(seq, out)
+            self._repeat(now_us, out)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
+        """The list of visits is not saved: whoever recovers asks all stations (trap 15)."""
+        memory = rows.get(MEMORY.name, {}).get("")
+        if memory is not None:
+            self._ses, self._place = memory.ses, memory.place
+            self._next_said = memory.next_said
+            self._visits = None
+            if memory.has_left:
+                self.state = "leaving"
+        self._said = dict(sorted(rows.get(SAID.name, {}).items()))
+        self._unheard = set(self._said)
+
+    def explain(self, message: MessageId) -> Fate:
+        """A host does not remember what it has delivered."""
+        is_waiting = message[0] == self.node and message[1] in self._said
+        if is_waiting or any(early.message.id == message for early in self._early.values()):
+            return Fate("waiting")
+        return Fate("unknown")
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {
+            "said": len(self._said),
+            "early": len(self._early),
+            "visits": len(self._visits or ()),
+        }
+
+    # ---- connections ----------------------------------------------------------------------------
+
+    def _quit(self, out: Outbox[Frame]) -> None:
+        """Out of the cell. Whether its station has registered us, we may not know."""
+        if self.cell is None:
+            return
+        if self.state in ("connecting", "catching", "leaving") and self._visits is not None:
+            self._visits[self.cell] = self._ses
+        self.cell = None
+        if self.state not in ("leaving", "gone"):
+            self.state = "away"
+        self._hush(out)
+
+    def _hush(self, out: Outbox[Frame]) -> None:
+        """No acknowledgements while we change cells: they would count by the old cell's numbers.
+        What came early is numbered by the old cell too (trap 6)."""
+        self._early.clear()
+        self._elsewhere = ()
+        self._owes_ack = self._is_repeating = False
+        out.timers += [(CONNECT, CANCEL), (ACK, CANCEL), (RETRY, CANCEL)]
+
+    def _open(self, now_us: int, out: Outbox[Frame]) -> None:
+        """A new connection, in whatever cell we are now."""
+        if self.state == "gone":
+            return
+        self._ses += 1
+        if self.state != "leaving":
+            self.state = "connecting"
+        self._save(out)
+        self._ask(now_us, out)
+
+    def _ask(self, now_us: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        visits = None if self._visits is None else tuple(self._visits.items())
+        frame: Frame
+        if self.state == "leaving":
+            frame = Leave(self.cell, self.node, self._ses, visits)
+        elif self._place.ses == 0:
+            frame = Join(self.cell, self.node, self._ses, visits)
+        else:
+            frame = Connect(self.cell, self.node, self._ses, self._place, self._next_said, visits)
+        out.sends.append((self.cell, frame))
+        out.timers.append((CONNECT, now_us + self._pace.retry_us_min))
+
+    def _on_connect_ack(self, now_us: int, frame: ConnectAck, out: Outbox[Frame]) -> None:
+        if not self._is_mine(frame) or self.state not in ("connecting", "catching"):
+            return
+        assert self.cell is not None
+        self.state = "connected"
+        self._owes_ack = False
+        self._place = Place(self._ses, False, frame.next)
+        self._elsewhere = frame.delivered
+        if self._names_stations:
+            self._visits = {self.cell: self._ses}
+        self._save(out)
+        out.timers.append((ACK, CANCEL))
+        self._drop_said(frame.next_said, out, is_lost=frame.is_new)
+        out.timers.append((CONNECT, CANCEL))
+        self._unheard = set(self._said)
+        for seq in list(self._said)[: self._pace.inflight_max]:
+            self._say(seq, out)
+        self._repeat(now_us, out)
+        self._beat(now_us, out)
+
+    def _is_mine(self, frame: CatchUp | ConnectAck | LeaveAck | Forgotten) -> bool:
+        return frame.host == self.node and frame.ses == self._ses
+
+    # ---- what comes in --------------------------------------------------------------------------
+
+    def _on_cast(self, now_us: int, frame: Cast, out: Outbox[Frame]) -> None:
+        if self.state == "connected":  # else the cell's numbers mean nothing to us yet
+            self._take(now_us, frame, out)
+
+    def _on_catch_up(self, now_us: int, frame: CatchUp, out: Outbox[Frame]) -> None:
+        if not self._is_mine(frame) or self.state not in ("connecting", "catching"):
+            return
+        if self.state == "connecting":
+            self.state = "catching"
+            self._place = Place(self._ses, True, 0)
+            out.timers.append((CONNECT, CANCEL))
+        self._take(now_us, frame, out)
+
+    def _take(self, now_us: int, frame: Cast | CatchUp, out: Outbox[Frame]) -> None:
+        place = self._place
+        is_old = frame.seq < place.next or self._after_elsewhere(frame.seq) > frame.seq
+        if is_old or frame.seq in self._early:
+            self.counters.duplicate += 1
+        else:
+            self._early[frame.seq] = frame
+            self.counters.received += 1
+            out.receives.append(frame.message)
+        after = place.next
+        while after in self._early:
+            out.deliveries.append(self._early.pop(after).message)
+            self.counters.delivered += 1
+            after = self._after_elsewhere(after + 1)  # trap 2
+        if after > place.next:
+            self._place = Place(place.ses, place.is_catching, after)
+            if self._saves_deliveries:
+                self._save(out)
+        if not self._owes_ack:
+            self._owes_ack = True
+            out.timers.append((ACK, now_us + self._pace.ack_us))
+
+    def _after_elsewhere(self, seq: int) -> int:
+        """The first number from here on that we have not delivered in another cell."""
+        for first, last in self._elsewhere:
+            if first <= seq <= last:
+                return last + 1
+        return seq
+
+    def _is_beating(self) -> bool:
+        return self._pace.patience_us is not None and self.state in ("catching", "connected")
+
+    def _beat(self, now_us: int, out: Outbox[Frame]) -> None:
+        """Where silence has consequences, even an idle host is heard: it may be forgotten, and be
+        the only one in its cell, and would never hear of it."""
+        if self._is_beating() and not self._owes_ack:
+            assert self._pace.patience_us is not None
+            out.timers.append((ACK, now_us + self._pace.patience_us // 3))
+
+    def _acknowledge(self, now_us: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        self._owes_ack = self.state == "catching"  # until we are told to go on
+        self._save(out)
+        ranges = ranges_of(sorted(self._early))
+        out.sends.append((self.cell, HostAck(self.cell, self.node, self._place, ranges)))
+        if self._owes_ack:
+            out.timers.append((ACK, now_us + self._pace.ack_us))
+        self._beat(now_us, out)
+
+    # ---- what goes out --------------------------------------------------------------------------
+
+    def _on_station_ack(self, frame: StationAck, out: Outbox[Frame]) -> None:
+        """It clears what was said, and nothing else (trap 3)."""
+        if self.state != "connected":
+            return
+        for heard in frame.heard:
+            if heard.host == self.node and heard.ses == self._ses:
+                self._drop_said(heard.next, out)
+                # Member by member: how long a range is, is the station's word.
+                for first, last in heard.ranges:
+                    self._unheard -= {seq for seq in self._unheard if first <= seq <= last}
+
+    def _drop_said(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
+        for seq in [seq for seq in self._said if seq < before]:
+            del self._said[seq]
+            self._unheard.discard(seq)
+            if self.tables:
+                out.saves.append((SAID.name, seq, None))
+            if is_lost:
+                out.losses.append(("drop", (self.node, seq)))
+                self.counters.dropped += 1
+
+    def _say(self, seq: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, self._said[seq])))
+
+    def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
+        if self.state == "connected" and self._unheard and not self._is_repeating:
+            self._is_repeating = True
+            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._said))))
+
+    # ---- saves ----------------------------------------------------------------------------------
+
+    def _save(self, out: Outbox[Frame]) -> None:
+        if self.tables:
+            has_left = self.state in ("leaving", "gone")
+            memory = Memory(self._ses, self._place, self._next_said, has_left)
+            out.saves.append((MEMORY.name, "", memory))
+
+    def _forget(self, out: Outbox[Frame]) -> None:
+        self._hush(out)
+        self._drop_said(self._next_said, out, is_lost=True)

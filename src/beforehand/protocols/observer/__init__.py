@@ -1,0 +1,1 @@
+"""Causal order for an observer of processes with drifting clocks (OBS)."""

@@ -1,0 +1,1 @@
+"""Delivery orders: causal, Δ-causal, vector clocks, none."""

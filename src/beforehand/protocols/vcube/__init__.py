@@ -1,0 +1,1 @@
+"""Causal aggregation broadcast over VCube (VCU)."""

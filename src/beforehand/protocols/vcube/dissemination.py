@@ -1,0 +1,325 @@
+"""Causal aggregation broadcast over VCube's spanning trees (VCU, Algorithms 1 and 2).
+
+A node that got a message before some of that message's causes holds it back from exactly those
+children that it must serve with a missing cause too: they could not deliver it anyway. When the
+last such cause arrives, all of it travels on as one packet.
+
+A message held back is indexed under *one* missing cause, the one that blocks the most clusters; an
+arrival touches only what waited for it. What a missing cause blocks is a prefix of the clusters
+(its children at a node are the lowest clusters, whatever the tree), so one number tells what is
+left to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
+
+import msgspec
+
+from beforehand.protocols.contract.base import NodeId
+from beforehand.protocols.vcube.frames import CubeMessage, CubeOutbox, Entry, Packet, pack
+from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, heights_by_distance
+
+NEWS_PER_NODE = 2
+"""With more news than this per node, a node keeps only the latest of each origin: whoever never
+broadcasts does not remember ever more."""
+
+_BY_ID = attrgetter("message.id")
+
+
+class Copy(msgspec.Struct, gc=False):
+    """A message at this node while anything is left to do: to deliver it, to send it on, or to send
+    it again."""
+
+    message: CubeMessage
+    since_us: int
+    causes: Iterator[Entry]
+    """Those yet to be looked at: what is delivered stays so."""
+    order: int
+    height: int
+    """The node answers for its clusters 1..height."""
+    postponed: int
+    """The clusters 1..postponed are still to be served."""
+    awaited: Entry
+    """If any are: the arrival that this waits for."""
+
+
+class Aggregation:
+    """What the paper says: arrivals, what is held back, deliveries. Who keeps messages for nodes
+    that fail (`protocols.vcube.retention`) is told of what is kept and delivered."""
+
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        *,
+        aggregates: bool,
+        root: int | None,
+        keep_us: int,
+        mtu_bytes: int,
+    ) -> None:
+        self.node: NodeId = node
+        self.duplicates = self.refused = 0
+        self.dimension = dimension(nodes)
+        self._self, self._nodes, self._root = node, nodes, root
+        self._aggregates, self._keep_us, self._mtu_bytes = aggregates, keep_us, mtu_bytes
+        size = 1 << self.dimension
+        self._live = bytearray(1 if i < nodes else 0 for i in range(size))
+        self._look_around()
+        self._clock = [0] * size  # vector_clock: delivered, or passed over
+        self._news: list[Entry] = []  # delivered since the last own broadcast
+        self._pending: dict[Entry, Copy] = {}  # received, not delivered
+        self._early: set[Entry] = set()  # those of them behind a gap in their origin's messages
+        self._waiting: dict[Entry, list[Copy]] = {}  # the same, by the delivery waited for
+        self._awaiting: dict[Entry, list[Copy]] = {}  # those postponed, by the arrival waited for
+        self._kept: dict[Entry, Copy] = {}
+        self._order = 0
+
+    # ---- arrivals -------------------------------------------------------------------------------
+
+    def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+        id, causes = message.id, iter(message.past)
+        if id in self._pending:  # whatever it waits for: under one id nothing is delivered twice
+            self._again(now_us, message, height, out)
+            return
+        cause = self._undelivered(id, causes)
+        if cause is None:
+            self._deliver(message, out)
+        out.receives.append(message)
+        if id[0] in self._takes_all:
+            height = self.dimension
+        may_wake = cause is not None or self._early or id in self._awaiting
+        woken = self._advance(id) if may_wake else []
+        # What is delivered has been received: without an undelivered cause nothing is held back.
+        if cause is None and not woken:
+            if self._keep_us:
+                self._keep(now_us, message, causes, height, out)
+            if height:  # half of the nodes are leaves of a tree, and have nobody to serve
+                self._serve(message, 0, height, out)
+            return
+        copy = self._keep(now_us, message, causes, height, out)
+        copy.postponed = height
+        if cause is not None:
+            self._pending[id] = copy
+            self._waiting.setdefault(cause, []).append(copy)
+        if woken:
+            self._release([*woken, copy], out)
+        elif height:
+            self._hold_back(copy)
+            self._serve(message, copy.postponed, height, out)
+
+    def _again(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+        """A duplicate may bring a larger share of the tree: its first receiver has failed.
+
+        In the single tree a node's own message comes back once, with the share that is its own.
+        Heights fall along every path, so this ends.
+        """
+        self.duplicates += 1
+        copy = self._kept.get(message.id) or self._keep_late(now_us, message, out)
+        if copy.message is not message and copy.message != message:
+            self._refuse_second(message, out)
+        elif height > copy.height:
+            self._serve(message, copy.height, height, out)
+            self._raise(copy, height, out)
+
+    def _advance(self, id: Entry) -> list[Copy]:
+        """The messages received without a gap, `vector_max` of the paper, are those delivered and
+        those pending that are not early (lines 16 and 17). What waited for the ones that join."""
+        origin, seq = id
+        if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):
+            self._early.add(id)
+            return []
+        woken = self._awaiting.pop(id, [])
+        while self._early and (origin, seq + 1) in self._early:
+            seq += 1
+            self._early.remove((origin, seq))
+            woken += self._awaiting.pop((origin, seq), ())
+        return woken
+
+    def _has_passed(self, id: Entry) -> bool:
+        return self._clock[id[0]] >= id[1] or (id in self._pending and id not in self._early)
+
+    def _blocked(self, message: CubeMessage, limit: int) -> tuple[int, Entry]:
+        """How many of the clusters 1..limit must wait, and for which arrival (line 26).
+
+        A missing cause blocks the clusters that this node serves in the cause's own tree. The
+        entries that the compression left out are those of the origin's previous message: they
+        block what they block for that one.
+        """
+        if not limit or not self._aggregates:
+            return 0, message.id
+        if message.id in self._early:
+            return limit, message.id
+        (origin, seq), worst, awaited = message.id, 0, message.id
+        if self._clock[origin] < seq - 1:
+            previous = self._pending[origin, seq - 1]
+            worst, awaited = previous.postponed, previous.awaited
+        me, clock = self._self, self._clock
+        heights = self._heights or self._served_heights()
+        for entry in message.past:
+            if worst >= limit:
+                return limit, awaited
+            origin, seq = entry
+            if clock[origin] < seq:
+                height = heights[origin ^ me]
+                if height > worst and not self._has_passed(entry):
+                    worst, awaited = height, entry
+        return min(worst, limit), awaited
+
+    def _hold_back(self, copy: Copy) -> None:
+        """From as many of its clusters as still must wait."""
+        copy.postponed, copy.awaited = self._blocked(copy.message, copy.postponed)
+        if copy.postponed:
+            self._awaiting.setdefault(copy.awaited, []).append(copy)
+
+    # ---- sending --------------------------------------------------------------------------------
+
+    def _release(self, copies: list[Copy], out: CubeOutbox) -> None:
+        """Send what is no longer held back; the rest waits for its next missing cause."""
+        judged: list[tuple[int, int, Copy]] = []
+        for copy in sorted(copies, key=_BY_ID):  # a message after the previous one of its origin
+            judged.append((copy.order, copy.postponed, copy))
+            self._hold_back(copy)
+        batches: dict[int, list[CubeMessage]] = {}
+        # In the order of arrival, as Algorithm 2 reads `pending`: what has just arrived is last.
+        for _, before, copy in sorted(judged):
+            for level in range(copy.postponed + 1, before + 1):
+                batches.setdefault(level, []).append(copy.message)
+        self._send(batches, out)
+
+    def _serve(self, message: CubeMessage, served: int, height: int, out: CubeOutbox) -> None:
+        """One message to the clusters served+1..height."""
+        alone, children, sends = (message,), self._child, out.sends
+        for level in range(served + 1, height + 1):
+            child = children[level]
+            if child != NO_NODE:
+                sends.append((child, Packet(level - 1, alone)))
+
+    def _send(self, batches: dict[int, list[CubeMessage]], out: CubeOutbox) -> None:
+        """To the child in each cluster its messages, the lowest cluster first."""
+        for level, messages in sorted(batches.items()):
+            child = self._child[level]
+            if child != NO_NODE:
+                out.sends += [(child, packet) for packet in self._packets(level - 1, messages)]
+
+    def _packets(self, height: int, messages: list[CubeMessage]) -> list[Packet]:
+        if len(messages) == 1 or not self._aggregates:
+            return [Packet(height, (message,)) for message in messages]
+        return [Packet(height, tuple(batch)) for batch in pack(messages, self._mtu_bytes)]
+
+    # ---- what is left to do ---------------------------------------------------------------------
+
+    def _keep(
+        self,
+        now_us: int,
+        message: CubeMessage,
+        causes: Iterator[Entry],
+        height: int,
+        out: CubeOutbox,
+    ) -> Copy:
+        self._order += 1
+        copy = Copy(message, now_us, causes, self._order, height, 0, message.id)
+        if self._keep_us:
+            self._on_kept(copy, out)
+        return copy
+
+    def _keep_late(self, now_us: int, message: CubeMessage, out: CubeOutbox) -> Copy:
+        """Delivered, perhaps forgotten: what was done for it is not known any more."""
+        return self._keep(now_us, message, iter(()), 0, out)
+
+    def _raise(self, copy: Copy, height: int, out: CubeOutbox) -> None:
+        copy.height = height
+
+    # For those who keep messages:
+
+    def _on_kept(self, copy: Copy, out: CubeOutbox) -> None: ...
+
+    def _on_delivered(self, messages: Sequence[CubeMessage], out: CubeOutbox) -> None: ...
+
+    def _refuse_second(self, message: CubeMessage, out: CubeOutbox) -> None:
+        """Another message under an id that is taken."""
+
+    # ---- deliveries -----------------------------------------------------------------------------
+
+    def _deliver(self, message: CubeMessage, out: CubeOutbox) -> None:
+        """A message, and all that this makes ready (lines 29-33)."""
+        waiting, ready = self._waiting, [message]
+        for message in ready:  # it grows while it is walked through
+            origin, seq = id = message.id
+            self._clock[origin] = seq
+            self._news.append(id)
+            if id in waiting:
+                # Any order will do; this one does not depend on what else they waited for.
+                for copy in sorted(waiting.pop(id), key=_BY_ID):
+                    cause = self._undelivered(copy.message.id, copy.causes)
+                    if cause is None:
+                        del self._pending[copy.message.id]
+                        ready.append(copy.message)
+                    else:
+                        waiting.setdefault(cause, []).append(copy)
+        out.deliveries += ready
+        if self._keep_us:
+            self._on_delivered(ready, out)
+        if len(self._news) > NEWS_PER_NODE * self._nodes:
+            self._news[:] = self._latest()
+
+    def _wake(self, id: Entry, out: CubeOutbox) -> None:
+        """Deliver what waits for an own message: its origin named the message before it was
+        broadcast, as no correct node does."""
+        for copy in sorted(self._waiting.pop(id, ()), key=_BY_ID):
+            cause = self._undelivered(copy.message.id, copy.causes)
+            if cause is None:
+                del self._pending[copy.message.id]
+                self._deliver(copy.message, out)
+            else:
+                self._waiting.setdefault(cause, []).append(copy)
+        self._release(self._awaiting.pop(id, []), out)
+
+    def _undelivered(self, id: Entry, causes: Iterator[Entry]) -> Entry | None:
+        """The next cause that is not delivered yet. What is delivered is closed under causes, so
+        the entries that changed, and the previous message of the origin, are all to look at."""
+        clock = self._clock
+        origin, seq = id
+        if clock[origin] < seq - 1:
+            return (origin, seq - 1)
+        for cause in causes:
+            origin, seq = cause
+            if clock[origin] < seq:
+                return cause
+        return None
+
+    def _past(self) -> tuple[Entry, ...]:
+        """Return the causes that the next own message names."""
+        return tuple(sorted(self._latest()))
+
+    def _latest(self) -> Collection[Entry]:
+        """Of each origin in the news the last entry: that of the clock."""
+        return {entry[0]: entry for entry in self._news}.values()
+
+    # ---- who serves whom ------------------------------------------------------------------------
+
+    def _look_around(self) -> None:
+        """What follows from who is alive: the child in each cluster (cluster 0 is the node itself),
+        the root of the one tree, and the origins whose messages this node sends to the whole cube:
+        all for that root, else those that are down. Nobody above repairs what that cut off."""
+        me, live, levels = self._self, self._live, range(1, self.dimension + 1)
+        self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
+        self._one_root = self._root if self._root is not None and live[self._root] else None
+        is_root = self._one_root == me
+        self._takes_all = frozenset(i for i, up in enumerate(live) if is_root or not up)
+        self._heights = b""
+
+    def _head(self, origin: int) -> int:
+        """The root of the tree that the origin's messages travel over."""
+        return origin if self._one_root is None else self._one_root
+
+    def _served(self, origin: int) -> int:
+        """How many clusters this node serves for the messages of an origin, down their tree."""
+        return (self._heights or self._served_heights())[origin ^ self._self]
+
+    def _served_heights(self) -> bytes:
+        """How many clusters this node serves for the messages of an origin, by distance: worked out
+        when somebody first needs to know it."""
+        self._heights = heights_by_distance(self._self, self._live, self._one_root)
+        return self._heights

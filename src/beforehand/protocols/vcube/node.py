@@ -1,0 +1,296 @@
+"""One node of a VCube: causal broadcast over many trees, with nodes that fail and come back.
+
+Every origin has its own tree, so no node is the bottleneck. `protocols.vcube.dissemination` is the
+protocol of the paper, `protocols.vcube.retention` what a node keeps for others.
+
+Beyond the paper, nodes may be down or missing. For every message that a node keeps, and every
+cluster that it serves for it, the message was sent to the first live node of that cluster, as
+far as this node knows who is alive: `on_link` restores that whenever it learns something new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from beforehand.errors import LocalError, RemoteError
+from beforehand.protocols.contract.base import Counters, Fate, MessageId, NodeId, Speaker, Timer
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.protocols.orders.order import refuse_lifetime
+from beforehand.protocols.vcube.frames import (
+    MTU_BYTES,
+    Answer,
+    Ask,
+    CubeFrame,
+    CubeMessage,
+    CubeOutbox,
+    Known,
+    Packet,
+)
+from beforehand.protocols.vcube.retention import ASK, SPANS_MAX, Keeping
+from beforehand.protocols.vcube.state import TABLES
+
+SEQ_MAX = 1 << 62
+
+
+class VCube(Keeping):
+    """One node. With `root`, all messages travel over the one tree of that node (section 5.5).
+
+    `keep_us` is how long a message is kept, after its delivery, for children that fail and for
+    nodes that come back; it must cover a dissemination and the detection of the failures in it. 0
+    is the paper's model: nodes do not fail. What a node lacks that nobody keeps is passed over, and
+    counted as missed.
+
+    `durable`: it saves what it must not forget, and may come back. Then it takes everybody for up,
+    like a new node, but sends again what it keeps to whoever is said to be up.
+
+    `proofs`: own messages are proven; who sends one that is not, its own or another's, is refused.
+    """
+
+    needs = Needs({"detector": Link(reliable=True)})
+
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        *,
+        aggregates: bool = True,
+        root: int | None = None,
+        keep_us: int = 0,
+        mtu_bytes: int = MTU_BYTES,
+        durable: bool = False,
+        proofs: Proofs | None = None,
+    ) -> None:
+        if not 0 <= node < nodes or (root is not None and not 0 <= root < nodes):
+            raise LocalError(f"node {node}, root {root}: numbers go from 0 to {nodes - 1}")
+        if durable and keep_us < 1:
+            raise LocalError(
+                "a durable node that keeps nothing", hint="give it a `keep_us` of at least 1"
+            )
+        super().__init__(
+            node,
+            nodes,
+            aggregates=aggregates,
+            root=root,
+            keep_us=keep_us,
+            mtu_bytes=mtu_bytes,
+            durable=durable,
+            proofs=proofs,
+        )
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return TABLES if self._durable else ()
+
+    # ---- inputs ---------------------------------------------------------------------------------
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
+    ) -> MessageId:
+        """The id of a new message: delivered here, and on its way down the tree."""
+        refuse_lifetime(self.node, lifetime_us)
+        if self._book.is_forgetful:
+            raise LocalError(
+                "peers know messages of this node that it does not remember",
+                where=f"node {self.node}",
+                hint="restore its saved state, or come back under another name",
+            )
+        me = self._self
+        seq = self._clock[me] + 1
+        message = CubeMessage((me, seq), self._past(), payload)
+        if self._proofs is not None:
+            # The signer may fail. Until it has signed, nothing changes: the next message must name
+            # the same causes.
+            message = self._proofs.prove(message)
+        if self._keep_us:
+            self._pass_time(now_us, out)
+        self._news.clear()
+        # Own messages count as received at once (Algorithm 2, lines 6 and 7).
+        self._clock[me] = seq
+        self._book.sent_count += 1
+        out.deliveries.append(message)
+        if self._keep_us:
+            self._on_spoken(message, out)
+        head = self._head(me)
+        if head == me:
+            self._keep(now_us, message, iter(()), self.dimension, out)
+            self._serve(message, 0, self.dimension, out)
+        else:
+            self._keep(now_us, message, iter(()), 0, out)  # until it comes back down the tree
+            out.sends.append((head, Packet(self.dimension, (message,))))
+        if self._pending:
+            self._wake(message.id, out)
+        return message.id
+
+    def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+        """A frame of a member, whatever the failure detector says of it."""
+        clock, keep_us, nodes = self._clock, self._keep_us, self._nodes
+        # Before anything is changed, what no correct peer sends is refused.
+        if type(source) is not int or not 0 <= source < nodes:
+            self._refuse(source, f"not a member: {source}")
+        # Where nodes fail, one that came back without its state hears of messages of its own.
+        sent = SEQ_MAX if keep_us else clock[self._self]
+        if problem := frame.problem(nodes, self.dimension, self._self, sent):
+            self._refuse(source, problem)
+        if self._proofs is not None:
+            self._refuse_unproven(source, frame, self._proofs)
+        if keep_us:
+            self._pass_time(now_us, out)
+            self._hear(source, frame, out)
+        if isinstance(frame, Packet):
+            height = frame.height
+            for message in frame.messages:
+                origin, seq = message.id
+                if seq <= clock[origin]:
+                    self._again(now_us, message, height, out)
+                else:
+                    if keep_us and height < self._served(origin):
+                        self._book.has_gained = True
+                    self._arrive(now_us, message, height, out)
+        elif not keep_us:
+            self._refuse(source, "a question, but this group keeps nothing")
+        if keep_us:
+            self._watch(now_us, out)
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
+        """The failure detector says that `peer` went down or came up.
+
+        A peer that lost anything (it crashed, or its links did) must be reported down before it is
+        reported up: whatever is sent meanwhile is lost.
+        """
+        if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
+            raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
+        if self._live[peer] == up and peer not in self._book.unheard:
+            if not up and self._keep_us:
+                # Down once more: what it was asked since then it may never have heard.
+                self._ask_no_more(peer, out)
+                self._watch(now_us, out)
+            return
+        self._book.unheard.discard(peer)
+        before = self._child
+        self._live[peer] = up
+        self._look_around()
+        if self._keep_us:
+            self._pass_time(now_us, out)
+            self._serve_again(peer, before, out)
+            if up:
+                self._ask(peer, out)
+            else:
+                self._ask_no_more(peer, out)
+            self._watch(now_us, out)
+
+    def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
+        """Somebody does not answer, or something waits for too long."""
+        if timer == ASK and self._book.is_watching:
+            self._pass_time(now_us, out)
+            self._look_after(now_us, out)
+
+    def restore(self, now_us: int, rows: Rows, out: CubeOutbox) -> None:
+        """Go on with what an earlier incarnation knew and kept."""
+        if self._keep_us:
+            self._pass_time(now_us, out)
+            self._restore(now_us, rows)
+            self._book.before_count = sum(self._clock)
+            self._book.held_before_count = len(self._pending)
+            self._watch(now_us, out)
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def explain(self, message: MessageId) -> Fate:
+        origin, seq = message
+        if not isinstance(origin, int) or not 0 <= origin < self._nodes or seq < 1:
+            return Fate("unknown")
+        copy = self._pending.get((origin, seq))
+        if copy is not None:
+            past = copy.message.past if seq == 1 else ((origin, seq - 1), *copy.message.past)
+            missing = tuple(id for id in past if self._clock[id[0]] < id[1])
+            return Fate("waiting", missing, copy.since_us)
+        spans = self._book.missed.get(origin, ())
+        if seq > self._clock[origin] or (len(spans) == SPANS_MAX and seq < spans[0][0]):
+            return Fate("unknown")
+        is_missed = any(first <= seq <= last for first, last in spans)
+        return Fate("missed" if is_missed else "delivered")
+
+    def pending(self) -> list[MessageId]:
+        """What was received and waits, in the order in which it came."""
+        return list(self._pending)
+
+    @property
+    def counters(self) -> Counters:
+        """What the clock tells is not counted beside it."""
+        sent = self._book.sent_count
+        delivered = sum(self._clock) - self._book.before_count - self._book.missed_count
+        pending = len(self._pending) + self._book.dropped_count - self._book.held_before_count
+        return Counters(
+            broadcast=sent,
+            received=delivered - sent + pending,
+            delivered=delivered,
+            duplicate=self.duplicates,
+            missed=self._book.missed_count,
+            refused=self.refused,
+        )
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return {
+            "pending": len(self._pending),
+            "postponed": sum(copy.postponed > 0 for copy in self._pending.values()),
+            "early": len(self._early),
+            "waiting": sum(map(len, self._waiting.values())),
+            "awaiting": sum(map(len, self._awaiting.values())),
+            "news": len(self._news),
+            "kept": len(self._kept),
+            "asking": len(self._book.to_ask) + (self._book.asked >= 0),
+            "gaps": sum(map(len, self._book.missed.values())),
+        }
+
+    # ---- frames ---------------------------------------------------------------------------------
+
+    def _refuse(self, source: NodeId, problem: str) -> NoReturn:
+        self.refused += 1
+        raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
+
+    def _refuse_unproven(self, source: NodeId, frame: CubeFrame, proofs: Proofs) -> None:
+        if isinstance(frame, Known):  # members of a group with proofs send the message itself
+            self._refuse(source, f"no proof of message {(self._self, frame.seq)}")
+        for message in frame.messages if isinstance(frame, Packet) else ():
+            copy = self._kept.get(message.id)
+            is_known = copy is not None and copy.message == message
+            if not is_known and not proofs.is_proven(message):
+                self._refuse(source, f"not what its origin said: {message.id}")
+
+    def _hear(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+        assert isinstance(source, int)
+        if isinstance(frame, Packet):
+            me, sent = self._self, self._clock[self._self]
+            named = [m.id for m in frame.messages]
+            # With proofs, only an own signature counts: whatever a liar signs may name any cause.
+            if self._proofs is None:
+                named += [entry for m in frame.messages for entry in m.past]
+            if any(origin == me and seq > sent for origin, seq in named):
+                self._find_out(out)
+        elif isinstance(frame, Ask):
+            self._on_ask(source, frame, out)
+        elif isinstance(frame, Answer):
+            self._on_answer(source, frame, out)
+        else:
+            self._on_known(source, frame, out)
+
+    def _serve_again(self, peer: int, before: list[int], out: CubeOutbox) -> None:
+        """What is kept, to the clusters whose first live node is another one now, or came back."""
+        batches: dict[int, list[CubeMessage]] = {}
+        for copy in self._kept.values():
+            served = copy.height
+            origin = copy.message.id[0]
+            takes_all = origin in self._takes_all or self._head(origin) == self._self
+            if takes_all and served < self.dimension:
+                self._raise(copy, self.dimension, out)
+            for level in range(copy.postponed + 1, copy.height + 1):
+                child = self._child[level]
+                if level > served or child != before[level] or child == peer:
+                    batches.setdefault(level, []).append(copy.message)
+        self._send(batches, out)
+
+
+if TYPE_CHECKING:
+    _: Speaker[CubeFrame] = VCube(0, 1)

@@ -1,0 +1,1 @@
+"""Keys of groups and members, trust, the handshake, batch signatures."""

@@ -1,0 +1,189 @@
+"""How two members of a group recognise each other and seal what they say. No socket in here.
+
+Who dials speaks first, and who listens says nothing to a stranger:
+
+    dialer    hello: magic, version, a fresh X25519 key, a tag that only the secret makes
+    listener  hello: the same, its tag over both hellos; then, sealed, its introduction
+    dialer    sealed, its introduction
+
+An introduction is a name, an Ed25519 key and its signature over both hellos, the role and the name.
+Keys for sealing come from both fresh keys (so a stolen secret opens nothing that was recorded),
+from the group's name and secret (so nobody else can take part), and from the hellos (so both ends
+have seen the same). There is one key for each direction, and records are numbered: what is altered,
+left out, doubled or out of order does not open. docs/security.md says what follows from all this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+import msgspec
+from nacl import bindings
+from nacl.exceptions import CryptoError
+
+from beforehand.runtime.crypto.keys import (
+    PUBLIC_BYTES,
+    SIGNATURE_BYTES,
+    GroupKey,
+    MemberKey,
+    flaw_of_name,
+)
+from beforehand.runtime.crypto.trust import is_signed
+from beforehand.runtime.transport.disconnects import Refused
+
+MAGIC = b"bfh\n"
+VERSION = 1
+EPHEMERAL_BYTES = 32
+HELLO_TAG_BYTES = 16
+HELLO_BYTES = len(MAGIC) + 1 + EPHEMERAL_BYTES + HELLO_TAG_BYTES
+SEAL_BYTES = 16
+"""That sealing adds to a record."""
+REKEY_RECORDS = 1 << 20
+"""After so many, a direction goes on with a new key. The counter would last for 2⁶⁴."""
+SIGNED_PREFIX = b"beforehand link 1\n"
+
+_encode = msgspec.msgpack.encode
+_seal = bindings.crypto_aead_chacha20poly1305_ietf_encrypt
+_open = bindings.crypto_aead_chacha20poly1305_ietf_decrypt
+
+
+class Introduction(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Who is at the other end; it holds the key, and whether the name is its own is for `Trust`."""
+
+    name: str
+    public: bytes
+    signature: bytes
+
+
+_decode_introduction = msgspec.msgpack.Decoder(Introduction).decode
+
+
+def derive(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
+    """32 bytes for one purpose, told apart from those for any other."""
+    state = hashlib.blake2b(key=key, digest_size=32, person=purpose)
+    for part in parts:
+        state.update(len(part).to_bytes(8, "little") + part)
+    return state.digest()
+
+
+class Sealer:
+    """One direction of a connection, at its sending end."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key, self._count = key, 0
+
+    def seal(self, content: bytes) -> bytes:
+        nonce = self._count.to_bytes(12, "little")
+        sealed = _seal(content, None, nonce, self._key)
+        self._key, self._count = _next(self._key, self._count)
+        return sealed
+
+
+class Opener:
+    """One direction of a connection, at its receiving end."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key, self._count = key, 0
+
+    def open(self, sealed: bytes) -> bytes:
+        """Refused unless it is just what was sealed next at the other end."""
+        nonce = self._count.to_bytes(12, "little")
+        if len(sealed) < SEAL_BYTES:
+            raise Refused("altered", f"a record of {len(sealed)} bytes is none")
+        try:
+            content = _open(sealed, None, nonce, self._key)
+        except CryptoError as error:
+            problem = f"record {self._count} does not open: altered, left out or out of order"
+            raise Refused("altered", problem) from error
+        self._key, self._count = _next(self._key, self._count)
+        return content
+
+
+def _next(key: bytes, count: int) -> tuple[bytes, int]:
+    count += 1
+    return (key if count % REKEY_RECORDS else derive(key, b"next key")), count
+
+
+class Handshake:
+    """One end of one connection until both know who is there. Used once, in the order above."""
+
+    def __init__(self, key: GroupKey, name: str, member: MemberKey, *, is_dialer: bool) -> None:
+        self.is_dialer = is_dialer
+        self._name, self._member = name, member
+        group = key.name.encode()
+        self._greeting_key = derive(key.secret, b"greeting", group)
+        self._sealing_key = derive(key.secret, b"sealing", group)
+        self._ephemeral = secrets.token_bytes(EPHEMERAL_BYTES)
+        self._transcript = b""
+        self.hello = b""
+        """Ours. A listener has one only after `on_hello`."""
+        if is_dialer:
+            self.hello = self._greet(b"")
+
+    def on_hello(self, theirs: bytes) -> tuple[Sealer, Opener]:
+        """Refused unless it was made with the group's secret, and for this connection."""
+        check_magic(theirs)
+        said = theirs[:-HELLO_TAG_BYTES]
+        # What a listener says answers what the dialer said, so it belongs to this connection alone.
+        before = self.hello if self.is_dialer else b""
+        tag = self._tag(not self.is_dialer, before, said)
+        if len(theirs) != HELLO_BYTES or not hmac.compare_digest(theirs[len(said) :], tag):
+            problem = "it greets with another secret: another group, or one before a rotation"
+            raise Refused("wrong_key", problem, hint="does it have the group's current key?")
+        if not self.is_dialer:
+            self.hello = self._greet(theirs)
+        first, second = (self.hello, theirs) if self.is_dialer else (theirs, self.hello)
+        self._transcript = first + second
+        try:
+            shared = bindings.crypto_scalarmult(self._ephemeral, said[-EPHEMERAL_BYTES:])
+        except (CryptoError, RuntimeError) as error:
+            raise Refused("altered", "its fresh key is none") from error
+        self._ephemeral = b""
+        root = derive(self._sealing_key, b"root", shared, self._transcript)
+        dialer, listener = derive(root, b"dialer"), derive(root, b"listener")
+        own, other = (dialer, listener) if self.is_dialer else (listener, dialer)
+        return Sealer(own), Opener(other)
+
+    def introduction(self) -> bytes:
+        """Who we are, to be sealed."""
+        signature = self._member.sign(self._signed(self._name, self.is_dialer))
+        return _encode(Introduction(self._name, self._member.public, signature))
+
+    def on_introduction(self, content: bytes) -> Introduction:
+        """Refused unless it is well-formed and signed for this connection and role."""
+        try:
+            found = _decode_introduction(content)
+        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
+            raise Refused("malformed", f"not an introduction: {error}") from error
+        if flaw := flaw_of_name(found.name):
+            raise Refused("malformed", f"not an introduction: {flaw}")
+        if len(found.public) != PUBLIC_BYTES or len(found.signature) != SIGNATURE_BYTES:
+            raise Refused("malformed", "not an introduction: a key or signature of another length")
+        signed = self._signed(found.name, not self.is_dialer)
+        if not is_signed(found.public, signed, found.signature):
+            raise Refused("forged", f"it has not the key that it shows as `{found.name}`")
+        return found
+
+    def _greet(self, before: bytes) -> bytes:
+        said = MAGIC + bytes([VERSION]) + bindings.crypto_scalarmult_base(self._ephemeral)
+        return said + self._tag(self.is_dialer, before, said)
+
+    def _tag(self, is_dialer: bool, before: bytes, said: bytes) -> bytes:
+        role = b"dialer" if is_dialer else b"listener"
+        return derive(self._greeting_key, role, before, said)[:HELLO_TAG_BYTES]
+
+    def _signed(self, name: str, is_dialer: bool) -> bytes:
+        role = b"dialer\n" if is_dialer else b"listener\n"
+        return SIGNED_PREFIX + role + self._transcript + name.encode()
+
+
+def check_magic(start: bytes) -> None:
+    """Refused as soon as the first bytes cannot become a hello."""
+    if start[: len(MAGIC)] != MAGIC[: len(start)]:
+        raise Refused("no_key", "what came is no greeting: another program, or a stranger")
+    version = start[len(MAGIC) : len(MAGIC) + 1]
+    if version and version[0] != VERSION:
+        problem = f"it speaks version {version[0]} of the links, we speak {VERSION}"
+        raise Refused("another_version", problem, hint="update the older of the two")

@@ -1,0 +1,179 @@
+"""The secret that makes a group, and the key that makes a member."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+import msgspec
+from nacl import bindings
+
+from beforehand.errors import InputError, LocalError
+from beforehand.files import replaced, unreadable
+from beforehand.protocols.contract.base import NAME_CHARS_MAX
+
+SECRET_BYTES = 32
+SEED_BYTES = 32
+PUBLIC_BYTES = 32
+SIGNATURE_BYTES = 64
+
+FILE_VERSION = 1
+FILE_BYTES_MAX = 4096
+INVITE_PREFIX = "beforehand1-"
+CHECKSUM_BYTES = 6
+NOT_A_KEY = "`beforehand group new NAME` makes a key file, `beforehand group join` takes an invite"
+
+
+def flaw_of_name(name: object) -> str:
+    """Why it is no name for a group or a member; empty if it is one.
+
+    Names are shown on terminals, so they hold nothing that a terminal would obey.
+    """
+    if not isinstance(name, str):
+        return f"a name is text, and not {type(name).__name__}"
+    if not 1 <= len(name) <= NAME_CHARS_MAX:
+        return f"a name has 1 to {NAME_CHARS_MAX} characters, not {len(name)}"
+    if not name.isprintable() or name != name.strip():
+        return "a name has no control characters, and no space at its ends"
+    return ""
+
+
+class _KeyFile(msgspec.Struct, forbid_unknown_fields=True):
+    beforehand_group_key: int
+    name: str
+    secret: bytes
+
+
+class GroupKey(msgspec.Struct, frozen=True):
+    """Whoever holds it is in the group: it opens and makes links."""
+
+    name: str
+    secret: bytes
+
+    def __post_init__(self) -> None:
+        if flaw := flaw_of_name(self.name):
+            raise InputError(f"no name for a group: {flaw}", hint="choose another name")
+        if len(self.secret) != SECRET_BYTES:
+            raise InputError(f"a secret has {SECRET_BYTES} bytes, not {len(self.secret)}")
+
+    def __repr__(self) -> str:
+        return f"GroupKey({self.name!r}, secret=<hidden>)"
+
+    @classmethod
+    def read(cls, path: Path) -> GroupKey:
+        """InputError for what is no key file, and for one that others can read."""
+        content = _read_private(path)
+        try:
+            found = msgspec.json.decode(content, type=_KeyFile)
+        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
+            problem = f"not a group's key: {error}"
+            raise InputError(problem, where=str(path), hint=NOT_A_KEY) from error
+        if found.beforehand_group_key != FILE_VERSION:
+            problem = f"a key file of version {found.beforehand_group_key}, not {FILE_VERSION}"
+            hint = "it was made by another version of beforehand: use that one, or a new key"
+            raise InputError(problem, where=str(path), hint=hint)
+        try:
+            return cls(found.name, found.secret)
+        except InputError as error:
+            raise InputError(error.problem, where=str(path), hint=NOT_A_KEY) from error
+
+    def write(self, path: Path, *, replace: bool = False) -> None:
+        """Whole or not at all, for its owner's eyes; a key that is there stays, unless told."""
+        if not replace and os.path.lexists(path):
+            hint = "choose another name; `beforehand group rotate` changes a key in its place"
+            raise InputError("a file is there already", where=str(path), hint=hint)
+        content = msgspec.json.encode(_KeyFile(FILE_VERSION, self.name, self.secret)) + b"\n"
+        with replaced(path) as partial:
+            # Never readable by others, not even while it is written.
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as opened:
+                opened.write(content)
+                opened.flush()
+                os.fsync(descriptor)
+
+    def invite(self) -> str:
+        """All of it as one word, to hand over where nobody listens."""
+        content = msgspec.msgpack.encode((self.name, self.secret))
+        checked = content + _checksum(content)
+        return INVITE_PREFIX + base64.urlsafe_b64encode(checked).decode().rstrip("=")
+
+    @classmethod
+    def from_invite(cls, text: str) -> GroupKey:
+        """InputError unless it is an invite, whole and without a typing error."""
+        word = "".join(text.split())  # a mail may have broken it into lines
+        hint = "copy the whole word that `beforehand group invite` printed"
+        if not word.startswith(INVITE_PREFIX):
+            raise InputError("not an invite", where="the invite", hint=hint)
+        encoded = word.removeprefix(INVITE_PREFIX)
+        try:
+            checked = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InputError("not an invite", where="the invite", hint=hint) from error
+        if base64.urlsafe_b64encode(checked).decode().rstrip("=") != encoded:
+            checked = b""  # another way to write the same: bits that nobody reads were set
+        content, checksum = checked[:-CHECKSUM_BYTES], checked[-CHECKSUM_BYTES:]
+        if checksum != _checksum(content):
+            problem = "the invite was cut short, or has a typing error"
+            raise InputError(problem, where="the invite", hint=hint)
+        try:
+            name, secret = msgspec.msgpack.decode(content, type=tuple[str, bytes])
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise InputError("not an invite", where="the invite", hint=hint) from error
+        return cls(name, secret)
+
+    def rotate(self) -> GroupKey:
+        """The same group with a new secret. Whoever has only the old one is a stranger to it."""
+        return new_group(self.name)
+
+
+def new_group(name: str) -> GroupKey:
+    return GroupKey(name, secrets.token_bytes(SECRET_BYTES))
+
+
+class MemberKey:
+    """An Ed25519 key. `MemberKey(seed)` is the one whose `seed` was saved."""
+
+    def __init__(self, seed: bytes) -> None:
+        if len(seed) != SEED_BYTES:
+            raise LocalError(f"the seed of a member's key has {SEED_BYTES} bytes, not {len(seed)}")
+        self.seed = seed
+        self.public: bytes
+        self.public, self._secret = bindings.crypto_sign_seed_keypair(seed)
+
+    def __repr__(self) -> str:
+        return f"MemberKey(public={self.public.hex()})"
+
+    def sign(self, data: bytes) -> bytes:
+        """64 bytes."""
+        return bindings.crypto_sign(data, self._secret)[:SIGNATURE_BYTES]
+
+
+def new_member() -> MemberKey:
+    return MemberKey(secrets.token_bytes(SEED_BYTES))
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES, person=b"invite").digest()
+
+
+def _read_private(path: Path) -> bytes:
+    """What is in a file that nobody but its owner can read."""
+    try:
+        # Not blocked by a pipe that nobody writes to.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as opened:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise InputError("not a regular file", where=str(path), hint=NOT_A_KEY)
+            if os.name == "posix" and mode & 0o077:
+                problem = f"others may use this key: its mode is {stat.S_IMODE(mode):o}"
+                hint = f"`chmod 600 {path}`; if others were on this machine, rotate the key"
+                raise InputError(problem, where=str(path), hint=hint)
+            return opened.read(FILE_BYTES_MAX)
+    except OSError as error:
+        raise unreadable(path, error, NOT_A_KEY) from error

@@ -1,0 +1,116 @@
+"""A member on links to others, each with a key of its own: what `Group` and `Overlay` share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from beforehand.protocols.contract.base import Counters, FrameT, Speaker
+from beforehand.protocols.contract.codec import Codec
+from beforehand.runtime.crypto.identity import identity
+from beforehand.runtime.crypto.keys import GroupKey
+from beforehand.runtime.crypto.trust import Trust, TrustCounters
+from beforehand.runtime.member import Member, Parts
+from beforehand.runtime.node import NodeCounters
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.inbox import Reading
+from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.store import DiskStore
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.disconnects import Ending, LinkCounters
+from beforehand.runtime.transport.mesh import Mesh, PeerInfo
+
+
+class MemberCounters(msgspec.Struct, frozen=True):
+    """What happened since the start."""
+
+    messages: Counters
+    links: LinkCounters
+    trust: TrustCounters
+    node: NodeCounters
+    transactions: int
+
+
+class Meshed(Member[FrameT, Mesh]):
+    """Its network is a `Mesh`."""
+
+    make_mesh: Callable[..., Mesh] = Mesh
+    """The network; a test may have one of its own."""
+    codec: Codec[Any]
+    make_lane: Callable[[], Lane[Any]]
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        listen: Sequence[Address],
+        peers: Sequence[Address],
+        discover: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(group, **options)
+        self._listen, self._peers, self._discover = listen, peers, discover
+        self._trust: Trust | None = None
+
+    @abstractmethod
+    def _core_maker(self, trust: Trust) -> Callable[[], Speaker[FrameT]]:
+        """What makes the core, at the start and after a crash."""
+
+    def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[FrameT, Mesh]:
+        member, trust = identity(self.name, disk, commits)
+        self._trust = trust
+        recorder = self._record(disk, commits)
+        make_core = self._core_maker(trust)
+        node = self._make_node(make_core, self.codec, self.make_lane, commits, recorder)
+
+        def on_link(peer: str, is_up: bool) -> None:
+            if is_up and recorder is not None:
+                recorder.met(peer)
+            node.on_link(peer, is_up)
+
+        mesh = self.make_mesh(
+            self.name,
+            member,
+            key,
+            trust,
+            listen=self._listen,
+            peers=self._peers,
+            discover=self._discover,
+            limits=self._limits,
+            on_link=on_link,
+            on_frame=node.on_frame,
+            on_room=node.on_room,
+        )
+        reading = Reading(inbox=self._inbox, on_open=node.open)
+        return Parts(commits, node, mesh, reading, recorder)
+
+    @property
+    def peers(self) -> list[PeerInfo]:
+        """Who is there."""
+        return self._opened().network.peers()
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where this member listens."""
+        return self._opened().network.addresses()
+
+    @property
+    def endings(self) -> list[Ending]:
+        """The last connections that were refused or broke, newest last: why somebody is away."""
+        return self._opened().network.endings()
+
+    @property
+    def counters(self) -> MemberCounters:
+        """What happened since the start; also after the end."""
+        parts = self._parts or self._opened()
+        assert self._trust is not None, "can't happen: it is made with the other parts"
+        return MemberCounters(
+            messages=parts.node.driver.core.counters,
+            links=parts.network.counters,
+            trust=self._trust.counters,
+            node=parts.node.counters,
+            transactions=parts.commits.transactions,
+        )

@@ -1,0 +1,121 @@
+"""A core whose nodes are numbered, for those who call them by their names.
+
+Inside, a number is a place in a clock; outside, people and links have names. Frames stay as they
+are: they are the core's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic
+
+import msgspec
+
+from beforehand.errors import RemoteError
+from beforehand.protocols.contract.base import (
+    Counters,
+    Fate,
+    FrameT,
+    Message,
+    MessageId,
+    NodeId,
+    Speaker,
+    Timer,
+)
+from beforehand.protocols.contract.needs import Needs
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.tables import Rows, Table
+
+
+class Named(Generic[FrameT]):
+    """The same core, by name."""
+
+    def __init__(self, core: Speaker[FrameT], names: Sequence[str]) -> None:
+        """names: by number."""
+        assert isinstance(core.node, int), "can't happen: such a core needs no names"
+        self.node: NodeId = names[core.node]
+        self._core = core
+        self._names = tuple(names)
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._inner: Outbox[FrameT] = Outbox()
+
+    @property
+    def needs(self) -> Needs:
+        return self._core.needs
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self._core.tables
+
+    @property
+    def counters(self) -> Counters:
+        return self._core.counters
+
+    def on_broadcast(
+        self, now_us: int, payload: bytes, out: Outbox[FrameT], lifetime_us: int | None = None
+    ) -> MessageId:
+        with self._carrying(out) as inner:
+            return self._named(self._core.on_broadcast(now_us, payload, inner, lifetime_us))
+
+    def on_message(self, now_us: int, source: NodeId, frame: FrameT, out: Outbox[FrameT]) -> None:
+        if source not in self._numbers:
+            raise RemoteError(f"not a member: {source}", where=f"node {self.node}")
+        with self._carrying(out) as inner:
+            self._core.on_message(now_us, self._numbers[source], frame, inner)
+
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None:
+        """Whoever is not a member is nobody here: what it sends is refused."""
+        if peer in self._numbers:
+            with self._carrying(out) as inner:
+                self._core.on_link(now_us, self._numbers[peer], up, inner)
+
+    def on_timer(self, now_us: int, timer: Timer, out: Outbox[FrameT]) -> None:
+        with self._carrying(out) as inner:
+            self._core.on_timer(now_us, timer, inner)
+
+    def restore(self, now_us: int, rows: Rows, out: Outbox[FrameT]) -> None:
+        with self._carrying(out) as inner:
+            self._core.restore(now_us, rows, inner)
+
+    def explain(self, message: MessageId) -> Fate:
+        origin, seq = message
+        if origin not in self._numbers:
+            return Fate("unknown")
+        fate = self._core.explain((self._numbers[origin], seq))
+        missing = tuple(map(self._named, fate.missing))
+        return msgspec.structs.replace(fate, missing=missing)
+
+    def gauges(self, now_us: int) -> dict[str, int]:
+        return self._core.gauges(now_us)
+
+    @contextmanager
+    def _carrying(self, out: Outbox[FrameT]) -> Iterator[Outbox[FrameT]]:
+        """Whatever the input comes to: time alone may have brought something about."""
+        inner = self._inner
+        try:
+            yield inner
+        finally:
+            out.saves += inner.saves
+            out.sends += [(self._name(peer), frame) for peer, frame in inner.sends]
+            out.deliveries += map(self._message, inner.deliveries)
+            out.timers += inner.timers
+            out.receives += map(self._message, inner.receives)
+            out.losses += [(kind, self._named(message)) for kind, message in inner.losses]
+            inner.clear()
+
+    def _name(self, number: NodeId | None) -> NodeId | None:
+        return self._names[number] if isinstance(number, int) else number
+
+    def _named(self, message: MessageId) -> MessageId:
+        origin, seq = message
+        assert isinstance(origin, int)
+        return self._names[origin], seq
+
+    def _message(self, message: Message) -> Message:
+        """As an application sees it: who said what."""
+        return Message(self._named(message.id), (), message.payload)
+
+
+if TYPE_CHECKING:
+    make: Callable[[Speaker[object]], Speaker[object]] = lambda core: Named(core, ())  # noqa: E731

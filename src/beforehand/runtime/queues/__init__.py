@@ -1,0 +1,1 @@
+"""What a node queues: broadcasts, frames to send, deliveries to read."""

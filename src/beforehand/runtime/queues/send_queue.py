@@ -1,0 +1,96 @@
+"""Frames on their way to the wire: as many as there is room for, each encoded once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import FrameT
+from beforehand.protocols.contract.codec import Codec
+from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.transport.records import FRAME_OVERHEAD
+
+OUT_FRAMES_MAX = 20_000
+"""That wait for one neighbour. One more, and its link is cut (`slow`)."""
+
+
+class Wire(Protocol):
+    """Where frames go."""
+
+    def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
+    def room(self, peer: str) -> int: ...
+
+
+class Outgoing(Generic[FrameT]):
+    """Of all links of a node."""
+
+    def __init__(
+        self,
+        lanes: Mapping[str, Lane[FrameT]],
+        codec: Codec[FrameT],
+        queue_bytes_max: int,
+        on_slow: Callable[[str], None],
+        on_unsendable: Callable[[str, Exception], None],
+    ) -> None:
+        """queue_bytes_max: what a link takes before it is cut; half of it is made use of.
+        on_unsendable: a frame for this peer cannot be encoded."""
+        self.wire: Wire | None = None
+        self._lanes = lanes
+        self._codec = codec
+        self._room_min = queue_bytes_max // 2
+        self._on_slow = on_slow
+        self._on_unsendable = on_unsendable
+        self._ready: set[str] = set()
+        """Peers with something to be put on the wire."""
+        self._loop = asyncio.get_running_loop()
+
+    def put(self, frames: Sequence[tuple[str, Lane[FrameT], FrameT]]) -> None:
+        """What was said before a link broke is not said over the next one."""
+        for peer, lane, frame in frames:
+            if self._lanes.get(peer) is not lane:
+                continue
+            lane.out.append(frame)
+            self._schedule(peer)
+            if len(lane.out) > OUT_FRAMES_MAX:
+                self._on_slow(peer)
+
+    def put_on_wire(self, peer: str) -> None:
+        """As much as there is room for; the link tells when there is more."""
+        self._put_on_wire(peer, {})
+
+    def _put_on_wire(self, peer: str, encoded: dict[int, tuple[FrameT, bytes]]) -> None:
+        """encoded: what goes to several is encoded once. The frames are kept with it, or another
+        one might take the place in memory by which it is found."""
+        lane = self._lanes.get(peer)
+        if lane is None or self.wire is None:
+            return
+        datas, room = [], self.wire.room(peer)
+        try:
+            while lane.out and room >= self._room_min:
+                frame = lane.out.popleft()
+                if id(frame) not in encoded:
+                    encoded[id(frame)] = (frame, self._codec.encode(frame))
+                data = encoded[id(frame)][1]
+                room -= len(data) + FRAME_OVERHEAD
+                datas.append(data)
+        except LocalError as error:
+            self._on_unsendable(peer, error)
+            return
+        if datas:
+            self.wire.send(peer, datas)
+
+    def stop(self) -> None:
+        self.wire = None
+
+    def _schedule(self, peer: str) -> None:
+        if not self._ready:
+            self._loop.call_soon(self._put_all_on_wire)
+        self._ready.add(peer)
+
+    def _put_all_on_wire(self) -> None:
+        ready, self._ready = self._ready, set()
+        encoded: dict[int, tuple[FrameT, bytes]] = {}
+        for peer in ready:
+            self._put_on_wire(peer, encoded)

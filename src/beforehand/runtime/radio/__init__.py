@@ -1,0 +1,1 @@
+"""Cells of mobile hosts on UDP multicast, wires between stations."""

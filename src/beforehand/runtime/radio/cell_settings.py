@@ -1,0 +1,151 @@
+"""What stations and hosts agree on: the file of the stations, the pace, and what fits by radio.
+
+group = "port"
+
+[[station]]
+name = "north"
+address = "10.0.0.1:7001"    # for the other stations
+cell = "239.77.0.1:7700"     # multicast, on the network segment that is its cell
+interface = "10.1.0.1"       # its own address there
+wires = ["south"]            # each wire is named at one of its ends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from beforehand.errors import InputError, LocalError
+from beforehand.protocols.contract.codec import Codec
+from beforehand.protocols.contract.needs import Link, Needs
+from beforehand.protocols.mobile.bounds import VERSION_BYTES, message_bytes_max
+from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.station_tree import routes
+from beforehand.protocols.mobile.was.frames import Connect, Frame, Join, Leave, StationAck
+from beforehand.runtime.members_file import check_names, decode_file, parse_address
+from beforehand.runtime.radio.datagrams import DATAGRAM_BYTES_MAX
+from beforehand.runtime.radio.multicast import Segment
+from beforehand.runtime.radio.reliable_channel import WIRE_BYTES_MAX
+from beforehand.runtime.transport.address import Address
+
+PACE = Pace(retry_us_max=500_000, retry_us_min=500_000, ack_us=100_000, silence_us=60 * 1_000_000)
+"""Agreed by all. Nothing is repeated faster because more is pending, as it is in the paper: on a
+busy machine what is pending waits in a queue, and repetitions make it longer. Who owes
+acknowledgements holds up its cell, for a minute of silence at most."""
+BEACON_SECONDS = 0.25
+LOST_SECONDS = 1.5
+"""Without a beacon for so long, a host is out of the cell."""
+TICKS_MAX = 40
+"""Beacons back that a host may name: ten seconds."""
+PAYLOAD_BYTES_MAX = 1000
+"""So that a message travels in one piece by radio."""
+NAME_BYTES_MAX = 48
+FRAME_BYTES_MAX = DATAGRAM_BYTES_MAX - 256
+"""Names and seals come on top."""
+MESSAGE_BYTES_MAX = message_bytes_max(FRAME_BYTES_MAX, NAME_BYTES_MAX)
+"""Of an encoded message. A station refuses a longer one: it would fit into the datagram of its
+host, and not into every datagram in which stations send it on."""
+GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
+"""What multicast and wires give a core."""
+STATIONS_MAX = 256
+HINT = "docs/sockets.md shows such a file"
+
+WIRES: Codec[Frame] = Codec("mobile", Frame, bytes_max=WIRE_BYTES_MAX)
+RADIO: Codec[Frame] = Codec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)
+
+
+class _Station(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    address: str
+    cell: str
+    interface: str = ""
+    wires: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: str
+    station: tuple[_Station, ...]
+
+
+class Stations(msgspec.Struct, frozen=True):
+    """The tree, and the cell of each."""
+
+    group: str
+    addresses: dict[str, Address]
+    segments: dict[str, Segment]
+    wires: tuple[tuple[str, str], ...]
+
+    def neighbours(self, name: str) -> list[str]:
+        return [b if a == name else a for a, b in self.wires if name in (a, b)]
+
+    def check(self, name: str) -> None:
+        if name not in self.addresses:
+            listed = ", ".join(f"`{known}`" for known in [*self.addresses][:20])
+            raise InputError(f"no station `{name}`", hint=f"stations are {listed}")
+
+
+def read_stations(path: Path) -> Stations:
+    """InputError for what is no such file, with the place."""
+    found = decode_file(path, _File, HINT)
+    names = [station.name for station in found.station]
+    check_names(path, "group", [found.group], HINT)
+    check_names(path, "station", names, HINT)
+    if not 1 <= len(names) <= STATIONS_MAX:
+        problem = f"{len(names)} stations; there are 1 to {STATIONS_MAX}"
+        raise InputError(problem, where=str(path), hint=HINT)
+    for name in names:
+        check_name(name, where=str(path))
+    wires = tuple((station.name, other) for station in found.station for other in station.wires)
+    try:
+        routes(names[0], wires)
+    except LocalError as error:
+        raise InputError(error.problem, where=str(path), hint=error.hint) from error
+    if {*names} != {names[0]} | {end for wire in wires for end in wire}:
+        problem = "the wires are not those of the stations"
+        raise InputError(problem, where=str(path), hint="a tree: n - 1 wires, all connected")
+    addresses = {station.name: parse_address(path, station.address) for station in found.station}
+    if len({*addresses.values()}) < len(addresses):
+        problem = "two stations have the same address"
+        raise InputError(problem, where=str(path), hint="each listens at its own")
+    return Stations(
+        found.group,
+        addresses,
+        {station.name: _segment(path, station) for station in found.station},
+        wires,
+    )
+
+
+def is_short(name: str) -> bool:
+    """Whether it is short enough for a name by radio."""
+    return len(name.encode()) <= NAME_BYTES_MAX
+
+
+def check_name(name: str, *, where: str = "") -> None:
+    """By radio, names are short."""
+    if not is_short(name):
+        problem = f"too long a name by radio: `{name}`"
+        raise InputError(problem, where=where, hint=f"at most {NAME_BYTES_MAX} bytes")
+
+
+def fit(frame: Frame) -> Iterable[Frame]:
+    """The same as frames that fit into a datagram each, where that can be: who does not say where
+    it was is asked for everywhere, and hosts may be answered one by one."""
+    if isinstance(frame, Join | Connect | Leave) and frame.visits:
+        if not _fits(frame):
+            frame = msgspec.structs.replace(frame, visits=None)
+    elif isinstance(frame, StationAck) and not _fits(frame):
+        return [StationAck(frame.cell, (heard,)) for heard in frame.heard]
+    return [frame]
+
+
+def _fits(frame: Frame) -> bool:
+    return VERSION_BYTES + len(msgspec.msgpack.encode(frame)) <= FRAME_BYTES_MAX
+
+
+def _segment(path: Path, station: _Station) -> Segment:
+    try:
+        return Segment.parse(station.cell, station.interface)
+    except InputError as error:
+        raise InputError(error.problem, where=str(path), hint=error.hint) from error

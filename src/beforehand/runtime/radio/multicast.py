@@ -1,0 +1,112 @@
+"""A cell on a real network: UDP multicast on one segment. All who are there hear what one says."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from beforehand.errors import InputError
+from beforehand.runtime.radio.datagrams import (
+    DATAGRAM_BYTES_MAX,
+    AirCounters,
+    Ear,
+    Kind,
+    Said,
+    Voice,
+)
+from beforehand.runtime.transport.address import Address
+
+BUFFER_BYTES = 1 << 20
+"""A burst of a whole window of messages."""
+HINT = "a cell is an IPv4 multicast address and a port: `239.77.0.1:7700`"
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Where a cell is."""
+
+    cell: Address
+    interface: str = "0.0.0.0"
+    """The address of ours on that network segment; this one leaves it to the system."""
+
+    @classmethod
+    def parse(cls, cell: str, interface: str = "") -> Segment:
+        address = Address.parse(cell)
+        try:
+            is_multicast = ipaddress.IPv4Address(address.host).is_multicast
+            local = ipaddress.IPv4Address(interface or "0.0.0.0")
+        except ValueError as error:
+            raise InputError(f"not a cell: `{cell}`, `{interface}`", hint=HINT) from error
+        if not is_multicast or not address.port:
+            raise InputError(f"not a cell: `{cell}`", hint=HINT)
+        return cls(address, str(local))
+
+
+class Air(asyncio.DatagramProtocol):
+    """One end of a cell: seals what is said, opens what is heard."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        voice: Voice,
+        ear: Ear,
+        counters: AirCounters,
+        on_heard: Callable[[Said], None],
+    ) -> None:
+        self._segment, self._voice, self._ear, self._counters = segment, voice, ear, counters
+        self._on_heard = on_heard
+        self._transport: asyncio.DatagramTransport | None = None
+
+    async def start(self) -> None:
+        """InputError where there is no such segment."""
+        loop = asyncio.get_running_loop()
+        opened = _open(self._segment)
+        transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=opened)
+        self._transport = transport
+
+    def say(self, kind: Kind, tick: int, frame: bytes) -> None:
+        """To everybody in the cell; whether it is heard nobody says."""
+        datagram = self._voice.seal(kind, tick, frame)
+        if len(datagram) > DATAGRAM_BYTES_MAX:
+            self._counters.too_large += 1
+        elif self._transport is not None:
+            self._counters.sent += 1
+            self._transport.sendto(datagram, (self._segment.cell.host, self._segment.cell.port))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        if self._transport is not None and (said := self._ear.hear(data)) is not None:
+            self._on_heard(said)
+
+    def error_received(self, exc: Exception) -> None:
+        self._counters.unsent += 1
+
+
+def _open(segment: Segment) -> socket.socket:
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        host, port = segment.cell.host, segment.cell.port
+        opened.bind((host, port))
+        ours = socket.inet_aton(segment.interface)
+        joined = socket.inet_aton(host) + ours
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, ours)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)  # no further than this
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    except OSError as error:
+        opened.close()
+        problem = f"no cell there: {error.strerror or error}"
+        hint = "is the interface the address of a network of this machine?"
+        where = f"{segment.cell} on {segment.interface}"
+        raise InputError(problem, where=where, hint=hint) from error
+    return opened

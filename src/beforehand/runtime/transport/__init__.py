@@ -1,0 +1,1 @@
+"""TCP links between members: dialling, listening, discovery, limits."""

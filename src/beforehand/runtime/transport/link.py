@@ -1,0 +1,384 @@
+"""One connection, from the first byte to the last: asyncio's side of `handshake` and `records`.
+
+It knows nothing of other connections. What it finds out it tells its owner, the mesh, and whether
+it is the link between two names is decided there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from beforehand.runtime.crypto.handshake import (
+    HELLO_BYTES,
+    SEAL_BYTES,
+    Handshake,
+    Introduction,
+    Opener,
+    Sealer,
+    check_magic,
+)
+from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
+from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.records import (
+    BEAT,
+    CLOSING,
+    FRAMES,
+    GOODBYE,
+    INTRODUCTION,
+    KEEP,
+    PING,
+    PONG,
+    content_bytes_max,
+    count_frames,
+    pack_frames,
+    pack_goodbye,
+    unpack_frames,
+    unpack_goodbye,
+)
+
+LENGTH_BYTES = 4
+INTRODUCTION_BYTES_MAX = 1024
+READ_BYTES = 8 << 10
+"""At once, while nothing longer is under way: most links are idle most of the time."""
+WRITE_HIGH_BYTES = 256 << 10
+"""The transport takes no more until it is rid of these: what waits, waits in the queue."""
+LINGER_SECONDS = 1.0
+"""For a goodbye to leave, before the connection is torn down whatever it still holds."""
+FLOOD_SECONDS = 2
+"""The mean of `frames_per_second_max` is taken over these."""
+
+
+class State(enum.IntEnum):
+    HELLO = 0
+    INTRODUCTION = 1
+    DECIDING = 2
+    UP = 3
+    ENDED = 4
+
+
+class Owner(Protocol):
+    """What a link tells, and asks."""
+
+    def on_connected(self, link: Link) -> bool:
+        """Is there a place for it?"""
+
+    def is_replay(self, hello: bytes) -> bool:
+        """Was this greeting heard before?"""
+
+    def on_introduced(self, link: Link, who: Introduction) -> None: ...
+    def on_keep(self, link: Link) -> None: ...
+    def on_pong(self, link: Link) -> None: ...
+    def on_frame(self, name: str, frame: bytes) -> None: ...
+    def on_room(self, link: Link) -> None: ...
+    def on_ended(self, link: Link, kind: str, problem: str) -> None:
+        """Once, whatever the reason: nothing comes from the link any more."""
+
+    def on_lost(self, link: Link) -> None:
+        """Once, and last: its socket is closed."""
+
+
+class Link(asyncio.BufferedProtocol):
+    """See `Mesh` for what callers may expect of it."""
+
+    def __init__(self, owner: Owner, handshake: Handshake, limits: Limits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._owner, self._limits = owner, limits
+        self._handshake: Handshake | None = handshake
+        self.is_dialed = handshake.is_dialer
+        self.state = State.HELLO
+        self.name = ""
+        """Of the other end, as soon as it is proven."""
+        self.address = Address("", 0)
+        self.was_up = self.was_turned_away = False
+        self.since_us = 0
+        self.began = self.heard = self.spoke = self._loop.time()
+        self.place = ""
+        """What counts as one address."""
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self.bytes_in = self.bytes_out = self.frames_in = self.frames_out = 0
+        self.is_paused = False
+
+        self._transport: asyncio.Transport
+        self._sealer: Sealer
+        self._opener: Opener
+        self._buffer = ReadBuffer(READ_BYTES)
+        self._held: Iterable[bytes] = ()
+        """Frames of an open record that are still to be handed over."""
+        self._has_held = False
+        self._is_taking = False
+        self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
+        self._refilled = self.began
+        self._queue = SendQueue()
+        self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
+        self._record_bytes_max = INTRODUCTION_BYTES_MAX
+        self._on_frame: Callable[[str, bytes], None] = owner.on_frame
+        self._linger: asyncio.TimerHandle | None = None
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        remote = transport.get_extra_info("peername")
+        if remote:  # else it is gone already
+            self.address = Address(remote[0], remote[1])
+        if not self._owner.on_connected(self):
+            self.end("too_many_connections", "no place for another connection")
+        elif self.is_dialed and self._handshake:
+            self._write(self._handshake.hello)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._linger:
+            self._linger.cancel()
+        told = f": {exc}" if exc else ""
+        if self.state is State.HELLO and self.is_dialed:
+            self.end("turned_away", "it hung up on our greeting: another secret, version, no place")
+        elif self.state is State.HELLO:
+            self.end("no_key", f"it hung up before it had greeted{told}")
+        elif self._buffer and not self.is_paused:
+            self.end("truncated", f"the connection ended in the middle of a record{told}")
+        else:
+            self.end("broken", f"the connection ended without a goodbye{told}")
+        self.lost.set_result(None)
+        self._owner.on_lost(self)
+
+    def come_up(self) -> None:
+        """From now on it carries frames."""
+        self.state = State.UP
+        self.was_up = True
+        self.since_us = time.time_ns() // 1000
+
+    def end(self, kind: str, problem: str) -> None:
+        """Hang up, and say why to a neighbour that has proven to be one."""
+        if self.state is State.ENDED:
+            return
+        can_tell = self.state > State.HELLO and not self._is_choked and not self._is_closing()
+        self.state = State.ENDED
+        self._queue.clear()
+        self._held, self._has_held = (), False
+        self._buffer.clear()
+        if can_tell:
+            self._write_record(pack_goodbye(kind))
+            self._transport.close()
+            self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+        else:
+            self._transport.abort()
+        self.ended.set_result(None)
+        self._owner.on_ended(self, kind, problem)
+
+    def _is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    # Bytes in
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        now = self._loop.time()
+        rate = self._limits.frames_per_second_max
+        self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
+        self.heard = self._refilled = now
+        self.bytes_in += nbytes
+        self._buffer.filled(nbytes)
+        self._take()
+
+    def pause(self) -> None:
+        if not self.is_paused and self.state is not State.ENDED:
+            self.is_paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.is_paused and self.state is not State.ENDED:
+            self.is_paused = False
+            self.heard = self._loop.time()  # we did not listen, so it was not silent
+            self._transport.resume_reading()
+            self._loop.call_soon(self._take)
+
+    def relax(self) -> None:
+        """Nothing came for a while: give memory back."""
+        self._buffer.relax()
+
+    def _take(self) -> None:
+        """Everything that can be taken from what came; `resume` may be called from within."""
+        if self._is_taking:
+            return
+        self._is_taking = True
+        try:
+            while not self.is_paused and self.state is not State.ENDED and self._take_one():
+                pass
+        except Refused as refused:
+            self.end(refused.kind, refused.problem)
+        finally:
+            self._is_taking = False
+
+    def _take_one(self) -> bool:
+        if self._has_held:
+            self._hand_over()
+            return True
+        if self.state is State.HELLO:
+            return self._take_hello()
+        buffer = self._buffer
+        if len(buffer) < LENGTH_BYTES:
+            buffer.reserve(LENGTH_BYTES)
+            return False
+        size = int.from_bytes(buffer.peek(LENGTH_BYTES), "little")
+        if size > self._record_bytes_max:
+            # Before the introduction the other end has proven nothing; the length is not sealed.
+            raise Refused("too_large", f"a record of {size:,} bytes")
+        if len(buffer) < LENGTH_BYTES + size:
+            buffer.reserve(LENGTH_BYTES + size)
+            return False
+        buffer.take(LENGTH_BYTES)
+        self._on_record(self._opener.open(buffer.take(size)))
+        return True
+
+    def _take_hello(self) -> bool:
+        start = self._buffer.peek(HELLO_BYTES)
+        check_magic(start)
+        if len(start) < HELLO_BYTES:
+            return False
+        self._buffer.take(HELLO_BYTES)
+        assert self._handshake is not None
+        self._sealer, self._opener = self._handshake.on_hello(start)
+        if not self.is_dialed:
+            if self._owner.is_replay(start):
+                raise Refused("replayed", "this greeting was heard before")
+            self._write(self._handshake.hello)
+            self._introduce()
+        self.state = State.INTRODUCTION
+        return True
+
+    def _introduce(self) -> None:
+        assert self._handshake is not None
+        self._write_record(bytes([INTRODUCTION]) + self._handshake.introduction())
+
+    def _on_record(self, content: bytes) -> None:
+        kind = content[0] if content else 0
+        self._tokens -= count_frames(content) if kind == FRAMES else 1
+        if self._tokens < 0:
+            most = self._limits.frames_per_second_max
+            raise Refused("flood", f"more than {most:,} frames per second")
+        if kind == GOODBYE:
+            self._on_goodbye(unpack_goodbye(content))
+        elif self.state is State.INTRODUCTION and kind == INTRODUCTION:
+            self._on_introduction(content[1:])
+        elif self.state is State.UP and kind == FRAMES:
+            frames = unpack_frames(content, self._limits.frame_bytes_max)
+            self.frames_in += len(frames)
+            self._held, self._has_held = iter(frames), True
+            self._hand_over()
+        elif len(content) != 1:
+            raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
+        elif self.state is State.UP and kind == PING:
+            self._owes_pong = True
+            self._flush_soon()
+        elif self.state is State.UP and kind == PONG:
+            self._owner.on_pong(self)
+        elif self.state is State.DECIDING and kind == KEEP:
+            self._owner.on_keep(self)
+        elif kind != BEAT or self.state is State.INTRODUCTION:
+            raise Refused("malformed", f"a record of kind {kind} while {self.state.name.lower()}")
+
+    def _on_goodbye(self, reason: str) -> None:
+        if reason in (CLOSING, "redundant", "replaced", "own_address"):  # nobody's fault
+            self.end(reason, "the other end hung up")
+        else:
+            self.was_turned_away = True
+            self.end("turned_away", f"the other end hung up, and said why: {reason}")
+
+    def _on_introduction(self, content: bytes) -> None:
+        assert self._handshake is not None
+        who = self._handshake.on_introduction(content)
+        if self.is_dialed:
+            self._introduce()
+        self._handshake = None
+        self._record_bytes_max = content_bytes_max(self._limits) + SEAL_BYTES
+        self.state = State.DECIDING
+        self._owner.on_introduced(self, who)
+
+    def _hand_over(self) -> None:
+        on_frame, name = self._on_frame, self.name
+        for frame in self._held:
+            on_frame(name, frame)
+            if self.is_paused or self.state is State.ENDED:
+                return  # `_held` goes on after this frame
+        self._has_held = False
+
+    # Bytes out
+
+    def keep(self) -> None:
+        """Tell the other end that this connection is the link."""
+        self._write_record(bytes([KEEP]))
+
+    def ping(self) -> None:
+        if not self._is_choked:
+            self._write_record(bytes([PING]))
+
+    def beat(self) -> None:
+        if not self._is_choked and self.state is State.UP:
+            self._write_record(bytes([BEAT]))
+
+    def send(self, frames: Sequence[bytes], sizes: Sequence[int]) -> None:
+        if self.state is not State.UP:
+            return
+        self._queue.put(frames, sizes)
+        queued, most = self._queue.bytes, self._limits.queue_bytes_max
+        if queued > most:
+            self.end("overflow", f"{queued:,} bytes wait for it: it reads too slowly")
+        else:
+            self._was_beyond_half |= queued > most // 2
+            self._flush_soon()
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.bytes
+
+    @property
+    def underway_bytes(self) -> int:
+        """Of a record that is not whole yet."""
+        return len(self._buffer)
+
+    def pause_writing(self) -> None:
+        self._is_choked = True
+
+    def resume_writing(self) -> None:
+        self._is_choked = False
+        self._flush()
+
+    def _flush_soon(self) -> None:
+        # Whatever else is said in this turn of the loop goes into the same record.
+        if not self._is_flushing:
+            self._is_flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._owes_pong and not self._is_choked and self.state is State.UP:
+            self._owes_pong = False
+            self._write_record(bytes([PONG]))
+        while self._queue and not self._is_choked:
+            batch = self._queue.next_batch()
+            self.frames_out += len(batch)
+            self._write_record(pack_frames(batch))
+        if self._was_beyond_half and self._queue.bytes <= self._limits.queue_bytes_max // 2:
+            self._was_beyond_half = False
+            if self.state is State.UP:
+                self._owner.on_room(self)
+
+    def _write_record(self, content: bytes) -> None:
+        sealed = self._sealer.seal(content)
+        self._write(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
+
+    def _write(self, data: bytes) -> None:
+        self.spoke = self._loop.time()
+        self.bytes_out += len(data)
+        self._transport.write(data)

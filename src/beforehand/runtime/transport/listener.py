@@ -1,0 +1,64 @@
+"""Where a node listens: one TCP server for each address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from beforehand.errors import InputError
+from beforehand.runtime.transport.address import Address
+
+ACCEPT_TURNS = 4
+"""Of the event loop, from when asyncio has taken a connection to when it is hung up on."""
+
+
+class Listener:
+    """Who comes gets a protocol of its own."""
+
+    def __init__(self, make: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._make = make
+        self._servers: list[asyncio.Server] = []
+
+    async def start(self, addresses: Sequence[Address]) -> None:
+        """InputError where it cannot listen."""
+        for address in addresses:
+            if address.host:
+                self._servers.append(await self._serve(address))
+                continue
+            first = await self._serve(Address("0.0.0.0", address.port))
+            self._servers.append(first)
+            with suppress(InputError):  # a machine may have no IPv6
+                port = first.sockets[0].getsockname()[1]
+                self._servers.append(await self._serve(Address("::", port)))
+
+    def addresses(self) -> list[Address]:
+        """Where it really listens."""
+        names = [s.getsockname() for server in self._servers for s in server.sockets]
+        return [Address(name[0], name[1]) for name in names]
+
+    async def close(self) -> None:
+        """A server that is closed while asyncio takes a connection leaves that open for ever: so
+        first nobody else is taken, and the protocol of who was taken hears of it."""
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for listening in server.sockets:
+                with suppress(NotImplementedError):  # of Windows: there it may be left open
+                    loop.remove_reader(listening.fileno())
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
+        for server in self._servers:
+            server.close()
+
+    async def closed(self) -> None:
+        for server in self._servers:
+            await server.wait_closed()
+
+    async def _serve(self, address: Address) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.create_server(self._make, address.host, address.port)
+        except (OSError, UnicodeError) as error:
+            hint = "is another program there? choose another port, or 0 for any that is free"
+            problem = f"cannot listen: {error}"
+            raise InputError(problem, where=str(address), hint=hint) from error

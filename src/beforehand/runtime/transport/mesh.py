@@ -1,0 +1,372 @@
+"""The links of one node: who is there, frames in and out.
+
+Between two names there is one link. Where there are two connections, because both ends dialed or
+because one of them has lost the first and the other has not noticed, the smaller name of the two
+decides, and says so on the one that is kept: the new one, unless the old one still answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from beforehand.errors import LocalError
+from beforehand.runtime.crypto.handshake import Handshake, Introduction
+from beforehand.runtime.crypto.keys import GroupKey, MemberKey
+from beforehand.runtime.crypto.trust import Trust
+from beforehand.runtime.transport.address import Address, neighbourhood
+from beforehand.runtime.transport.dialer import Dialer
+from beforehand.runtime.transport.disconnects import Ending, LinkCounters
+from beforehand.runtime.transport.limits import DEFAULTS, Limits
+from beforehand.runtime.transport.link import LINGER_SECONDS, Link, State
+from beforehand.runtime.transport.listener import Listener
+from beforehand.runtime.transport.records import CLOSING
+
+if TYPE_CHECKING:
+    from beforehand.runtime.transport.discovery import Discovery
+
+GREETINGS_MAX = 4096
+"""Of those that were heard last: none of them is answered again."""
+ENDINGS_MAX = 64
+SHUNNED = ("flood", "too_large", "malformed", "unwanted")
+"""Who lost a link for one of these may come again after the longest backoff."""
+
+
+class PeerInfo(msgspec.Struct, frozen=True):
+    """One link, as it is now."""
+
+    name: str
+    address: Address
+    """The other end of the connection."""
+    is_dialed: bool
+    """By us."""
+    since_us: int
+    """When the link came up, on the system's clock."""
+    bytes_in: int
+    bytes_out: int
+    frames_in: int
+    frames_out: int
+    queued_bytes: int
+
+
+class Mesh:
+    """All in one event loop: call it there; callbacks come from there.
+
+    on_link(name, is_up): strictly alternating for each name, beginning with True.
+    on_frame(name, frame): only between up and down.
+    on_room(name): its queue had grown beyond half, and has drained to half again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        member: MemberKey,
+        key: GroupKey,
+        trust: Trust,
+        *,
+        listen: Sequence[Address],
+        peers: Sequence[Address] = (),
+        discover: bool,
+        limits: Limits = DEFAULTS,
+        on_link: Callable[[str, bool], None],
+        on_frame: Callable[[str, bytes], None],
+        on_room: Callable[[str], None] | None = None,
+        interfaces: Sequence[str] = (),
+    ) -> None:
+        """interfaces: IP addresses of those on which to discover; all of them if none is named."""
+        self.counters = LinkCounters()
+        self.on_frame = on_frame
+        self._name, self._member, self._key, self._trust = name, member, key, trust
+        self._listen, self._peers, self._limits = listen, peers, limits
+        self._on_link, self._on_room = on_link, on_room
+
+        self._links: dict[str, Link] = {}
+        self._rivals: dict[str, Link] = {}
+        """New connections that wait until it is known whether the old one still answers."""
+        self._open: set[Link] = set()
+        self._greetings: dict[bytes, None] = {}
+        self._shunned: dict[str, float] = {}
+        self._endings: deque[Ending] = deque(maxlen=ENDINGS_MAX)
+        self._listener = Listener(lambda: self._new_link(is_dialer=False))
+        self._tick_seconds = min(limits.heartbeat_seconds, limits.handshake_seconds) / 4
+        self._ticking: asyncio.TimerHandle | None = None
+        self._is_running = False
+        self._dialer = Dialer(name, limits, self._connect, self._links)
+        self._discovery: Discovery | None = None
+        if discover:
+            from beforehand.runtime.transport.discovery import (
+                Discovery,  # 5 MB, for those who want it
+            )
+
+            self._discovery = Discovery(
+                key,
+                interfaces,
+                look_again_seconds=limits.backoff_max_seconds,
+                on_found=self._dialer.add,
+                on_gone=self._forget,
+                on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
+            )
+
+    # What the node above calls
+
+    async def start(self) -> None:
+        """InputError where it cannot listen."""
+        self._is_running = True
+        try:
+            await self._listener.start(self._listen)
+        except BaseException:
+            await self.close()
+            raise
+        for address in self._peers:
+            self._dialer.add(address)
+        if self._discovery:
+            self._discovery.start(self.addresses())
+        self._tick()
+
+    async def close(self) -> None:
+        """Say goodbye to all; `on_link` says so of each."""
+        self._is_running = False
+        if self._ticking:
+            self._ticking.cancel()
+        if self._discovery:
+            await self._discovery.close()
+        await self._dialer.close()
+        await self._listener.close()
+        for link in list(self._open):
+            link.end(CLOSING, "we close")
+        lost = [link.lost for link in self._open]
+        if lost:
+            await asyncio.wait(lost, timeout=LINGER_SECONDS * 2)
+        await self._listener.closed()
+
+    def send(self, peer: str, frames: Sequence[bytes]) -> None:
+        """Queue them, in order; nothing for a peer that is gone. Never blocks.
+
+        A full queue costs the link: `on_link(peer, False)` may be called from within.
+        """
+        if not frames:
+            return
+        sizes, most = list(map(len, frames)), self._limits.frame_bytes_max
+        if min(sizes) == 0 or max(sizes) > most:
+            size = max(sizes) if max(sizes) > most else 0
+            raise LocalError(f"a frame of {size:,} bytes", hint=f"a frame has 1 to {most:,} bytes")
+        if link := self._links.get(peer):
+            link.send(frames, sizes)
+
+    def room(self, peer: str) -> int:
+        """Bytes that `send` takes now without cutting the link, where each frame counts for
+        FRAME_OVERHEAD more than it has; 0 for a peer that is gone."""
+        link = self._links.get(peer)
+        return self._limits.queue_bytes_max - link.queued_bytes if link else 0
+
+    def underway(self, peer: str) -> int:
+        """Bytes that came from it, of something that is not whole yet."""
+        link = self._links.get(peer)
+        return link.underway_bytes if link else 0
+
+    def pause(self, peer: str) -> None:
+        """Stop reading from it: no `on_frame` from it until `resume`, and TCP slows it down."""
+        if link := self._links.get(peer):
+            link.pause()
+
+    def resume(self, peer: str) -> None:
+        if link := self._links.get(peer):
+            link.resume()
+
+    def cut(self, peer: str, problem: str) -> None:
+        """End the link, because of what a frame held; it may come again after a while."""
+        if link := self._links.get(peer):
+            link.end("unwanted", problem)
+
+    def peers(self) -> list[PeerInfo]:
+        return [
+            PeerInfo(
+                name=name,
+                address=link.address,
+                is_dialed=link.is_dialed,
+                since_us=link.since_us,
+                bytes_in=link.bytes_in,
+                bytes_out=link.bytes_out,
+                frames_in=link.frames_in,
+                frames_out=link.frames_out,
+                queued_bytes=link.queued_bytes,
+            )
+            for name, link in sorted(self._links.items())
+        ]
+
+    def addresses(self) -> list[Address]:
+        """Where it really listens."""
+        return self._listener.addresses()
+
+    def endings(self) -> list[Ending]:
+        """The last few connections that were refused or broke, newest last."""
+        return list(self._endings)
+
+    # Connections come and go
+
+    async def _connect(self, address: Address) -> Link | None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._limits.handshake_seconds):
+                _, link = await loop.create_connection(
+                    lambda: self._new_link(is_dialer=True), address.host, address.port
+                )
+        except (OSError, UnicodeError) as error:  # among them TimeoutError
+            self._note("unreachable", f"nobody answers: {error or 'too slow'}", address, "")
+            return None
+        return link
+
+    def _new_link(self, *, is_dialer: bool) -> Link:
+        handshake = Handshake(self._key, self._name, self._member, is_dialer=is_dialer)
+        return Link(self, handshake, self._limits)
+
+    def _forget(self, address: Address) -> None:
+        if address not in self._peers:
+            self._dialer.remove(address)
+
+    def on_connected(self, link: Link) -> bool:
+        self._open.add(link)
+        if link.is_dialed or not self._is_running:
+            return self._is_running
+        link.place = neighbourhood(link.address.host)
+        come = [other for other in self._open if other.state is not State.ENDED]
+        come = [other for other in come if not other.is_dialed]
+        if sum(other.place == link.place for other in come) > (
+            self._limits.connections_per_address_max
+        ):
+            return False
+        strangers = [other for other in come if other.state < State.UP]
+        if len(strangers) <= self._limits.handshakes_max:
+            return True
+        # A member greets at once, so it is strangers who have been here for long without a word.
+        waiting = [other for other in strangers if other.state is State.HELLO]
+        oldest = min(waiting, key=lambda other: other.began)
+        oldest.end("too_many_connections", "it made room for somebody else")
+        return oldest is not link
+
+    def is_replay(self, hello: bytes) -> bool:
+        if hello in self._greetings:
+            return True
+        self._greetings[hello] = None
+        if len(self._greetings) > GREETINGS_MAX:
+            del self._greetings[next(iter(self._greetings))]
+        return False
+
+    def on_introduced(self, link: Link, who: Introduction) -> None:
+        if who.name == self._name and who.public == self._member.public:
+            link.name = who.name
+            link.end("own_address", "we dialed ourselves")
+        elif not self._trust.meet(who.name, who.public):
+            is_bound = self._trust.key_of(who.name) is not None
+            why = "is bound to another key" if is_bound else "is one name more than we keep"
+            link.end("wrong_name", f"`{who.name}` {why}")
+        elif self._shunned.get(who.name, 0) > asyncio.get_running_loop().time():
+            link.end("shunned", f"`{who.name}` comes back too soon")
+        else:
+            link.name = who.name
+            if self._name < who.name:
+                self._decide(link)
+
+    def on_keep(self, link: Link) -> None:
+        if link.name < self._name:
+            self._bring_up(link)
+        else:
+            link.end("malformed", "it decided what is ours to decide")
+
+    def on_pong(self, link: Link) -> None:
+        if rival := self._rivals.pop(link.name, None):
+            rival.end("redundant", "there is a link, and it answers")
+
+    def on_room(self, link: Link) -> None:
+        if self._on_room:
+            self._on_room(link.name)
+
+    def on_ended(self, link: Link, kind: str, problem: str) -> None:
+        if kind != CLOSING:
+            self._note(kind, problem, link.address, link.name)
+        if self._rivals.get(link.name) is link:
+            del self._rivals[link.name]
+        if self._links.get(link.name) is not link:
+            return
+        if kind in SHUNNED:
+            self._shun(link.name)
+        del self._links[link.name]
+        self._on_link(link.name, False)
+        if self._is_running and (rival := self._rivals.pop(link.name, None)):
+            self._keep(rival)
+
+    def on_lost(self, link: Link) -> None:
+        self._open.discard(link)
+
+    # Which connection is the link
+
+    def _decide(self, link: Link) -> None:
+        old = self._links.get(link.name)
+        if old is None:
+            self._keep(link)
+            return
+        if rival := self._rivals.pop(link.name, None):
+            rival.end("redundant", "there is a newer connection")
+        self._rivals[link.name] = link
+        old.ping()
+        limits = self._limits
+        patience = min(limits.heartbeat_seconds, limits.handshake_seconds / 2)
+        asyncio.get_running_loop().call_later(patience, self._give_up_on, old, link)
+
+    def _give_up_on(self, old: Link, rival: Link) -> None:
+        if self._rivals.get(rival.name) is not rival or self._links.get(rival.name) is not old:
+            return
+        if old.is_paused:  # we do not listen to it, so this is no sign
+            self.on_pong(old)
+        else:
+            old.end("replaced", "it does not answer, and there is a new connection")
+
+    def _keep(self, link: Link) -> None:
+        if len(self._links) < self._limits.connections_max:
+            link.keep()
+        self._bring_up(link)
+
+    def _bring_up(self, link: Link) -> None:
+        if old := self._links.get(link.name):
+            old.end("replaced", "there is a new connection")
+        if len(self._links) >= self._limits.connections_max:
+            link.end("too_many_connections", "no place for another link")
+            return
+        self._links[link.name] = link
+        link.come_up()
+        self.counters.links += 1
+        self._on_link(link.name, True)
+
+    # Time passes
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        now, limits = loop.time(), self._limits
+        for link in list(self._open):
+            if link.state is State.ENDED:
+                continue
+            if link.state is not State.UP:
+                if now - link.began > limits.handshake_seconds:
+                    link.end("slow_handshake", "it took too long to prove who it is")
+            elif not link.is_paused and now - link.heard > limits.silence_seconds:
+                link.end("silent", f"not a word for {now - link.heard:.1f} s")
+            elif now - link.spoke > limits.heartbeat_seconds - self._tick_seconds:
+                link.beat()
+            if now - link.heard > self._tick_seconds:
+                link.relax()
+        self._ticking = loop.call_later(self._tick_seconds, self._tick)
+
+    def _shun(self, name: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._shunned = {n: until for n, until in self._shunned.items() if until > now}
+        self._shunned[name] = now + self._limits.backoff_max_seconds
+
+    def _note(self, kind: str, problem: str, address: Address, name: str) -> None:
+        self.counters.count(kind)
+        at_us = time.time_ns() // 1000
+        self._endings.append(Ending(kind, problem, str(address), name, at_us))

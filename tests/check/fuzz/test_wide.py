@@ -1,0 +1,52 @@
+"""Hosts by the hundred: nothing is found, every kind of trouble is met, what is broken is found."""
+
+import pytest
+
+from beforehand.check.fuzz.targets import PLAYERS
+from beforehand.check.fuzz.wide import run_wide
+from beforehand.protocols.mobile.systems import SYSTEMS
+from beforehand.protocols.mobile.was.host import Host
+
+
+class Hasty(Host):
+    """Delivers whatever it hears, in the order in which it comes."""
+
+    def _take(self, now_us, frame, out):
+        super()._take(now_us, frame, out)
+        out.deliveries.clear()
+        out.deliveries.append(frame.message)
+
+
+class Forgetful(Host):
+    """One in ten drops what it should deliver to its application."""
+
+    def _take(self, now_us, frame, out):
+        super()._take(now_us, frame, out)
+        if self.node % 10 == 0:
+            out.deliveries.clear()
+
+
+def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
+    outcomes = [PLAYERS["was_wide"](seed) for seed in range(12)]
+    assert [outcome.problem for outcome in outcomes if outcome.problem] == []
+    seen = set().union(*(outcome.sights for outcome in outcomes))
+    assert {"moved", "went away", "crashed", "joined late", "left", "waited", "lost"} <= seen
+    assert "--protocol was_wide --replay 0" in outcomes[0].replay
+
+
+def test_who_was_in_a_cell_for_a_moment_and_did_not_join_is_not_missed():
+    """It came back after 9 s, and was told of 5 messages less than those who had joined."""
+    assert run_wide(60074, "was").problem is None
+
+
+@pytest.mark.parametrize(
+    ("host", "problem"), [(Hasty, "violations"), (Forgetful, "missing")], ids=["hasty", "forgetful"]
+)
+def test_a_broken_host_is_found(host, problem):
+    broken = SYSTEMS["was"]._replace(make_host=lambda node, pace: host(node, pace, durable=True))
+    problems = [run_wide(seed, "was", broken).problem or "" for seed in range(3)]
+    assert any(problem in found for found in problems)
+
+
+def test_the_same_seed_shows_the_same():
+    assert run_wide(3, "was_flood") == run_wide(3, "was_flood")

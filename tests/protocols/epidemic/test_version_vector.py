@@ -1,0 +1,325 @@
+"""Who has come as far as its neighbours is told so with one id for each origin."""
+
+import pytest
+from tests.protocols.nets import Net, make
+
+from beforehand.errors import LocalError
+from beforehand.protocols.contract.base import Message
+from beforehand.protocols.epidemic import version_vector
+from beforehand.protocols.epidemic.epidemic import ANNOUNCE_TIMER
+from beforehand.protocols.epidemic.frames import (
+    Announce,
+    Behind,
+    Data,
+    Greeting,
+    Push,
+    Reached,
+    Request,
+)
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.epidemic.version_vector import NOWHERE, STALE_MIN
+from beforehand.protocols.orders.barrier import Barrier
+from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.orders.unordered import Unordered
+
+MARKS = Options(push=True, marks_after=0)
+
+
+def causal(node, options=MARKS, **extra):
+    return make(node, options, Barrier(node), **extra)
+
+
+def joined(*cores, edges):
+    net = Net(*cores)
+    for a, b in edges:
+        net.link(a, b)
+    net.settle()
+    return net
+
+
+def triangle(options=MARKS):
+    return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2), (0, 2)))
+
+
+def line(options=MARKS):
+    return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2)))
+
+
+def chain(count, origin=9, start=1):
+    """Messages of one origin, each after the one before it."""
+    pasts = [(), *(((origin, seq),) for seq in range(start, start + count))]
+    return [Message((origin, start + n), pasts[n], b"") for n in range(count)]
+
+
+def met(*said, options=MARKS):
+    """Two who come into contact after each has got some messages."""
+    net = Net(causal(0, options), causal(1, options), causal(7))
+    for node, messages in enumerate(said):
+        net.link(node, 7)
+        net.settle()
+        net.give(node, "on_message", 7, Data(tuple(messages)))
+        net.link(node, 7, up=False)
+        net.settle()
+    net.history.clear()
+    net.link(0, 1)
+    net.settle()
+    return net
+
+
+def test_who_has_come_as_far_is_greeted_with_an_id_for_each_origin_however_much_is_held():
+    said = [*chain(500), *chain(500, origin=8)]
+    net = met(said, said)
+    assert [frame.ids for frame in net.sent(Greeting)] == [{(9, 500), (8, 500)}] * 2
+    assert [type(frame) for *_, frame in net.history] == [Greeting] * 2
+
+
+def test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else():
+    said, more = chain(500), chain(3, origin=8)
+    net = met([*said, *more], said[:498])
+    (told,) = net.sent(Announce)
+    assert told.ids == {(9, 499), (9, 500), *(message.id for message in more)}
+    assert {(1, message.id) for message in (*said, *more)} <= set(net.delivered)
+
+
+def test_what_waits_is_told_in_a_greeting_too():
+    first, second, third = chain(3)
+    net = met([third], [first, second])
+    assert {(0, third.id), (1, third.id)} <= set(net.delivered)
+
+
+def test_who_says_something_before_it_is_greeted_is_heard_all_the_same():
+    net = Net(causal(0), causal(1))
+    net.link(0, 1)
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (1, (0, 1)) in net.delivered
+
+
+def test_who_greets_again_and_again_is_told_once_what_is_held():
+    _, second = chain(2)
+    net = Net(causal(0), causal(1), causal(7))
+    net.link(0, 7)
+    net.give(0, "on_message", 7, Data((second,)))  # it waits, so no mark says that it was told
+    net.give(0, "on_link", 1, True)
+    greeting = Greeting(frozenset())
+    (told,) = [frame.ids for _, frame in net.give(0, "on_message", 1, greeting).sends]
+    assert told == {second.id}
+    assert net.give(0, "on_message", 1, greeting).sends == []
+
+
+def test_more_origins_than_a_greeting_takes_are_told_by_their_ids():
+    said = [Message((origin, 1), (), b"") for origin in range(100, 110)]
+    said += [*chain(20, origin=5), *chain(10, origin=6)]
+    net = met(said, said, options=Options(push=True, marks_after=0, frame_bytes_max=8 + 2 * 12))
+    assert [frame.ids for frame in net.sent(Greeting)] == [{(5, 20), (6, 10)}] * 2
+    told = frozenset().union(*(frame.ids for frame in net.sent(Announce)))
+    assert told == {(origin, 1) for origin in range(100, 110)}
+    assert not net.sent(Request)
+
+
+def test_what_has_expired_is_not_part_of_a_greeting():
+    core = make(0, MARKS, Barrier(0, Lifetimes(default_us=100, longest_us=1000)))
+    net = Net(core, causal(1), causal(2))
+    net.link(0, 1)
+    net.give(0, "on_message", 1, Data((Message((9, 400), (), b""), Message((8, 600), (), b""))))
+    net.now_us = 500
+    sends = net.give(0, "on_link", 2, True).sends
+    assert (2, Greeting(frozenset({(8, 600)}))) in sends
+
+
+def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
+    net = triangle()
+    net.give(0, "on_broadcasts", [(b"", None)] * 50)
+    net.settle()
+    assert not net.sent(Announce)
+    assert [frame.ids for frame in net.sent(Reached)] == [frozenset({(0, 50)})] * 2
+    assert not net.sent(Behind), "both have come as far"
+
+
+def test_who_is_behind_is_told_of_all_that_it_lacks_and_gets_it():
+    net = line()
+    net.give(0, "on_broadcasts", [(b"", None)] * 50)
+    net.settle()
+    assert [frame.ids for frame in net.sent(Behind)] == [frozenset({(0, NOWHERE)})]
+    assert [id for node, id in net.delivered if node == 2] == [(0, seq) for seq in range(1, 51)]
+    assert [len(net.sent(kind)) for kind in (Announce, Request)] == [1, 1]
+
+
+def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
+    net = line(Options(push=True, marks_after=3))
+    told = []
+    for _ in range(6):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        net.settle()
+        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+    assert told == [(0, 1)] * 6, "it asked each time"
+    net.link(0, 2)  # now it hears for itself
+    net.settle()
+    told.clear()
+    for _ in range(6):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        net.settle()
+        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+    assert told == [(0, 2)] * 3 + [(2, 0)] * 3
+
+
+def test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one():
+    net = line(Options(push=True, marks_after=1))
+    net.link(0, 2)
+    net.settle()
+    told = []
+    for seq in range(3):
+        net.history.clear()
+        net.give(0, "on_broadcast", b"")
+        for message in chain(1, origin=9, start=10 + seq):
+            net.give(1, "on_message", 0, Data((message,)))
+        net.settle()
+        frames = [
+            f for *way, f in net.history if way == [1, 2] and isinstance(f, Reached | Announce)
+        ]
+        told.append({type(frame): {id[0] for id in frame.ids} for frame in frames})
+    assert told[1:] == [{Reached: {0}, Announce: {9}}] * 2
+    assert (2, (9, 12)) in net.delivered
+
+
+def test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_once():
+    net = triangle()
+    net.give(0, "on_broadcasts", [(b"", None)] * 3)
+    net.settle()
+    net.history.clear()
+    net.link(0, 2, up=False)
+    assert [frame.ids for _, peer, frame in net.frames if peer == 1] == [{(2, NOWHERE)}, {(0, 3)}]
+    net.settle()
+    net.give(0, "on_broadcast", b"")
+    net.settle()
+    assert (2, (0, 4)) in net.delivered
+
+
+def test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it():
+    """Not with those to whom it has a link, nor with itself."""
+    net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
+    for node in range(4):
+        net.give(node, "on_broadcast", b"")
+    net.settle()
+    net.frames.clear()
+    out = net.give(3, "on_link", 1, False)
+    assert out.sends == [(2, Behind(frozenset({(0, 1), (1, 1)})))]
+
+
+def test_of_what_waits_or_came_again_no_mark_tells():
+    net = line()
+    first, second, third = chain(3)
+    net.give(1, "on_message", 0, Data((third,)))
+    (told,) = [frame for _, peer, frame in net.frames if peer == 2]
+    assert told == Announce(told.number, frozenset({third.id}))
+    net.frames.clear()
+    net.give(1, "on_message", 0, Data((first, second)))
+    assert [frame for _, peer, frame in net.frames if peer == 2] == [
+        Reached(frozenset({second.id}))
+    ]
+
+
+def test_what_was_evicted_and_came_again_is_told_by_its_id():
+    net = line(Options(push=True, marks_after=0, capacity=1))
+    first, second = chain(2)
+    for message in (first, second, first):
+        net.frames.clear()
+        net.give(1, "on_message", 0, Data((message,)))
+    (told,) = [frame for _, peer, frame in net.frames if peer == 2]
+    assert told == Announce(told.number, frozenset({first.id}))
+
+
+def test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all_around_it():
+    """The peer held the other two and waited for the first one, for the rest of the contact."""
+    net = line(Options(push=True, marks_after=0, capacity=2, announce_us=1_000))
+    first, second, third = chain(3)
+    net.give(1, "on_message", 0, Data((first, second, third)))
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {second.id, third.id}, "the first was evicted"
+    net.give(1, "on_message", 0, Push((first,)))
+    out = net.give(1, "on_timer", ANNOUNCE_TIMER)
+    told = [frame.ids for peer, frame in out.sends if peer == 2 and isinstance(frame, Announce)]
+    assert first.id in frozenset().union(*told)
+
+
+def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
+    net = line()
+    messages = chain(4)
+    net.give(1, "on_message", 0, Data(tuple(messages[:2])))
+    net.frames.clear()
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {(9, 1), (9, 2)}
+    assert net.give(1, "on_message", 2, behind).sends == []
+    net.give(1, "on_message", 0, Data(tuple(messages[2:])))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert told == {(9, 3), (9, 4)}
+
+
+def test_what_turns_up_below_a_message_that_waits_is_told_later():
+    net = line()
+    first, second = chain(2)
+    net.give(1, "on_message", 0, Data((second,)))
+    behind = Behind(frozenset({(9, NOWHERE)}))
+    assert [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends] == [{second.id}]
+    net.give(1, "on_message", 0, Data((first,)))
+    (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
+    assert first.id in told
+
+
+def test_nobody_is_behind_what_has_expired_or_what_it_said_itself():
+    lifetimes = Lifetimes(default_us=100, longest_us=1000)
+    core = make(0, MARKS, Barrier(0, lifetimes))
+    net = joined(core, causal(1), edges=((0, 1),))
+    net.now_us = 500
+    dead, own, alive = (9, 500), (0, 10_000), (9, 501)
+    assert net.give(0, "on_message", 1, Reached(frozenset({dead, own}))).sends == []
+    assert net.give(0, "on_message", 1, Reached(frozenset({alive}))).sends == [
+        (1, Behind(frozenset({(9, NOWHERE)})))
+    ]
+
+
+def test_without_causal_order_messages_are_told_one_by_one():
+    cores = [make(node, MARKS, Unordered(node)) for node in range(3)]
+    net = joined(*cores, edges=((0, 1), (1, 2), (0, 2)))
+    net.give(0, "on_broadcasts", [(b"", None)] * 5)
+    net.settle()
+    assert not net.sent(Reached)
+    assert {len(frame.ids) for frame in net.sent(Announce)} == {5}
+
+
+@pytest.mark.parametrize("marks_after", [0, 1])
+def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
+    options = Options(push=True, marks_after=marks_after)
+    core = make(0, options, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
+    net = joined(core, causal(1), causal(2), edges=((0, 1), (0, 2)))
+    for now_us in range(5 * STALE_MIN):
+        net.now_us = now_us
+        net.give(0, "on_message", 1, Push((Message((now_us + 7, now_us + 60), (), b""),)))
+        net.give(0, "on_message", 1, Behind(frozenset({(now_us + 7, NOWHERE)})))
+        gauges = core.gauges(now_us)
+        assert gauges["by_origin"] <= STALE_MIN + 3 * gauges["stored"]
+        assert gauges["marks"] <= gauges["stored"] + 60
+        assert gauges["unfolded"] <= gauges["stored"] + 60
+        assert gauges["unasked"] <= gauges["stored"] + 60
+
+
+def test_what_is_held_is_told_after_the_stale_ids_were_swept(monkeypatch):
+    """A full cache forgets what was evicted, and then offered a new peer nothing at all."""
+    monkeypatch.setattr(version_vector, "STALE_MIN", 2)
+    options = Options(push=True, marks_after=0, capacity=3)
+    net = joined(causal(0, options), causal(1, options), edges=())
+    for _ in range(11):  # the eleventh is the fourth in the cache: 11 > 2 + 2 * 4
+        net.give(0, "on_broadcast", b"")
+    assert net.cores[0].gauges(0)["by_origin"] == 4
+    net.link(0, 1)
+    net.settle()
+    assert [frame.ids for frame in net.sent(Announce)] == [{(0, 9), (0, 10), (0, 11)}]
+
+
+def test_marks_over_links_that_lose_are_refused():
+    with pytest.raises(LocalError, match="a mark that is lost is not repeated"):
+        Options(marks_after=0, retry_us=1000)

@@ -1,0 +1,195 @@
+"""The way of a host from station to station in CK, and what may come between."""
+
+from beforehand.protocols.contract.base import EVERYBODY, Message
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.mobile.ck.frames import (
+    Ack,
+    Connect,
+    ConnectAck,
+    Fetch,
+    Given,
+    Join,
+    Joined,
+    Refused,
+    Relay,
+    Say,
+    Welcome,
+)
+from beforehand.protocols.mobile.ck.station import GATHER, CkStation
+
+STAR = ((1, 0), (1, 2), (1, 3))
+H = 7
+NOTHING = ((0, 0), (0, 0, 0, 0), ())
+
+
+class Bench:
+    """The station in the middle of four, and what it did in the last step."""
+
+    def __init__(self):
+        self.core = CkStation(1, STAR)
+        self.out = Outbox()
+
+    def get(self, source, frame):
+        self.out.clear()
+        self.core.on_message(0, source, frame, self.out)
+        return list(self.out.sends)
+
+    def connect(self, ses, old):
+        return self.get(H, Connect(1, H, ses, old))
+
+    def fetch(self, ses, source=0):
+        return self.get(source, Fetch(source, 1, H, ses))
+
+    def give(self, ses, next_said=1, rest=NOTHING, source=0):
+        return self.get(source, Given(source, 1, H, ses, next_said, *rest))
+
+
+def joined():
+    bench = Bench()
+    bench.get(H, Join(1, H, 1))
+    for station in (0, 2, 3):
+        bench.get(station, Welcome(station, 1, H, 1, 0))
+    return bench
+
+
+def handed_on(ses=2, to=0):
+    bench = joined()
+    bench.fetch(ses, to)
+    return bench
+
+
+def accepted(ses, turn=1, next_said=1):
+    return EVERYBODY, ConnectAck(1, H, ses, next_said, turn)
+
+
+def given(ses, target=0, next_said=1, rest=NOTHING):
+    return target, Given(1, target, H, ses, next_said, *rest)
+
+
+def refused(ses, target=0):
+    return target, Refused(1, target, H, ses)
+
+
+def test_the_new_station_fetches_all_that_is_known_before_the_host_goes_on():
+    bench = Bench()
+    assert bench.connect(2, old=0) == [(0, Fetch(1, 0, H, 2))]
+    assert bench.connect(2, old=0) == []
+    rest = ((0, 3), (4, 0, 0, 0), ((0, 6),))
+    assert bench.give(2, 5, rest) == [accepted(2, next_said=5)]
+    assert bench.connect(2, old=0) == [accepted(2, next_said=5)]
+    bench.get(0, Relay(0, 5, (4, 0, 0, 0), Message((9, 1), (), b"")))
+    assert list(bench.core.handoff.guests[H].in_flight) == [(0, 5)]
+
+
+def test_the_old_station_hands_over_what_was_acknowledged_and_said():
+    bench = joined()
+    bench.get(H, Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0)))
+    bench.get(H, Ack(1, H, 1, 1, 1))
+    bench.get(H, Ack(1, H, 1, 3, 2))
+    assert bench.fetch(2) == [given(2, 0, 2, ((1, 1), (0, 1, 0, 0), ((3, 2),)))]
+    assert bench.core.handoff.guests == {}
+
+
+def test_what_it_did_not_acknowledge_elsewhere_is_sent_to_it_here():
+    bench = Bench()
+    bench.get(0, Relay(0, 1, (0, 0, 0, 0), Message((9, 1), (), b"")))
+    bench.connect(2, old=0)
+    bench.give(2)
+    bench.out.clear()
+    bench.core.on_timer(0, GATHER, bench.out)
+    assert [frame.number for _, frame in bench.out.sends] == [1]
+
+
+def test_after_it_was_handed_on_nothing_of_the_host_is_taken():
+    bench = handed_on()
+    say = Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0))
+    assert bench.get(H, say) == bench.get(H, Ack(1, H, 1, 0, 1)) == []
+
+
+def test_who_asks_later_is_sent_to_whom_the_host_was_handed_on():
+    bench = handed_on(ses=2, to=0)
+    assert bench.fetch(3, source=2) == [(0, Fetch(2, 0, H, 3))]
+
+
+def test_an_older_connection_is_refused_wherever_it_asks():
+    assert handed_on(ses=3).fetch(2, source=2) == [refused(2, 2)]
+    bench = joined()
+    bench.connect(4, old=1)
+    assert bench.fetch(3) == [refused(3)]
+    bench = Bench()
+    bench.connect(4, old=0)
+    assert bench.fetch(3, source=2) == [refused(3, 2)]
+
+
+def test_who_comes_back_to_where_it_is_known_goes_on_at_once():
+    bench = joined()
+    assert bench.connect(3, old=1) == [accepted(3, turn=2)]
+    assert bench.connect(2, old=1) == []
+
+
+def test_who_comes_back_after_it_was_handed_on_is_fetched_from_there():
+    bench = handed_on(ses=2, to=0)
+    assert bench.connect(3, old=1) == [(0, Fetch(1, 0, H, 3))]
+    bench.give(3)
+    assert bench.fetch(4, source=2) == [given(4, 2)]
+
+
+def test_a_request_of_its_own_that_comes_back_goes_on_to_whom_it_handed_the_host():
+    bench = handed_on(ses=7, to=2)
+    bench.connect(8, old=0)
+    assert bench.get(0, Fetch(1, 1, H, 8)) == [(2, Fetch(1, 2, H, 8))]
+
+
+def test_who_asks_during_a_handoff_is_served_at_its_end():
+    bench = handed_on(ses=2, to=0)
+    bench.connect(3, old=1)
+    assert bench.fetch(4, source=2) == []
+    assert bench.give(3) == [accepted(3, turn=2), given(4, 2)]
+
+
+def test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_refused():
+    for order in ((4, 5), (5, 4)):
+        bench = handed_on(ses=2, to=0)
+        bench.connect(3, old=1)
+        sent = [bench.fetch(ses, source=ses - 2) for ses in order]
+        assert sent == [[], [refused(4, 2)]]
+        assert bench.give(3)[1:] == [given(5, 3)]
+
+
+def test_who_is_refused_sends_those_who_wait_to_where_the_host_may_be():
+    bench = handed_on(ses=2, to=0)
+    bench.connect(3, old=1)
+    bench.fetch(5, source=2)
+    assert bench.get(0, Refused(0, 1, H, 3)) == [(0, Fetch(2, 0, H, 5))]
+    assert bench.core.handoff.pending == {}
+
+
+def test_who_is_refused_asks_again_if_the_host_has_come_back_meanwhile():
+    bench = Bench()
+    bench.connect(2, old=0)
+    assert bench.connect(4, old=0) == []
+    assert bench.get(0, Refused(0, 1, H, 2)) == [(0, Fetch(1, 0, H, 4))]
+    assert bench.give(4) == [accepted(4)]
+
+
+def test_frames_for_others_go_on_hop_by_hop():
+    fetch = Fetch(0, 2, H, 2)
+    assert Bench().get(0, fetch) == [(2, fetch)]
+
+
+def test_a_join_elsewhere_ends_one_that_the_host_never_heard_of():
+    bench = joined()
+    bench.get(0, Joined(0, H, 2))
+    assert bench.core.handoff.guests == {}
+    bench = Bench()
+    bench.get(H, Join(1, H, 1))
+    bench.get(0, Joined(0, H, 2))
+    assert bench.core.handoff.pending == {}
+
+
+def test_a_join_that_comes_again_is_answered_again_and_a_later_one_starts_anew():
+    bench = joined()
+    [(_, again)] = bench.get(H, Join(1, H, 1))
+    assert again.start == (0, 0, 0, 0)
+    assert [frame for _, frame in bench.get(H, Join(1, H, 3))] == [Joined(1, H, 3)] * 3
+    assert bench.core.handoff.guests == {}

@@ -1,0 +1,84 @@
+"""VCube with proofs: nothing is delivered, kept or passed on that its origin did not say."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import pytest
+
+from beforehand.errors import RemoteError
+from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.vcube.frames import Answer, CubeMessage, Packet
+from beforehand.protocols.vcube.node import VCube
+
+SECOND = 1_000_000
+
+
+def proofs_of(node):
+    """A signature is a hash with the name of whoever made it."""
+
+    def sign(data, who=node):
+        return hashlib.sha256(b"%d" % who + data).digest()
+
+    return Proofs("ring", sign, lambda origin, data, proof: sign(data, origin) == proof)
+
+
+def cube(node, **options):
+    options = {"keep_us": 3600 * SECOND, "proofs": proofs_of(node), **options}
+    return VCube(node, 4, **options)
+
+
+def spoken(node=0):
+    """What a node says to its first child."""
+    core, out = cube(node), Outbox()
+    core.on_broadcast(0, b"hello", out)
+    return out.sends[0]
+
+
+def test_what_is_proven_is_delivered_and_passed_on_with_its_proof():
+    child, packet = spoken()
+    core, out = cube(child), Outbox()
+    core.on_message(1, 0, packet, out)
+    assert [message.payload for message in out.deliveries] == [b"hello"]
+    assert out.deliveries[0].proof == packet.messages[0].proof != b""
+    assert all(frame.messages == packet.messages for _, frame in out.sends)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"payload": b"bye"}, {"proof": b""}, {"proof": b"x" * 32}, {"id": (0, 2)}, {"id": (1, 1)}],
+)
+def test_what_was_changed_on_the_way_is_refused_and_changes_nothing(change):
+    _, packet = spoken()
+    forged = Packet(packet.height, (msgspec.structs.replace(packet.messages[0], **change),))
+    core, out = cube(3), Outbox()
+    with pytest.raises(RemoteError, match="not what its origin said"):
+        core.on_message(1, 0, forged, out)
+    assert out == Outbox()
+    assert (core.refused, core.gauges(1)["kept"], core.gauges(1)["pending"]) == (1, 0, 0)
+
+
+def test_a_forged_copy_of_what_is_known_is_refused_as_well():
+    child, packet = spoken()
+    core, out = cube(child), Outbox()
+    core.on_message(1, 0, packet, out)
+    out.clear()
+    core.on_message(2, 0, packet, out)  # the same again is a duplicate
+    assert core.duplicates == 1
+    forged = CubeMessage((0, 1), (), b"bye")
+    with pytest.raises(RemoteError, match="not what its origin said"):
+        core.on_message(3, 0, Packet(packet.height, (forged,)), out)
+
+
+def test_frames_without_messages_need_no_proof():
+    core, out = cube(1), Outbox()
+    core.on_message(1, 0, Answer(()), out)
+    assert core.refused == 0
+
+
+def test_a_group_without_proofs_takes_what_comes():
+    core, out = VCube(0, 4), Outbox()
+    core.on_broadcast(0, b"hello", out)
+    assert out.deliveries[0].proof == b""

@@ -1,0 +1,126 @@
+"""What is said during one transaction: one step, each after the one before."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from tests.runtime.memory_mesh import Net, member, run, take
+from tests.waiting import SECONDS_MAX
+
+from beforehand.errors import InputError, LocalError
+from beforehand.protocols.codecs import OPPORTUNISTIC
+from beforehand.runtime.crypto.trust import PROOF_BYTES
+from beforehand.runtime.storage import group_commit
+from beforehand.runtime.storage.store import DiskStore
+
+
+def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp_path):
+    async def play():
+        net = Net()
+        async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
+            before = ann.counters.transactions
+            ids = await asyncio.gather(*(ann.broadcast(b"%d" % i) for i in range(40)))
+            assert ann.counters.transactions - before <= 2
+            assert ids == sorted(ids)
+            assert await take(bob, 40) == [b"%d" % i for i in range(40)]
+            frames = [OPPORTUNISTIC.decode(frame) for _, _, frame in net.log]
+            messages = [m for frame in frames for m in getattr(frame, "messages", ())]
+            assert all(len(message.proof) > PROOF_BYTES for message in messages)
+            pasts = {message.id: message.past for message in messages}
+            assert all((ids[i],) == pasts[ids[i + 1]] for i in range(39))
+
+    run(play)
+
+
+def test_one_that_is_wrong_is_told_alone(tmp_path):
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+            node = ann._parts.node
+            said = [node.broadcast(b"x", us) for us in (None, -5, None)]
+            first, wrong, last = await asyncio.gather(*said, return_exceptions=True)
+            assert isinstance(wrong, LocalError)
+            assert first < last
+            assert ann.counters.messages.broadcast == 2
+
+    run(play)
+
+
+def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+
+            def fall_over(*_):
+                raise InputError("no signatures today")
+
+            monkeypatch.setattr(ann._parts.node.driver.core, "on_broadcasts", fall_over)
+            said = [ann.broadcast(b"x") for _ in range(3)]
+            found = await asyncio.gather(*said, return_exceptions=True)
+            assert [error.problem for error in found] == ["no signatures today"] * 3
+
+    with pytest.raises(InputError, match="no signatures today"):
+        run(play)
+
+
+def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
+    tmp_path, monkeypatch, slow_disk
+):
+    monkeypatch.setattr(group_commit, "PAUSE_SECONDS_MAX", 0.0)  # the first of them is said at once
+    opened, commit = threading.Event(), DiskStore.commit
+
+    def wait_and_commit(self):
+        assert opened.wait(SECONDS_MAX)
+        commit(self)
+
+    async def play():
+        async with member(Net(), tmp_path, "ann") as ann:
+            await ann._parts.commits.settled()
+            monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
+            before = ann.counters.transactions
+            saying = []
+            for _ in range(30):
+                saying.append(asyncio.create_task(ann.broadcast(b"x")))
+                await asyncio.sleep(0.001)
+            assert ann.counters.messages.broadcast == 1
+            opened.set()
+            await asyncio.gather(*saying)
+            assert ann.counters.transactions - before == 2
+
+    run(play)
+
+
+def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeypatch, slow_disk):
+    commit = DiskStore.commit
+
+    def commit_slowly(self):
+        time.sleep(0.05)
+        commit(self)
+
+    monkeypatch.setattr(DiskStore, "commit", commit_slowly)
+
+    async def play():
+        ann = member(Net(), tmp_path, "ann")
+        await ann.open()
+        saying = []
+        for _ in range(3):
+            saying.append(asyncio.create_task(ann.broadcast(b"last words")))
+            await asyncio.sleep(0.001)
+        await ann.close()
+        assert [(await said)[0] for said in saying] == ["ann"] * 3
+
+    run(play)
+
+
+def test_what_was_said_and_saved_when_the_group_closes_is_answered(tmp_path):
+    async def play():
+        ann = member(Net(), tmp_path, "ann")
+        await ann.open()
+        saying = asyncio.create_task(ann.broadcast(b"last words"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await ann.close()
+        assert (await saying)[0] == "ann"
+
+    run(play)

@@ -1,0 +1,349 @@
+"""Stations and hosts on loopback: everybody gets everything once, in causal order, and moves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from tests.runtime.cells import host, new_cell, station, write_stations
+from tests.runtime.memory_mesh import run, take, until
+
+from beforehand.errors import InputError, LocalError
+from beforehand.runtime.crypto.keys import new_group
+from beforehand.runtime.radio import multicast as airs
+from beforehand.runtime.radio.cell_settings import PAYLOAD_BYTES_MAX, fit, read_stations
+from beforehand.verify.verdict import verify_events
+
+
+def verified(folder, deliveries):
+    (judged,) = verify_events(folder / "logs").runs
+    assert (judged.state, judged.reason, judged.deliveries) == ("valid", "", deliveries)
+
+
+@asynccontextmanager
+async def town(folder, stations, **hosts):
+    """Stations in a chain, and hosts that are connected."""
+    cells = write_stations(folder, *stations)
+    async with AsyncExitStack() as stack:
+        there = [await stack.enter_async_context(station(folder, name)) for name in stations]
+        here = [
+            await stack.enter_async_context(host(folder, name, cells[cell]))
+            for name, cell in hosts.items()
+        ]
+        await until(lambda: all(one.is_connected for one in here))
+        yield cells, there, here
+
+
+def test_hosts_of_three_cells_hear_each_other(tmp_path):
+    async def play():
+        stations = ("north", "mid", "south")
+        async with town(tmp_path, stations, ann="north", bob="mid", cid="south") as (_, _, hosts):
+            ann, bob, cid = hosts
+            assert [one.station for one in hosts] == ["north", "mid", "south"]
+            id = await ann.broadcast(b"who is there?")
+            assert id == ("ann", 1)
+            assert ann.explain(id).state == "waiting"  # until it is back from the station
+            assert await take(cid, 1) == [b"who is there?"]
+            await cid.broadcast(b"cid")
+            assert await take(bob, 2) == [b"who is there?", b"cid"]
+            assert await take(ann, 1) == [b"cid"]
+            await until(lambda: all(one.counters.messages.delivered == 2 for one in hosts))
+
+    run(play)
+    verified(tmp_path, 6)
+
+
+def test_nobody_speaks_in_the_name_of_a_host_that_was_heard(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north", bob="north") as (cells, there, hosts):
+            ann, bob = hosts
+            await ann.broadcast(b"it is me")
+            assert await take(bob, 1) == [b"it is me"]
+            await ann.close()
+            thief = host(tmp_path, "ann", cells["north"], store=tmp_path / "thief.db")
+            async with thief:
+                thief._parts.node.driver.core._ses = 50  # or it would be taken for an old one
+                await thief.move(cells["north"], "127.0.0.1")
+                await until(lambda: thief.is_connected)
+                await thief.broadcast(b"pay eve")
+                await until(lambda: there[0].counters.trust.wrong_key)
+                assert there[0].counters.messages.refused
+                assert bob.counters.messages.received == 1
+
+    run(play)
+
+
+def test_two_hosts_of_one_name_in_one_cell_hear_of_each_other(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north") as (cells, there, (ann,)):
+            async with host(tmp_path, "ann", cells["north"], store=tmp_path / "other.db") as other:
+                await until(lambda: ann.counters.air.namesakes)
+                await ann.broadcast(b"it is me")
+                await until(lambda: other.counters.air.namesakes)
+            assert not there[0].counters.air.namesakes
+
+    run(play)
+
+
+def test_a_host_that_moves_while_messages_flow_gets_each_once(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north", "south"), ann="north", bob="south") as parts:
+            cells, _, (ann, bob) = parts
+
+            async def speak():
+                for turn in range(60):
+                    await ann.broadcast(b"%d" % turn)
+                    await asyncio.sleep(0.02)
+
+            speaking = asyncio.create_task(speak())
+            got = await take(bob, 10)
+            await bob.move(cells["north"], "127.0.0.1")
+            got += await take(bob, 15)
+            assert bob.station == "north"
+            await bob.move(cells["south"], "127.0.0.1")
+            got += await take(bob, 35)
+            await speaking
+            assert got == [b"%d" % turn for turn in range(60)]
+            await bob.broadcast(b"here")
+            assert await take(ann, 1) == [b"here"]
+            with pytest.raises(InputError, match="no cell there"):
+                await bob.move(cells["north"], "192.0.2.1")
+            assert bob.station == "south", "it is still where it was"
+            await until(lambda: ann.counters.messages.delivered == 61)
+            await until(lambda: bob.counters.messages.delivered == 61)
+
+    run(play)
+    verified(tmp_path, 122)
+
+
+def test_a_host_whose_station_falls_silent_goes_to_the_one_that_it_hears(tmp_path):
+    """Both on one segment."""
+
+    async def play():
+        cells = write_stations(tmp_path, "north", "south")
+        text = (tmp_path / "port.toml").read_text().replace(cells["south"], cells["north"])
+        (tmp_path / "port.toml").write_text(text)
+        async with station(tmp_path, "north") as north, AsyncExitStack() as stack:
+            ann = await stack.enter_async_context(host(tmp_path, "ann", cells["north"]))
+            await until(lambda: ann.is_connected)
+            await stack.enter_async_context(station(tmp_path, "south"))
+            await ann.broadcast(b"one")
+            await until(lambda: ann.counters.messages.delivered == 1)
+            assert ann.station == "north", "who is heard is not left"
+            north._air.close()
+            await ann.broadcast(b"two")
+            await until(lambda: ann.counters.messages.delivered == 2)
+            assert ann.station == "south"
+
+    run(play)
+    verified(tmp_path, 2)
+
+
+def test_wires_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north", "south"), ann="north", bob="south") as parts:
+            _, (north, _), (ann, bob) = parts
+            for turn in range(30):
+                await ann.broadcast(b"%d" % turn)
+                if turn % 5 == 4:
+                    await until(lambda: north._mesh._open)
+                    for link in list(north._mesh._open):
+                        link._transport.abort()
+            assert await take(bob, 30) == [b"%d" % turn for turn in range(30)]
+            assert north.counters.links.links > 3
+            await until(lambda: ann.counters.messages.delivered == 30)
+
+    run(play)
+    verified(tmp_path, 60)
+
+
+def test_a_host_that_comes_back_with_its_store_gets_what_it_missed_and_nothing_twice(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north", "south"), ann="north") as (cells, _, (ann,)):
+            async with host(tmp_path, "bob", cells["south"]) as bob:
+                await until(lambda: bob.is_connected)
+                await ann.broadcast(b"one")
+                assert await take(bob, 1) == [b"one"]
+            await ann.broadcast(b"two")
+            await ann.broadcast(b"three")
+            async with host(tmp_path, "bob", cells["north"]) as bob:
+                assert await take(bob, 2) == [b"two", b"three"]
+                assert bob.station == "north"
+                await until(lambda: ann.counters.messages.delivered == 3)
+
+    run(play)
+    verified(tmp_path, 6)
+
+
+def test_who_speaks_in_no_cell_is_heard_when_it_is_in_one(tmp_path):
+    async def play():
+        here = town(tmp_path, ("north",), ann="north")
+        async with here as (cells, _, (ann,)), host(tmp_path, "bob", new_cell()) as bob:
+            await bob.broadcast(b"nobody hears me")
+            assert bob.station is None
+            await bob.move(cells["north"], "127.0.0.1")
+            assert await take(ann, 1) == [b"nobody hears me"]
+            await until(lambda: bob.counters.messages.delivered == 1)
+
+    run(play)
+    verified(tmp_path, 2)
+
+
+def test_a_program_that_does_not_read_is_told_again_what_it_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr("beforehand.runtime.queues.inbox.UNREAD_MAX", 8)
+
+    async def play():
+        async with town(tmp_path, ("north",), ann="north", bob="north") as (_, _, (ann, bob)):
+            for turn in range(40):
+                await ann.broadcast(b"%d" % turn)
+            await until(lambda: len(bob._parts.reading._queue) >= 8)
+            assert await take(bob, 40) == [b"%d" % turn for turn in range(40)]
+
+    run(play)
+
+
+def test_what_was_recorded_in_a_cell_and_is_replayed_is_not_heard(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north", bob="north") as parts:
+            _, (north,), (ann, bob) = parts
+            recorded = []
+            heard = north._air.datagram_received
+
+            def record(data, addr):
+                recorded.append(data)
+                heard(data, addr)
+
+            north._air.datagram_received = record
+            await ann.broadcast(b"one")
+            assert await take(bob, 1) == [b"one"]
+            await until(lambda: ann.counters.messages.delivered == 1)
+            await asyncio.sleep(0.3)
+            segment = north._stations.segments["north"]
+            before = north.counters.air.heard
+            with airs._open(segment) as thrower:
+                for data in [*recorded, b"nonsense", bytes(9000)]:
+                    thrower.sendto(data, (segment.cell.host, segment.cell.port))
+            await until(lambda: bob.counters.air.repeated and north.counters.air.foreign >= 2)
+            assert north.counters.air.repeated
+            assert north.counters.air.heard - before < 5, "beats of hosts, and no replay"
+            await ann.broadcast(b"two")
+            assert await take(bob, 1) == [b"two"]
+            # Who never heard of ann and bob takes their old words for new; their tick is not.
+            north._air._ear._senders.clear()
+            north._ticks.clear()
+            north._ticks.append(1)
+            for data in recorded:
+                heard(data, None)
+            assert north.counters.air.stale
+
+    run(play)
+
+
+def test_who_has_another_key_is_no_host(tmp_path):
+    async def play():
+        async with town(tmp_path, ("north",), ann="north") as (cells, (north,), _):
+            (tmp_path / "other").mkdir()
+            new_group("port").write(tmp_path / "other" / "port.key")
+            async with host(tmp_path / "other", "eve", cells["north"]) as eve:
+                await until(lambda: eve.counters.air.foreign >= 2)
+                assert eve.station is None
+            assert north.counters.gauges["guests"] == 1
+
+    run(play)
+
+
+def test_a_station_that_was_restarted_says_so_and_its_neighbour_does_not_listen(tmp_path):
+    async def play():
+        write_stations(tmp_path, "north", "south")
+        async with station(tmp_path, "north") as north:
+            async with station(tmp_path, "south") as south:
+                await until(lambda: north._wires["south"]._is_met)
+            with pytest.raises(InputError, match="knows an earlier life"):
+                async with station(tmp_path, "south") as south:
+                    await south.failed()
+            assert north.counters.malformed
+
+    run(play)
+
+
+def test_a_station_that_came_back_at_once_left_its_hosts_behind_without_a_word(tmp_path):
+    """They took its new numbers for old ones, and missed what was said until they spoke."""
+
+    async def play():
+        cell = write_stations(tmp_path, "north")["north"]
+        async with host(tmp_path, "ann", cell) as ann, host(tmp_path, "bob", cell) as bob:
+            async with station(tmp_path, "north"):
+                await until(lambda: ann.is_connected and bob.is_connected)
+                for index in range(3):
+                    await ann.broadcast(b"%d" % index)
+                assert await take(bob, 3) == [b"0", b"1", b"2"]
+                await until(lambda: ann.unheard == 0)
+            async with station(tmp_path, "north"):
+                await until(lambda: ann.counters.air.restarted == bob.counters.air.restarted == 1)
+                await until(lambda: ann.is_connected and bob.is_connected)
+                for index in range(3, 9):
+                    await ann.broadcast(b"%d" % index)
+                assert await take(bob, 6) == [b"%d" % index for index in range(3, 9)]
+
+    run(play)
+
+
+def test_what_is_too_long_for_a_radio_is_refused_where_it_is_said(tmp_path):
+    async def play():
+        async with host(tmp_path, "ann", new_cell()) as ann:
+            with pytest.raises(LocalError, match="1,000 are allowed"):
+                await ann.broadcast(bytes(PAYLOAD_BYTES_MAX + 1))
+            await ann.broadcast(bytes(PAYLOAD_BYTES_MAX))
+
+    write_stations(tmp_path, "north")
+    run(play)
+    with pytest.raises(InputError, match="too long a name"):
+        host(tmp_path, "a" * 49, new_cell())
+    for cell in ("10.0.0.1:7700", "239.1.1.1:0", "239.1.1.1", "ff02::1:7700"):
+        with pytest.raises(InputError):
+            host(tmp_path, "ann", cell)
+
+
+def test_frames_that_do_not_fit_are_divided_or_do_without():
+    from beforehand.protocols.mobile.was.frames import Connect, Heard, HostAck, Place, StationAck
+
+    visits = tuple((f"station-{at:040d}", at) for at in range(256))
+    (connect,) = fit(Connect("north", "ann", 3, Place(), 1, visits))
+    assert connect.visits is None
+    (short,) = fit(Connect("north", "ann", 3, Place(), 1, visits[:3]))
+    assert short.visits == visits[:3]
+    heard = tuple(Heard(f"host-{at:040d}", 1, at) for at in range(400))
+    assert [ack.heard for ack in fit(StationAck("north", heard))] == [(one,) for one in heard]
+    assert [*fit(StationAck("north", heard[:2]))] == [StationAck("north", heard[:2])]
+    assert [*fit(HostAck("north", "ann", Place()))] == [HostAck("north", "ann", Place())]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("wires = ['south']", "wires = []", "no tree|not those of the stations"),
+        ("wires = ['south']", "wires = ['west']", "no tree|not those of the stations"),
+        ("239.77", "10.77", "not a cell"),
+        ('name = "south"', 'name = "north"', "two of the name `north`"),
+        ("group", "grup", "cannot make sense"),
+        ("127.0.0.1:", ":", "nobody can reach"),
+    ],
+)
+def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_place(tmp_path, old, new, problem):
+    write_stations(tmp_path, "north", "south")
+    path = tmp_path / "port.toml"
+    assert read_stations(path).neighbours("north") == ["south"]
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError, match=problem) as caught:
+        read_stations(path)
+    assert "port.toml" in caught.value.where
+
+
+def test_two_stations_at_one_address_are_refused(tmp_path):
+    write_stations(tmp_path, "north", "south")
+    path = tmp_path / "port.toml"
+    path.write_text(re.sub(r"127.0.0.1:\d+", "127.0.0.1:7001", path.read_text()))
+    with pytest.raises(InputError, match="two stations have the same address"):
+        read_stations(path)

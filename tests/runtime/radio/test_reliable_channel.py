@@ -1,0 +1,156 @@
+"""A wire: nothing is lost, doubled or overtaken, wherever its links break."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beforehand.errors import InputError, RemoteError
+from beforehand.runtime.radio import reliable_channel as wires
+from beforehand.runtime.radio.reliable_channel import PART_BYTES, Wire
+
+
+class Pair:
+    """Two ends, and a link between them that breaks."""
+
+    def __init__(self):
+        self.got = {"a": [], "b": []}
+        self.ends = {
+            "a": Wire("b", 11, self.got["a"].append),
+            "b": Wire("a", 22, self.got["b"].append),
+        }
+        self.under_way = {"a": [], "b": []}  # towards
+        self.up()
+
+    def up(self):
+        for name, other in (("a", "b"), ("b", "a")):
+            self.under_way[other].append(self.ends[name].on_link(True))
+
+    def cut(self):
+        """What is under way is lost."""
+        for name in "ab":
+            self.under_way[name].clear()
+            assert self.ends[name].on_link(False) is None
+
+    def send(self, name, most=None):
+        other = "b" if name == "a" else "a"
+        for count, part in enumerate(self.ends[name].next_parts()):
+            self.under_way[other].append(part)
+            if most is not None and count + 1 >= most:
+                break
+        if self.ends[name].owes_ack():
+            self.under_way[other].append(self.ends[name].ack())
+
+    def arrive(self, name, count=None):
+        for data in self.under_way[name][:count]:
+            self.ends[name].on_data(data)
+        del self.under_way[name][:count]
+
+    def settle(self):
+        for _ in range(20):
+            for name in "ab":
+                self.arrive(name)
+                self.send(name)
+
+
+def test_frames_arrive_in_their_order_and_are_forgotten_when_they_are_acknowledged():
+    pair = Pair()
+    pair.ends["a"].add(b"one")
+    pair.ends["a"].add(b"two")
+    pair.ends["b"].add(b"three")
+    pair.settle()
+    assert pair.got == {"b": [b"one", b"two"], "a": [b"three"]}
+    assert pair.ends["a"].kept_bytes == pair.ends["b"].kept_bytes == 0
+
+
+def test_a_long_frame_travels_in_parts():
+    pair = Pair()
+    long = bytes(range(256)) * (PART_BYTES // 100)
+    pair.ends["a"].add(long)
+    pair.arrive("a")
+    pair.arrive("b")
+    pair.send("a", most=1)
+    pair.arrive("b")
+    pair.cut()
+    assert pair.got["b"] == []
+    pair.up()
+    pair.settle()
+    assert pair.got["b"] == [long]
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "send", "arrive", "cut"]),
+        st.sampled_from("ab"),
+        st.integers(0, 5),
+    ),
+    max_size=80,
+)
+
+
+@given(ACTS)
+@settings(max_examples=300, deadline=None)
+def test_nothing_is_lost_doubled_or_overtaken_wherever_links_break(acts):
+    pair = Pair()
+    said = {"a": [], "b": []}
+    for act, name, count in acts:
+        if act == "add":
+            said[name].append(b"%s%d" % (name.encode(), len(said[name])))
+            pair.ends[name].add(said[name][-1])
+        elif act == "send":
+            pair.send(name, count)
+        elif act == "arrive":
+            pair.arrive(name, count)
+        else:
+            pair.cut()
+            pair.up()
+    pair.settle()
+    assert pair.got == {"a": said["b"], "b": said["a"]}
+    assert pair.ends["a"].kept_bytes == pair.ends["b"].kept_bytes == 0
+
+
+def test_who_comes_back_without_memory_is_told_and_so_is_the_other():
+    pair = Pair()
+    pair.ends["a"].add(b"one")
+    pair.settle()
+    pair.cut()
+    pair.ends["b"] = Wire("a", 33, pair.got["b"].append)
+    pair.up()
+    with pytest.raises(RemoteError, match="has forgotten what it was told"):
+        pair.arrive("a")
+    with pytest.raises(InputError, match="knows an earlier life of this one"):
+        pair.arrive("b")
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"nonsense", "no word of a wire"),
+        (wires._encode(wires.Part(1, True, b"x")), "without a greeting"),
+        (wires._encode(wires.Hello(22, 0, 3)), "parts of nobody"),
+    ],
+)
+def test_what_no_station_says_is_refused(data, problem):
+    end = Wire("b", 11, pytest.fail)
+    end.on_link(True)
+    with pytest.raises(RemoteError, match=problem):
+        end.on_data(data)
+
+
+def test_parts_out_of_turn_and_claims_of_more_than_was_sent_are_refused():
+    pair = Pair()
+    pair.settle()
+    with pytest.raises(RemoteError, match="out of turn"):
+        pair.ends["a"].on_data(wires._encode(wires.Part(2, True, b"x")))
+    pair.ends["a"].add(b"not sent yet")
+    with pytest.raises(RemoteError, match="was not sent so"):
+        pair.ends["a"].on_data(wires._encode(wires.Ack(1)))
+
+
+def test_a_neighbour_that_is_away_for_too_long_is_too_much(monkeypatch):
+    monkeypatch.setattr(wires, "WIRE_BYTES_MAX", 10)
+    end = Wire("b", 11, [].append)
+    end.add(b"12345")
+    with pytest.raises(InputError, match="station `b` is away"):
+        end.add(b"123456")
