@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from beforehand.sim.grid_index import Places
+from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Air, Radio
 from beforehand.sim.radio_play import Traffic, play_compiled
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 def traffic(nodes: int, seconds: int) -> Traffic:
     draws = np.random.default_rng(1)
-    places = Places(nodes, RANGE_M)
+    places = GridIndex(nodes, RANGE_M)
     side_m = (nodes * AREA_M2_PER_NODE) ** 0.5
     for node, (x_m, y_m) in enumerate(draws.uniform(0, side_m, (nodes, 2)).tolist()):
         places.move(node, x_m, y_m)

@@ -34,37 +34,41 @@ KB = 1024  # of what the system counts in
 Trouble = dict[str, Any]
 
 MOVING: dict[str, Trouble] = {
-    "three messages, a move": {"says": (3,), "flaps": 1},
-    "two messages, a move, a loss": {"says": (2,), "flaps": 1, "losses": 1},
-    "two moves, a loss, a double": {"says": (1,), "flaps": 2, "losses": 1, "doubles": 1},
-    "a join, two moves, a loss": {"says": (1,), "flaps": 2, "losses": 1, "is_linked": False},
-    "three stations, two moves": {"says": (1,), "stations": 3, "flaps": 2},
-    "two hosts, a move, a loss": {"says": (1, 0), "flaps": 1, "losses": 1},
-    "two hosts, a move, a haste": {"says": (1, 0), "flaps": 1, "hastes": 1},
-    "two hosts, two messages, a move": {"says": (1, 1), "flaps": 1},
+    "three messages, a move": {"broadcasts": (3,), "flaps": 1},
+    "two messages, a move, a loss": {"broadcasts": (2,), "flaps": 1, "losses": 1},
+    "two moves, a loss, a double": {"broadcasts": (1,), "flaps": 2, "losses": 1, "doubles": 1},
+    "a join, two moves, a loss": {"broadcasts": (1,), "flaps": 2, "losses": 1, "is_linked": False},
+    "three stations, two moves": {"broadcasts": (1,), "stations": 3, "flaps": 2},
+    "two hosts, a move, a loss": {"broadcasts": (1, 0), "flaps": 1, "losses": 1},
+    "two hosts, a move, a haste": {"broadcasts": (1, 0), "flaps": 1, "hastes": 1},
+    "two hosts, two messages, a move": {"broadcasts": (1, 1), "flaps": 1},
 }
 BY_WAS: dict[str, Trouble] = {
-    "three messages, a move, a loss": {"says": (3,), "flaps": 1, "losses": 1},
-    "two messages, a move, a haste": {"says": (2,), "flaps": 1, "hastes": 1},
-    "two messages, two moves, a loss": {"says": (2,), "flaps": 2, "losses": 1},
-    "two messages, a move, a crash": {"says": (2,), "flaps": 1, "crashes": 1},
-    "a leave, a move, a crash": {"says": (1,), "leaves": 1, "flaps": 1, "crashes": 1},
-    "two hosts, a leave, a loss": {"says": (1, 0), "leaves": 1, "losses": 1},
-    "two hosts, a leave, a crash": {"says": (1, 0), "leaves": 1, "crashes": 1},
-    "two hosts, a move, a crash": {"says": (1, 0), "flaps": 1, "crashes": 1},
+    "three messages, a move, a loss": {"broadcasts": (3,), "flaps": 1, "losses": 1},
+    "two messages, a move, a haste": {"broadcasts": (2,), "flaps": 1, "hastes": 1},
+    "two messages, two moves, a loss": {"broadcasts": (2,), "flaps": 2, "losses": 1},
+    "two messages, a move, a crash": {"broadcasts": (2,), "flaps": 1, "crashes": 1},
+    "a leave, a move, a crash": {"broadcasts": (1,), "leaves": 1, "flaps": 1, "crashes": 1},
+    "two hosts, a leave, a loss": {"broadcasts": (1, 0), "leaves": 1, "losses": 1},
+    "two hosts, a leave, a crash": {"broadcasts": (1, 0), "leaves": 1, "crashes": 1},
+    "two hosts, a move, a crash": {"broadcasts": (1, 0), "flaps": 1, "crashes": 1},
 }
 """Not with CK: its hosts neither crash nor leave, and the first three would take long."""
 STAYING: dict[str, Trouble] = {
-    "three messages, a loss": {"says": (3,), "losses": 1},
-    "two messages, a loss, a double": {"says": (2,), "losses": 1, "doubles": 1},
-    "two hosts, two messages, a loss": {"says": (1, 1), "losses": 1},
-    "two hosts, two messages, a haste": {"says": (1, 1), "hastes": 1},
-    "two hosts, three messages, a loss, a double": {"says": (2, 1), "losses": 1, "doubles": 1},
+    "three messages, a loss": {"broadcasts": (3,), "losses": 1},
+    "two messages, a loss, a double": {"broadcasts": (2,), "losses": 1, "doubles": 1},
+    "two hosts, two messages, a loss": {"broadcasts": (1, 1), "losses": 1},
+    "two hosts, two messages, a haste": {"broadcasts": (1, 1), "hastes": 1},
+    "two hosts, three messages, a loss, a double": {
+        "broadcasts": (2, 1),
+        "losses": 1,
+        "doubles": 1,
+    },
 }
 LARGE: dict[str, Trouble] = {
-    "two messages, two moves, a crash": {"says": (2,), "flaps": 2, "crashes": 1},
-    "two hosts, two messages, a move, a loss": {"says": (1, 1), "flaps": 1, "losses": 1},
-    "two hosts, three messages, a move": {"says": (2, 1), "flaps": 1},
+    "two messages, two moves, a crash": {"broadcasts": (2,), "flaps": 2, "crashes": 1},
+    "two hosts, two messages, a move, a loss": {"broadcasts": (1, 1), "flaps": 1, "losses": 1},
+    "two hosts, three messages, a move": {"broadcasts": (2, 1), "flaps": 1},
 }
 CASES = {
     "mobile": MOVING | BY_WAS,
@@ -78,12 +82,12 @@ MUST_SEE |= {"moved", "crashed", "cut off", "restarted", "waited"}
 """With WAS, which is `mobile`."""
 
 
-def net(protocol: str, says: tuple[int, ...], stations: int = 2, **rest: Any) -> Case:
-    """A line of stations, a host for each entry of `says`; any host may crash."""
-    nodes = stations + len(says)
+def net(protocol: str, broadcasts: tuple[int, ...], stations: int = 2, **rest: Any) -> Case:
+    """A line of stations, a host for each entry of `broadcasts`; any host may crash."""
+    nodes = stations + len(broadcasts)
     case = Case(
         nodes,
-        (*(0,) * stations, *says),
+        (*(0,) * stations, *broadcasts),
         options=OPTIONS.get(protocol, Setup(Pace())),
         edges=tuple(pairwise(range(stations))),
         stations=stations,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from beforehand.protocols.contract.codec import Codec
-from beforehand.protocols.contract.driver import Driver, SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver, Driver
 from beforehand.runtime.crypto import merkle
 from beforehand.runtime.crypto.handshake import Opener, Sealer
 from beforehand.runtime.crypto.trust import Trust
@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "commits": ((DiskStore, "commit"),),
     "core": (
         *((Driver, "on_message"), (Driver, "on_timer")),
-        *((SpeakerDriver, "on_broadcast"), (SpeakerDriver, "on_broadcasts")),
+        *((BroadcasterDriver, "on_broadcast"), (BroadcasterDriver, "on_broadcasts")),
     ),
     "sockets": (
         (TRANSPORT, "write"),
@@ -40,8 +40,9 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     ),
     "links": ((Link, "buffer_updated"), (Link, "_flush")),
 }
-"""Of `commits`: SQLite's log, its way into the file, and the disk. `sockets` are asyncio's part of
-reading and writing; all that is not named here is the event loop, the program and the rest."""
+"""Of `group_commit`: SQLite's log, its way into the file, and the disk. `sockets` are asyncio's
+part of reading and writing; all that is not named here is the event loop, the program and the
+rest."""
 
 
 class Watch:

@@ -6,7 +6,7 @@ the other node; with sockets it writes to a connection and asks the loop to be w
 
 import random
 
-from beforehand import Barrier, Epidemic, SpeakerDriver
+from beforehand import Barrier, BroadcasterDriver, Epidemic
 
 
 class Desk:
@@ -23,17 +23,17 @@ class Desk:
         self.screen += [(node, message.payload.decode()) for message in messages]
 
     def wake(self, node, timer, due_us, ticket): ...
-    def spoke(self, node, message, deliveries): ...
+    def broadcasted(self, node, message, deliveries): ...
     def received(self, node, messages): ...
     def lost(self, node, losses): ...
 
 
 def main() -> list[tuple[str, str]]:
     desk = Desk()
-    nodes: dict[str, SpeakerDriver] = {}
+    nodes: dict[str, BroadcasterDriver] = {}
     for name in ("ann", "bob"):
         core = Epidemic(name, Barrier(name), random.Random(1))
-        nodes[name] = SpeakerDriver(lambda core=core: core, desk)
+        nodes[name] = BroadcasterDriver(lambda core=core: core, desk)
     nodes["ann"].on_link(0, "bob", True)
     nodes["bob"].on_link(0, "ann", True)
     for now_us, name, words in ((1_000, "ann", b"who is there?"), (3_000, "bob", b"bob")):

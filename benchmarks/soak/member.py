@@ -52,8 +52,8 @@ class Log(EventLog):
         kept = (DELIVER, BROADCAST)
         has.update((origin, seq) for _, kind, origin, seq, _ in self._events if kind in kept)
 
-    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None:
-        super().spoke(message, deliveries)
+    def broadcasted(self, message: MessageId, deliveries: Sequence[Message]) -> None:
+        super().broadcasted(message, deliveries)
         self._has.add(message)
 
     def delivered(self, messages: Sequence[Message]) -> None:
@@ -217,7 +217,7 @@ class _Life:
     def is_quiet(self, parts: Any) -> bool:
         """Will it say nothing more, unless somebody else does? What its core has delivered may wait
         for the disk, and then for its program, which may answer."""
-        commits = parts.commits
+        commits = parts.group_commit
         is_saved = commits._flying is None and not (commits._open.rows or commits._open.actions)
         return is_saved and self.has_spoken and not self.is_busy and not parts.reading._queue
 

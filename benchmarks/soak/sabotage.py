@@ -10,7 +10,7 @@ from typing import Any
 from beforehand.protocols.contract.driver import INBOX, Driver
 from beforehand.protocols.contract.tables import Rows
 from beforehand.protocols.orders.barrier import Barrier
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 
 DISK_SECONDS = 0.05
@@ -31,10 +31,10 @@ def _let_out_too_early() -> None:
     """Frames, deliveries and answers do not wait for the disk."""
     _slow_down()
 
-    def at_once(self: Commits, action: Callable[[], None]) -> None:
+    def at_once(self: GroupCommit, action: Callable[[], None]) -> None:
         self._loop.call_soon(action)
 
-    Commits.after = at_once  # type: ignore[method-assign]
+    GroupCommit.after = at_once  # type: ignore[method-assign]
 
 
 def _forget_delivered() -> None:

@@ -79,13 +79,13 @@ def test_the_printed_command_replays_a_failure_of_every_family(name, capsys, mon
     assert f"replay: {outcome.replay}" in shown.err
 
 
-@pytest.mark.parametrize("name", [name for name in targets.PLAYERS if name not in FAMILIES])
+@pytest.mark.parametrize("name", [name for name in targets.TARGETS if name not in FAMILIES])
 def test_the_printed_command_names_a_player_that_is_no_family_too(name, capsys, monkeypatch):
     def player(seed, system):
         return Outcome(seed, f"{system}_wide", "wrong", 0, 0, frozenset(), 0)
 
-    monkeypatch.setitem(targets.PLAYERS, name, partial(player, system=name[: -len("_wide")]))
-    _, *arguments = shlex.split(targets.PLAYERS[name](9).replay)
+    monkeypatch.setitem(targets.TARGETS, name, partial(player, system=name[: -len("_wide")]))
+    _, *arguments = shlex.split(targets.TARGETS[name](9).replay)
     assert main(arguments) == 1
     assert f"replay: beforehand {shlex.join(arguments)}" in capsys.readouterr().err
 

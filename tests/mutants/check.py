@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     (
         "a thawed disk is never late",
-        "Ice._thaw_node",
+        "Canonicalizer._thaw_node",
         "driver._store.pending = list(pending)",
         "driver._store.pending = []",
         "test_a_frozen_group_keeps_what_waits_for_disk_and_program",
@@ -94,7 +94,7 @@ MUTANTS = [
     ),
     (
         "stale ids are swept and nothing is put back",
-        "Marks.add",
+        "VersionVectors.add",
         "        for id in self._held:\n            self._insert(id)\n",
         "",
         "test_what_is_held_is_told_after_the_stale_ids_were_swept",
@@ -207,7 +207,7 @@ MUTANTS = [
     ),
     (
         "words are not compared",
-        "Effects._spoke_now",
+        "Effects._broadcasted_now",
         "    self.payloads[message] = words\n",
         "",
         "test_fuzz::test_the_swarm_finds_what_is_broken[causal-Garbling-other words]",
@@ -235,7 +235,7 @@ MUTANTS = [
     ),
     (
         "what is delivered in the step of a broadcast is not before it",
-        "Effects._spoke_now",
+        "Effects._broadcasted_now",
         '        self.oracle.see(node, "learn", delivered.id)  # it is',
         "        pass  # it is",
         "test_what_is_delivered_before_an_own_message_in_one_step_is_in_its_past",
@@ -321,7 +321,7 @@ MUTANTS = [
     (
         "healing lets nodes crash",
         "heal",
-        "        driver.fuse = None\n",
+        "        driver.crash_after = None\n",
         "",
         "test_a_healed_net_has_heard_all_links_is_whole_and_is_not_cut_off_any_more",
     ),

@@ -11,10 +11,10 @@ MUTANTS = [
     (
         "tell of a broadcast after sending it",
         "Driver._drain",
-        "        self._tell_spoken(spoken)\n",
+        "        self._report_broadcasts(broadcasts)\n",
         "        port.send(node, out.sends)\n"
         "        out.sends.clear()\n"
-        "        self._tell_spoken(spoken)\n",
+        "        self._report_broadcasts(broadcasts)\n",
         "test_a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent",
     ),
     (
@@ -85,7 +85,7 @@ MUTANTS = [
         "Driver._drain",
         "out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]",
         "late = [(INBOX.name, message.id, message) for message in out.deliveries]\n"
-        "        if self.fuse is None and self._store is not None:\n"
+        "        if self.crash_after is None and self._store is not None:\n"
         "            self._store.save(late)",
         "test_a_crash_at_any_point_delivers_nothing_twice_and_loses_only_what_it_reports[at"
         " least once-causal, durable]",
@@ -180,7 +180,7 @@ MUTANTS = [
         "Epidemic.on_message",
         "    if link is None:\n        return",
         "    if link is None:\n"
-        "        link = Neighbour(set(), set(), {})\n"
+        "        link = Peer(set(), set(), {})\n"
         "    if False:\n"
         "        return",
         "test_a_frame_from_a_peer_that_is_not_in_contact_is_ignored[causal]",

@@ -18,7 +18,7 @@ MUTANTS = [
     (
         "I2: an offer is requested from two peers",
         "FlowControl._request",
-        "if i not in asking and i[1] > horizon_us",
+        "if i not in requested_from and i[1] > horizon_us",
         "if i[1] > horizon_us",
         "test_seeds_of_the_group_find_nothing",
     ),
@@ -116,8 +116,8 @@ MUTANTS = [
     (
         "I1: what another peer sent frees the window",
         "Epidemic._on_data",
-        "            self._sender.overtaken(asked_of, (id,))\n",
-        "            self._sender.freed(asked_of)\n",
+        "            self._sender.overtaken(requested_of, (id,))\n",
+        "            self._sender.freed(requested_of)\n",
         "test_a_message_that_came_from_another_peer_counts_until_the_first_peer_answers",
     ),
     (
@@ -186,7 +186,7 @@ MUTANTS = [
     (
         "anything that a peer sends is progress",
         "Epidemic._on_data",
-        "    if len(link.asked) < owed:\n        self._sender",
+        "    if len(link.requested) < owed:\n        self._sender",
         "    if owed:\n        self._sender",
         "test_a_peer_that_owes_messages_and_sends_nothing_is_cut_off",
     ),
@@ -234,7 +234,7 @@ MUTANTS = [
     ),
     (
         "a digest stands for an evicted message that came again",
-        "Marks.tell",
+        "VersionVectors.tell",
         "            single += [id for id in ids if id[1] <= unfolded]\n",
         "",
         "test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all_around_it",

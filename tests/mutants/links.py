@@ -3,7 +3,7 @@
 MUTANTS = [
     (
         "a transaction begins while another is under way",
-        "Commits._start",
+        "GroupCommit._start",
         "    if self._flying is not None:\n        return",
         "    if self._flying is not None and not self._open.rows:\n        return",
         "test_what_waits_for_a_transaction_went_out_with_the_one_before_it",
@@ -17,14 +17,14 @@ MUTANTS = [
     ),
     (
         "transactions follow each other without a pause",
-        "Commits._land",
+        "GroupCommit._land",
         "    self._free_at = now + min(now - self._due_at, PAUSE_SECONDS_MAX)\n",
         "",
         "test_after_a_transaction_the_next_waits_as_long_as_that_one_took",
     ),
     (
         "a bundle waits for more",
-        "Commits.save",
+        "GroupCommit.save",
         "    if len(self._open.rows) >= PAUSE_ROWS:\n        self.hurry()\n",
         "",
         "test_enough_for_a_transaction_waits_for_no_more",
@@ -234,28 +234,28 @@ MUTANTS = [
     ),
     (
         "what is left of a bundle keeps the key of what is gone",
-        "Bundles._write_anew",
+        "RowBatches._write_anew",
         "    key, content = bytes(left[0][0]), _encode(left)\n",
         "    content = _encode(left)\n",
         "test_messages_go_one_by_one_from_the_rows_that_they_share[True]",
     ),
     (
         "what has changed on the disk gets a new checksum",
-        "Bundles._write_anew",
+        "RowBatches._write_anew",
         "    self._check(key, content, checksum)  # or what",
         "    # or what",
         "test_a_message_that_changed_on_the_disk_is_noticed_when_its_neighbour_goes",
     ),
     (
         "a bundle is deleted with what is left of it",
-        "Bundles._write_anew",
+        "RowBatches._write_anew",
         "[None] * self._counts[place]:",
         "[None] * len(changes):",
         "test_messages_go_one_by_one_from_the_rows_that_they_share[True]",
     ),
     (
         "messages that were not loaded are not known to be there",
-        "Bundles.change",
+        "RowBatches.change",
         "    if self._places is None:\n        self.load()\n",
         "    if self._places is None:\n        self._places = {}\n",
         "test_messages_go_one_by_one_from_the_rows_that_they_share[False]",

@@ -3,7 +3,7 @@
 MUTANTS = [
     (
         "a log is not told of links",
-        "Meshed._join.on_link",
+        "MeshMember._join.on_link",
         "        recorder.met(peer)\n",
         "        pass\n",
         "test_a_missing_log_of_a_member_that_never_spoke_was_valid",

@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     (
         "the grid looks at its own row only",
-        "Places.move",
+        "GridIndex.move",
         "for y in (row - 1, row, row + 1)",
         "for y in (row,)",
         "test_the_grid_looks_across_its_lines",

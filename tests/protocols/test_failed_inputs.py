@@ -24,7 +24,7 @@ from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.was.frames import Join, Place, Request1
 from beforehand.protocols.mobile.was.station import Station
-from beforehand.protocols.vcube.frames import CubeMessage, Packet
+from beforehand.protocols.vcube.frames import Packet, VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 
 SEEDS = 40
@@ -151,7 +151,7 @@ def test_a_message_after_a_signer_failed_named_no_causes_and_overtook_them():
     """Node 3 delivers (0, 1), fails to sign once, then broadcasts. Node 1 gets the broadcast before
     its cause."""
     core, out = VCube(3, 4, proofs=Proofs("group", Signer(1), accept)), Outbox()
-    cause = CubeMessage((0, 1), (), b"cause", b"signature")
+    cause = VCubeMessage((0, 1), (), b"cause", b"signature")
     core.on_message(0, 0, Packet(0, (cause,)), out)
     with pytest.raises(LocalError, match="cannot be read"):
         core.on_broadcast(1, b"effect", out)

@@ -21,19 +21,19 @@ from beforehand.check.fuzz.draw_frames import draw_frame
 from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.codecs import CODECS, MOBILE, OBSERVER, OPPORTUNISTIC, VCUBE
 from beforehand.protocols.contract.base import EVERYBODY, Message
-from beforehand.protocols.contract.driver import Driver, SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver, Driver
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import (
     Announce,
-    Behind,
     Data,
-    Greeting,
+    Digest,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.mobile.pace import Pace
@@ -46,7 +46,7 @@ from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
 from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.orders.vector import Vector
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeMessage, Known, Packet
+from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet, VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 
 SEEDS = 400
@@ -114,7 +114,7 @@ class Port:
 
     def _ignore(self, *_): ...
 
-    deliver = spoke = received = lost = _ignore
+    deliver = broadcasted = received = lost = _ignore
 
 
 class Contacts:
@@ -148,7 +148,7 @@ class Contacts:
         ids = frozenset(self.ids(rng, 5))
         said = tuple(Message(id, (*self.ids(rng, 3),), bytes(id[1] % 3)) for id in self.ids(rng, 4))
         number = rng.randrange(4)
-        told = Announce(number, ids), Reached(ids), Behind(ids), Greeting(ids)
+        told = Announce(number, ids), Digest(ids), Want(ids), SyncHello(ids)
         return rng.choice((*told, Request(number, ids), Data(said, ids), Push(said)))
 
     def trouble(self, rng, driver, now_us):
@@ -160,8 +160,8 @@ class Contacts:
         self.links.clear()
 
     def look_at(self, core):
-        asked = {(id, peer) for peer, link in core._links.items() for id in link.asked}
-        assert asked == set(core._asking.items())
+        asked = {(id, peer) for peer, link in core._links.items() for id in link.requested}
+        assert asked == set(core._requested_from.items())
         assert set(core.order.pending()) <= core._cache.entries.keys()
 
 
@@ -187,7 +187,7 @@ class Cube:
         causes = sorted(rng.sample(range(4), rng.randrange(4)))
         past = tuple((cause, rng.choice((1, 2))) for cause in causes if cause != origin)
         id = origin, rng.choice((1, 1, 2, 3))
-        return CubeMessage(id, past, bytes(rng.randrange(2)), b"signed")
+        return VCubeMessage(id, past, bytes(rng.randrange(2)), b"signed")
 
     def trouble(self, rng, driver, now_us):
         driver.on_link(now_us, rng.choice((1, 2, 3)), rng.random() < 0.5)
@@ -195,14 +195,14 @@ class Cube:
     def restarted(self): ...
 
     def look_at(self, core):
-        dated = [id for _, id in core._book.ages]
+        dated = [id for _, id in core._state.ages]
         assert len(dated) == len(set(dated))
         assert core._kept.keys() == {*dated, *core._pending}
         if core._proofs is not None:  # of all that is gone, there is proof
             shown = [core._latest_of(origin) for origin in range(4)]
             seqs = [0 if message is None else message.seq for message in shown]
-            assert seqs == core._book.proven
-            assert all(map(le, core._book.gone, seqs))
+            assert seqs == core._state.proven
+            assert all(map(le, core._state.gone, seqs))
 
 
 class Eye:
@@ -314,14 +314,14 @@ def test_nothing_that_a_peer_says_breaks_a_core(kind):
 def play(kind, rng):
     group = kind(rng)
     port, now_us = Port(group.codec), 1_000
-    drive = Driver if kind in (Eye, Mast) else SpeakerDriver
+    drive = Driver if kind in (Eye, Mast) else BroadcasterDriver
     driver = drive(group.make, port, store=Store(), inbox=rng.random() < 0.3)
     for _ in range(rng.randrange(STEPS)):
         now_us += rng.choice((0, 1, 10, 100, -30))
         step = rng.random()
         if step < 0.12:
             group.trouble(rng, driver, now_us)
-        elif step < 0.22 and drive is SpeakerDriver:
+        elif step < 0.22 and drive is BroadcasterDriver:
             with suppress(LocalError):  # it was told that it lost its memory
                 driver.on_broadcast(now_us, b"x")
         elif step < 0.32 and port.alarms:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.group_commit import GroupCommit
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def free_ports() -> tuple[int, int]:
 @pytest.fixture
 def slow_disk(monkeypatch):
     """Commits are a thread's work, as they are where the disk is slow."""
-    make = Commits.__init__
+    make = GroupCommit.__init__
 
     def make_slow(self, *arguments, **options):
         make(self, *arguments, **options)
         self._apart_until = math.inf
 
-    monkeypatch.setattr(Commits, "__init__", make_slow)
+    monkeypatch.setattr(GroupCommit, "__init__", make_slow)

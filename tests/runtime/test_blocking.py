@@ -13,7 +13,7 @@ from beforehand.errors import InputError, LocalError
 from beforehand.runtime.blocking import BlockingGroup, Options
 from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.group_commit import GroupCommit
 from tests.waiting import SECONDS_MAX
 
 
@@ -92,12 +92,12 @@ def test_a_message_was_acknowledged_in_the_thread_of_its_reader(harbour, monkeyp
         threads.append(threading.current_thread().name)
         original(self, saves)
 
-    original = Commits.save
+    original = GroupCommit.save
     with member(harbour, "ann") as ann:
         ann.broadcast(b"one")
         with member(harbour, "bob", str(ann.addresses[0]), inbox=True) as bob:
             message = bob.receive(timeout=SECONDS_MAX)
-            monkeypatch.setattr(Commits, "save", save)
+            monkeypatch.setattr(GroupCommit, "save", save)
             message.ack()
             assert threads == ["beforehand-harbour"]
         with pytest.raises(LocalError, match="not open"):

@@ -7,7 +7,7 @@ import pytest
 from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.vcube.node import VCube
-from beforehand.runtime.node_names import Named
+from beforehand.runtime.node_names import NamedCore
 
 NAMES = ("ann", "bob", "cid")
 SECOND = 1_000_000
@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 def named(name, **options):
     options = {"keep_us": 3600 * SECOND, "durable": True, **options}
-    return Named(VCube(NAMES.index(name), 3, **options), NAMES)
+    return NamedCore(VCube(NAMES.index(name), 3, **options), NAMES)
 
 
 def test_messages_frames_and_questions_go_by_names():

@@ -9,7 +9,7 @@ import pytest
 from beforehand.errors import InputError
 from beforehand.protocols.vcube.frames import Answer, Ask, Known
 from beforehand.runtime.crypto.keys import new_group
-from beforehand.runtime.mesh_member import Meshed
+from beforehand.runtime.mesh_member import MeshMember
 from beforehand.verify.verdict import verify_events
 from tests.runtime.memory_mesh import run, take, until
 from tests.runtime.overlays import opened, overlay, write_members
@@ -21,7 +21,7 @@ def linked(*overlays):
     return until(lambda: all(len(one.peers) == len(overlays) - 1 for one in overlays))
 
 
-def abort_links(one: Meshed) -> None:
+def abort_links(one: MeshMember) -> None:
     """As a network does it: without a goodbye, whatever is under way."""
     for link in list(one._parts.network._open):
         link._transport.abort()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells.air import RECEIVED, STARTED
-from beforehand.sim.grid_index import Places
+from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Radio
 from beforehand.sim.radio_play import Traffic, play_compiled
 
@@ -21,7 +21,7 @@ def everybody(nodes: int) -> list[list[int]]:
 
 
 def placed(places: Sequence[tuple[float, float]], range_m: float = 120.0) -> list[list[int]]:
-    found = Places(len(places), range_m)
+    found = GridIndex(len(places), range_m)
     for node, (x_m, y_m) in enumerate(places):
         found.move(node, x_m, y_m)
     return found.neighbours

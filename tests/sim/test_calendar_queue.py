@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beforehand.kernels.calendar import DAY_BITS
-from beforehand.sim.calendar_queue import Agenda
+from beforehand.sim.calendar_queue import CalendarQueue
 
 DELAYS_US = st.one_of(
     st.integers(0, 3), st.integers(0, 3 << DAY_BITS), st.integers(0, 10_000 << DAY_BITS)
@@ -16,7 +16,7 @@ DELAYS_US = st.one_of(
     delays_us=st.lists(st.lists(DELAYS_US, max_size=3), max_size=60),
 )
 def test_it_is_a_queue_ordered_by_time_and_ticket(starts_us, delays_us):
-    agenda = Agenda()
+    agenda = CalendarQueue()
     added = [(t_us, ticket) for ticket, t_us in enumerate(starts_us)]
     for event in added:
         agenda.add(*event)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from beforehand.errors import InputErrors, LocalError
 from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
-from beforehand.sim.grid_index import Places
+from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.links import FOREVER_US
 from beforehand.sim.radio import Air, Radio, Signal
 from beforehand.sim.radio_play import Traffic, play, play_compiled
@@ -310,7 +310,7 @@ def test_a_frame_is_received_where_nothing_else_was_heard_and_nowhere_else(radio
     )
 )
 def test_the_grid_knows_who_is_in_range(moves):
-    places, at = Places(8, 120.0), {}
+    places, at = GridIndex(8, 120.0), {}
     for node, x_m, y_m, is_gone in moves:
         if is_gone:
             places.remove(node)
@@ -329,7 +329,7 @@ def test_the_grid_knows_who_is_in_range(moves):
 
 
 def test_the_grid_looks_across_its_lines():
-    places = Places(5, 120.0)
+    places = GridIndex(5, 120.0)
     for node, (x_m, y_m) in enumerate([(119, 119), (121, 119), (119, 121), (121, 121), (500, 0)]):
         places.move(node, x_m, y_m)
     assert places.neighbours == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], []]

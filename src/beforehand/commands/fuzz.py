@@ -47,10 +47,10 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.check.families import FAMILIES
-    from beforehand.check.fuzz.targets import PLAYERS
+    from beforehand.check.fuzz.targets import TARGETS
 
-    if args.protocol is not None and args.protocol not in PLAYERS:
-        hint = choose(args.protocol, PLAYERS)
+    if args.protocol is not None and args.protocol not in TARGETS:
+        hint = choose(args.protocol, TARGETS)
         raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
     protocols = tuple(FAMILIES) if args.protocol is None else (args.protocol,)
     if args.replay is not None:
@@ -65,12 +65,12 @@ def run(args: argparse.Namespace) -> int:
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
     from beforehand.check.families import FAMILIES
     from beforehand.check.fuzz.fuzz import run_seed
-    from beforehand.check.fuzz.targets import PLAYERS
+    from beforehand.check.fuzz.targets import TARGETS
 
     outcomes = [
         run_seed(seed, FAMILIES[protocol], tells=True)
         if protocol in FAMILIES
-        else PLAYERS[protocol](seed)
+        else TARGETS[protocol](seed)
         for protocol in protocols
     ]
     if as_json:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from beforehand.errors import InputError
 from beforehand.mobility import aliases
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 
 POSITIONS, CONTACTS, SIGHTINGS = "csv", "contacts", "sociopatterns"
 TIMES = ("time", "start", "end", "duration")
@@ -63,19 +63,19 @@ class Layout:
         name = self.header[self.at[role]].casefold()
         return role in (self.units_us or {}) or any(word in name for word in ("sec", "unix"))
 
-    def understood(self, assumed: Sequence[str] = ()) -> Understood:
+    def understood(self, assumed: Sequence[str] = ()) -> DetectedFormat:
         if not self.header:
             columns = {role: f"column {index + 1}" for role, index in self.at.items()}
             order = " ".join(self.at)
             note = f"no header, so a line is `{order}`; a first line with names settles it"
-            return Understood(self.format, columns, (), (note, *assumed))
+            return DetectedFormat(self.format, columns, (), (note, *assumed))
         columns = {role: self.header[index] for role, index in self.at.items()}
         if self.kind_at is not None:
             columns["presence"] = self.header[self.kind_at]
         taken = {*self.at.values(), self.kind_at}
         rest = [(i, name) for i, name in enumerate(self.header) if i not in taken]
         ignored = tuple(name or f"column {i + 1}" for i, name in rest)
-        return Understood(self.format, columns, ignored, tuple(assumed))
+        return DetectedFormat(self.format, columns, ignored, tuple(assumed))
 
 
 PLAIN = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Understood:
+class DetectedFormat:
     """The format, where everything was found, and what the file does not say."""
 
     format: str

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from beforehand.errors import InputError
 from beforehand.kernels.contacts import Segments, find_contacts
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.trace import Ints, Trace, make_trace
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Positions:
     presence: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """What was mended to make the raw input clean: the kind of dirt, and how often."""
-    understood: Understood | None = None
+    understood: DetectedFormat | None = None
     """What the file was taken to be, where it comes from one."""
 
     @property

@@ -38,7 +38,7 @@ from typing import get_type_hints
 
 from beforehand.errors import InputError, InputErrors
 from beforehand.mobility import lines, table
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats import csv
 from beforehand.mobility.formats.bonnmotion import read_bonnmotion
 from beforehand.mobility.formats.contacts_list import read_contacts
@@ -80,7 +80,7 @@ def read(path: str | Path, format: str | None = None, **options: object) -> Posi
             hint = f"its options are {_listed(known)}" if known else "it has no options"
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
-    understood = found.understood or Understood(name)
+    understood = found.understood or DetectedFormat(name)
     doubts = list(_alike(found.names))
     doubts += found.doubts() if isinstance(found, Positions) else []
     understood = replace(understood, assumed=(*understood.assumed, *doubts))

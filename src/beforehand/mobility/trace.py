@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 
 Ints = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ class Trace:
     contacts: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """What was mended to make the raw input clean: the kind of dirt, and how often."""
-    understood: Understood | None = None
+    understood: DetectedFormat | None = None
     """What the file was taken to be, where it comes from one."""
 
     @property

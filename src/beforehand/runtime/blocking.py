@@ -17,14 +17,14 @@ from types import TracebackType
 from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
 
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Fate, MessageId
+from beforehand.protocols.contract.base import MessageId, MessageStatus
 from beforehand.runtime.group import Group
 from beforehand.runtime.member import MakeRecorder, Pending
 from beforehand.runtime.mesh_member import MemberCounters
 from beforehand.runtime.queues.inbox import GroupMessage
 from beforehand.runtime.storage.store import Durability
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.disconnects import Ending
+from beforehand.runtime.transport.disconnects import Disconnect
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import PeerInfo
 
@@ -107,7 +107,7 @@ class BlockingGroup:
         """These need not come again, and that is on the disk when it returns."""
         self._wait_for(self._group.acknowledge(messages))
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """What became of a message here, and what it waits for."""
         return self._ask(lambda: self._group.explain(message))
 
@@ -130,7 +130,7 @@ class BlockingGroup:
         return self._ask(lambda: self._group.held)
 
     @property
-    def endings(self) -> list[Ending]:
+    def endings(self) -> list[Disconnect]:
         """The last connections that were refused or broke, newest last: why somebody is away."""
         return self._ask(lambda: self._group.endings)
 

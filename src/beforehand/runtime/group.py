@@ -25,9 +25,9 @@ from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.member import MakeRecorder, Parts, Pending
-from beforehand.runtime.mesh_member import Meshed
+from beforehand.runtime.mesh_member import MeshMember
 from beforehand.runtime.paced_node import PacedNode
-from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.storage.store import Durability
 from beforehand.runtime.transport.address import parse_all
 from beforehand.runtime.transport.limits import Limits
@@ -43,12 +43,12 @@ CAPACITY = 200_000
 CAPACITY_BYTES = 256 << 20
 
 
-class Group(Meshed[Frame]):
+class Group(MeshMember[Frame]):
     """One member of a group. See docs/group.md for what it promises."""
 
     codec = OPPORTUNISTIC
     node_type = PacedNode
-    make_lane = Lane
+    make_held_frames = HeldFrames
 
     def __init__(
         self,

@@ -28,8 +28,8 @@ from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.member import MakeRecorder, Member, Parts
 from beforehand.runtime.node import NodeCounters
-from beforehand.runtime.queues.held_frames import Lane
-from beforehand.runtime.queues.inbox import Reading
+from beforehand.runtime.queues.held_frames import HeldFrames
+from beforehand.runtime.queues.inbox import Inbox
 from beforehand.runtime.radio.cell_settings import (
     BEACON_SECONDS,
     FRAME_BYTES_MAX,
@@ -40,13 +40,13 @@ from beforehand.runtime.radio.cell_settings import (
     check_name,
     fit,
 )
-from beforehand.runtime.radio.datagrams import AirCounters, Ear, Said, Voice
-from beforehand.runtime.radio.multicast import Air, Segment
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.radio.datagrams import AirCounters, Datagram, Ear, Voice
+from beforehand.runtime.radio.multicast import Multicast, Segment
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore, Durability
 
 
-class CellLane(Lane[Frame]):
+class CellHeldFrames(HeldFrames[Frame]):
     """What comes while the program does not read is not heard: its station says it again."""
 
     def must_wait(self, *, is_open: bool) -> bool:
@@ -83,10 +83,10 @@ class Cell:
         self._on_link, self._on_frame = on_link, on_frame
         self.on_host: Callable[[str], None] = lambda _: None
         """Called with the name of another host whenever that host is heard."""
-        self._air: Air | None = None
+        self._air: Multicast | None = None
         self._beacons: dict[str, tuple[float, int]] = {}
         """Of each station: when it was heard last, and its tick."""
-        self._lives: dict[str, int] = {}
+        self._incarnations: dict[str, int] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -110,7 +110,7 @@ class Cell:
         if self._air is not None:
             self._air.close()
         self._beacons.clear()
-        self._lives.clear()
+        self._incarnations.clear()
         self._air, self._segment = air, segment
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
@@ -134,26 +134,26 @@ class Cell:
     def cut(self, peer: str, problem: str) -> None:
         """A radio has no links to cut."""
 
-    async def _tune(self, segment: Segment) -> Air:
-        air: Air
+    async def _tune(self, segment: Segment) -> Multicast:
+        air: Multicast
 
-        def hear(said: Said) -> None:
+        def hear(said: Datagram) -> None:
             if air is self._air:
                 self._on_heard(said)
 
-        air = Air(segment, self._voice, self._ear, self.counters, hear)
+        air = Multicast(segment, self._voice, self._ear, self.counters, hear)
         await air.start()
         return air
 
-    def _on_heard(self, said: Said) -> None:
+    def _on_heard(self, said: Datagram) -> None:
         is_here = said.sender == self.station
-        is_same = said.life == self._lives.get(said.sender)
+        is_same = said.incarnation == self._incarnations.get(said.sender)
         if said.kind == "beacon":
             if is_here and not is_same:
                 # Its numbers begin anew, so that ours mean nothing to it, nor its to us.
                 self.counters.restarted += 1
                 self._leave()
-            self._lives[said.sender] = said.life
+            self._incarnations[said.sender] = said.incarnation
             self._beacons[said.sender] = (self._loop.time(), said.tick)
             if self.station is None:
                 self._enter(said.sender)
@@ -169,7 +169,7 @@ class Cell:
             if now - at > LOST_SECONDS:
                 if station == self.station:
                     self._leave()
-                del self._beacons[station], self._lives[station]
+                del self._beacons[station], self._incarnations[station]
         if self.station is None and self._beacons:
             self._enter(max(self._beacons, key=self._beacons.__getitem__))
         self._looking = self._loop.call_later(BEACON_SECONDS, self._look)
@@ -265,12 +265,14 @@ class Host(Member[Frame, Cell]):
             air=parts.network.counters,
             trust=self._trust.counters,
             node=parts.node.counters,
-            transactions=parts.commits.transactions,
+            transactions=parts.group_commit.transactions,
         )
 
-    def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[Frame, Cell]:
-        recorder = self._record(disk, commits)
-        _, trust = identity(self.name, disk, commits)
+    def _join(
+        self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
+    ) -> Parts[Frame, Cell]:
+        recorder = self._record(disk, group_commit)
+        _, trust = identity(self.name, disk, group_commit)
         self._trust = trust
         proofs = Proofs(self.group, trust.sign, trust.check)
 
@@ -284,8 +286,10 @@ class Host(Member[Frame, Cell]):
             )
 
         codec = CellCodec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)
-        node = self._make_node(make_core, codec, CellLane, commits, recorder)
+        node = self._make_node(make_core, codec, CellHeldFrames, group_commit, recorder)
         cell = Cell(self._segment, key, self.name, node.on_link, node.on_frame)
         if recorder is not None:
             cell.on_host = recorder.met
-        return Parts(commits, node, cell, Reading(inbox=self._inbox, on_open=node.open), recorder)
+        return Parts(
+            group_commit, node, cell, Inbox(inbox=self._inbox, on_open=node.open), recorder
+        )

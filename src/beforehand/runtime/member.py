@@ -19,14 +19,20 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import msgspec
 
 from beforehand.errors import InputError, LocalError
-from beforehand.protocols.contract.base import Fate, FrameT, Message, MessageId, Speaker
+from beforehand.protocols.contract.base import (
+    Broadcaster,
+    FrameT,
+    Message,
+    MessageId,
+    MessageStatus,
+)
 from beforehand.protocols.contract.codec import Codec
 from beforehand.protocols.contract.tables import Store, Table
 from beforehand.runtime.crypto.keys import GroupKey, flaw_of_name
 from beforehand.runtime.node import Links, Node, Recorder
-from beforehand.runtime.queues.held_frames import Lane
-from beforehand.runtime.queues.inbox import GroupMessage, Reading
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.queues.held_frames import HeldFrames
+from beforehand.runtime.queues.inbox import GroupMessage, Inbox
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore, Durability
 from beforehand.runtime.transport.limits import Limits
 
@@ -52,10 +58,10 @@ NetworkT = TypeVar("NetworkT", bound=Network)
 class Parts(Generic[FrameT, NetworkT]):
     """What an open member is made of."""
 
-    commits: Commits
+    group_commit: GroupCommit
     node: Node[FrameT]
     network: NetworkT
-    reading: Reading
+    reading: Inbox
     recorder: Recorder | None
 
 
@@ -151,15 +157,15 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         disk = await asyncio.to_thread(
             DiskStore, self._store_path, group=self.group, name=self.name, durable=self._durable
         )
-        commits = Commits(disk, durable=self._durable, on_failure=self._fail)
+        group_commit = GroupCommit(disk, durable=self._durable, on_failure=self._fail)
         try:
-            parts = self._parts = self._join(key, disk, commits)
+            parts = self._parts = self._join(key, disk, group_commit)
             parts.node.start(parts.network, is_new=disk.is_new)
             self._on_started(parts)
             await parts.network.start()
         except BaseException:
             if self._parts is None:
-                await commits.close()
+                await group_commit.close()
             raise
 
     async def close(self) -> None:
@@ -180,29 +186,31 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         try:
             await parts.network.close()
             if self._error is None:
-                await parts.commits.settled()
+                await parts.group_commit.settled()
                 left = parts.reading.end()
                 if not self._inbox:
                     parts.node.keep_unread(left)
                 if parts.recorder is not None:
                     parts.recorder.close()
         finally:
-            await parts.commits.close()
+            await parts.group_commit.close()
 
     @abstractmethod
-    def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[FrameT, NetworkT]:
+    def _join(
+        self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
+    ) -> Parts[FrameT, NetworkT]:
         """All parts, none of them started."""
 
     def _on_started(self, parts: Parts[FrameT, NetworkT]) -> None:
         """What the core must hear before the network opens."""
 
-    def _record(self, disk: DiskStore, commits: Commits) -> Recorder | None:
+    def _record(self, disk: DiskStore, group_commit: GroupCommit) -> Recorder | None:
         """Who writes down what happens. A start is counted with what it does first: one that did
         nothing, because it was killed before, was none."""
         starts = 1 + disk.load((STARTS,))[STARTS.name].get("", 0)
-        commits.save([(STARTS.name, "", starts)])
+        group_commit.save([(STARTS.name, "", starts)])
         make_recorder = self._make_recorder
-        return None if make_recorder is None else make_recorder(commits, starts)
+        return None if make_recorder is None else make_recorder(group_commit, starts)
 
     def _make_log(self, store: Store, starts: int) -> Recorder:
         from beforehand.runtime.storage.event_log import EventLog
@@ -224,17 +232,17 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
     def _make_node(
         self,
-        make_core: Callable[[], Speaker[FrameT]],
+        make_core: Callable[[], Broadcaster[FrameT]],
         codec: Codec[FrameT],
-        make_lane: Callable[[], Lane[FrameT]],
-        commits: Commits,
+        make_held_frames: Callable[[], HeldFrames[FrameT]],
+        group_commit: GroupCommit,
         recorder: Recorder | None,
     ) -> Node[FrameT]:
         return self.node_type(
             make_core,
             codec,
-            commits,
-            make_lane=make_lane,
+            group_commit,
+            make_held_frames=make_held_frames,
             queue_bytes_max=self._limits.queue_bytes_max,
             clock_us=self._clock_us,
             on_deliver=self._put,
@@ -270,9 +278,9 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._acknowledge(
             [checked_id(message, "give several: `[message.id]`") for message in messages]
         )
-        await self._opened().commits.settled()
+        await self._opened().group_commit.settled()
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """What became of a message here, and what it waits for."""
         core = self._opened().node.driver.core
         return core.explain(checked_id(message, "it is what `broadcast` returns, and `message.id`"))

@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from beforehand.protocols.contract.base import Counters, FrameT, Speaker
+from beforehand.protocols.contract.base import Broadcaster, Counters, FrameT
 from beforehand.protocols.contract.codec import Codec
 from beforehand.runtime.crypto.identity import identity
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.member import Member, Parts
 from beforehand.runtime.node import NodeCounters
-from beforehand.runtime.queues.held_frames import Lane
-from beforehand.runtime.queues.inbox import Reading
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.queues.held_frames import HeldFrames
+from beforehand.runtime.queues.inbox import Inbox
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.disconnects import Ending, LinkCounters
+from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
 from beforehand.runtime.transport.mesh import Mesh, PeerInfo
 
 
@@ -34,13 +34,13 @@ class MemberCounters(msgspec.Struct, frozen=True):
     transactions: int
 
 
-class Meshed(Member[FrameT, Mesh]):
+class MeshMember(Member[FrameT, Mesh]):
     """Its network is a `Mesh`."""
 
     make_mesh: Callable[..., Mesh] = Mesh
     """The network; a test may have one of its own."""
     codec: Codec[Any]
-    make_lane: Callable[[], Lane[Any]]
+    make_held_frames: Callable[[], HeldFrames[Any]]
 
     def __init__(
         self,
@@ -56,15 +56,17 @@ class Meshed(Member[FrameT, Mesh]):
         self._trust: Trust | None = None
 
     @abstractmethod
-    def _core_maker(self, trust: Trust) -> Callable[[], Speaker[FrameT]]:
+    def _core_maker(self, trust: Trust) -> Callable[[], Broadcaster[FrameT]]:
         """What makes the core, at the start and after a crash."""
 
-    def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[FrameT, Mesh]:
-        member, trust = identity(self.name, disk, commits)
+    def _join(
+        self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
+    ) -> Parts[FrameT, Mesh]:
+        member, trust = identity(self.name, disk, group_commit)
         self._trust = trust
-        recorder = self._record(disk, commits)
+        recorder = self._record(disk, group_commit)
         make_core = self._core_maker(trust)
-        node = self._make_node(make_core, self.codec, self.make_lane, commits, recorder)
+        node = self._make_node(make_core, self.codec, self.make_held_frames, group_commit, recorder)
 
         def on_link(peer: str, is_up: bool) -> None:
             if is_up and recorder is not None:
@@ -84,8 +86,8 @@ class Meshed(Member[FrameT, Mesh]):
             on_frame=node.on_frame,
             on_room=node.on_room,
         )
-        reading = Reading(inbox=self._inbox, on_open=node.open)
-        return Parts(commits, node, mesh, reading, recorder)
+        reading = Inbox(inbox=self._inbox, on_open=node.open)
+        return Parts(group_commit, node, mesh, reading, recorder)
 
     @property
     def peers(self) -> list[PeerInfo]:
@@ -98,7 +100,7 @@ class Meshed(Member[FrameT, Mesh]):
         return self._opened().network.addresses()
 
     @property
-    def endings(self) -> list[Ending]:
+    def endings(self) -> list[Disconnect]:
         """The last connections that were refused or broke, newest last: why somebody is away."""
         return self._opened().network.endings()
 
@@ -112,5 +114,5 @@ class Meshed(Member[FrameT, Mesh]):
             links=parts.network.counters,
             trust=self._trust.counters,
             node=parts.node.counters,
-            transactions=parts.commits.transactions,
+            transactions=parts.group_commit.transactions,
         )

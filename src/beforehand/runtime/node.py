@@ -15,14 +15,21 @@ from typing import Generic, Protocol
 import msgspec
 
 from beforehand.errors import RemoteError
-from beforehand.protocols.contract.base import FrameT, Message, MessageId, NodeId, Speaker, Timer
+from beforehand.protocols.contract.base import (
+    Broadcaster,
+    FrameT,
+    Message,
+    MessageId,
+    NodeId,
+    Timer,
+)
 from beforehand.protocols.contract.codec import Codec
-from beforehand.protocols.contract.driver import INBOX, SpeakerDriver
+from beforehand.protocols.contract.driver import INBOX, BroadcasterDriver
 from beforehand.protocols.contract.outbox import LossKind
-from beforehand.runtime.queues.broadcast_queue import Speaking
-from beforehand.runtime.queues.held_frames import Lane
-from beforehand.runtime.queues.send_queue import Outgoing
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.queues.broadcast_queue import BroadcastQueue
+from beforehand.runtime.queues.held_frames import HeldFrames
+from beforehand.runtime.queues.send_queue import FrameQueue
+from beforehand.runtime.storage.group_commit import GroupCommit
 
 NEWS_BYTES_MAX = 32 << 20
 """Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
@@ -53,7 +60,7 @@ class Recorder(Protocol):
     it tells of, or not at all."""
 
     def met(self, member: str) -> None: ...
-    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
+    def broadcasted(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
     def received(self, messages: Sequence[Message]) -> None: ...
     def delivered(self, messages: Sequence[Message]) -> None: ...
     def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
@@ -82,11 +89,11 @@ class Node(Generic[FrameT]):
 
     def __init__(
         self,
-        make_core: Callable[[], Speaker[FrameT]],
+        make_core: Callable[[], Broadcaster[FrameT]],
         codec: Codec[FrameT],
-        commits: Commits,
+        group_commit: GroupCommit,
         *,
-        make_lane: Callable[[], Lane[FrameT]],
+        make_held_frames: Callable[[], HeldFrames[FrameT]],
         queue_bytes_max: int,
         clock_us: Callable[[], int],
         on_deliver: Callable[[Sequence[Message]], None],
@@ -99,17 +106,17 @@ class Node(Generic[FrameT]):
         self.counters = NodeCounters()
         self.error: Exception | None = None
         self._codec = codec
-        self._commits = commits
-        self._make_lane = make_lane
+        self._group_commit = group_commit
+        self._make_held_frames = make_held_frames
         self._clock_us = clock_us
         self._on_deliver = on_deliver
         self._on_failure = on_failure
         self._inbox = inbox
         self._recorder = recorder
         self._links: Links | None = None
-        self._lanes: dict[str, Lane[FrameT]] = {}
-        self._outgoing = Outgoing(
-            self._lanes, codec, queue_bytes_max, self._cut_slow, self._cut_unsendable
+        self._held_frames: dict[str, HeldFrames[FrameT]] = {}
+        self._send_queue = FrameQueue(
+            self._held_frames, codec, queue_bytes_max, self._cut_slow, self._cut_unsendable
         )
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._watch: asyncio.TimerHandle | None = None
@@ -122,30 +129,30 @@ class Node(Generic[FrameT]):
         self._loop = asyncio.get_running_loop()
         self.driver = self._make_driver(make_core)
         self.name = self.driver.node
-        self._speaking = Speaking(self.driver, commits, self._now_us, self.fail)
+        self._broadcast_queue = BroadcastQueue(self.driver, group_commit, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
         """Go on from what is saved, before the first link comes up."""
-        self._links = self._outgoing.wire = links
+        self._links = self._send_queue.wire = links
         if is_new:
             return
-        left = self._commits.load((INBOX,))[INBOX.name]
+        left = self._group_commit.load((INBOX,))[INBOX.name]
         self._is_again = self._inbox and bool(left)
         if left and not self._inbox:
             # What the program had not read when it stopped. Forgotten first: at most once.
-            self._commits.save([(INBOX.name, id, None) for id in left])
-            self._commits.after(lambda: self._on_deliver(list(left.values())))
+            self._group_commit.save([(INBOX.name, id, None) for id in left])
+            self._group_commit.after(lambda: self._on_deliver(list(left.values())))
         self.driver.restart(self._now_us())
 
     def stop(self) -> None:
         """Nothing goes in any more."""
-        self._speaking.stop(self.error)
+        self._broadcast_queue.stop(self.error)
         for handle in (*self._timers.values(), self._watch):
             if handle is not None:
                 handle.cancel()
         self._timers.clear()
-        self._outgoing.stop()
-        self._lanes.clear()
+        self._send_queue.stop()
+        self._held_frames.clear()
         self._watch = self._links = None
 
     # ---- from the program -----------------------------------------------------------------------
@@ -154,18 +161,18 @@ class Node(Generic[FrameT]):
         self, payload: bytes, lifetime_us: int | None = None
     ) -> asyncio.Future[MessageId]:
         """The id, when the message is on the disk."""
-        return self._speaking.say(payload, lifetime_us)
+        return self._broadcast_queue.say(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """For the next life: the program stops without having read these."""
-        self._commits.save([(INBOX.name, message.id, message) for message in messages])
+        self._group_commit.save([(INBOX.name, message.id, message) for message in messages])
 
     def open(self, is_open: bool) -> None:
         """Whether the program takes in more. If not, nothing more is asked of anybody; what
         neighbours ask for is sent all the same."""
         self._is_open = is_open
         if is_open:
-            for peer in list(self._lanes):
+            for peer in list(self._held_frames):
                 self._take_news(peer)
 
     def fail(self, error: Exception) -> None:
@@ -182,11 +189,11 @@ class Node(Generic[FrameT]):
         if self._links is None:
             return
         if is_up:
-            self._lanes[peer] = self._make_lane()
+            self._held_frames[peer] = self._make_held_frames()
             if self._is_paused:
                 self._links.pause(peer)
         else:
-            self._lanes.pop(peer, None)
+            self._held_frames.pop(peer, None)
         try:
             self.driver.on_link(self._now_us(), peer, is_up)
         except Exception as error:
@@ -194,16 +201,16 @@ class Node(Generic[FrameT]):
 
     def on_frame(self, peer: str, data: bytes) -> None:
         """Taken in at once, or held until there is room for what it brings about."""
-        lane = self._lanes.get(peer)
-        if lane is None:
+        held = self._held_frames.get(peer)
+        if held is None:
             return
         frame = self._decoded(peer, data)
         if frame is None:
             return
-        if lane.must_wait(is_open=self._is_open):
-            lane.hold(data, self._loop.time())
+        if held.must_wait(is_open=self._is_open):
+            held.hold(data, self._loop.time())
             self._watch_unread()
-            if lane.news_bytes > NEWS_BYTES_MAX:
+            if held.news_bytes > NEWS_BYTES_MAX:
                 self.counters.flooded += 1
                 self._cut(peer, "announces more than anybody could hold")
             return
@@ -212,30 +219,30 @@ class Node(Generic[FrameT]):
 
     def on_room(self, peer: str) -> None:
         """There is room on the wire again."""
-        self._outgoing.put_on_wire(peer)
+        self._send_queue.put_on_wire(peer)
 
     # ---- the port of the driver -----------------------------------------------------------------
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
         """Frames leave when all that was saved up to now is on the disk."""
         staged = [
-            (peer, lane, frame)
+            (peer, held, frame)
             for peer, frame in sends
-            if isinstance(peer, str) and (lane := self._lanes.get(peer)) is not None
+            if isinstance(peer, str) and (held := self._held_frames.get(peer)) is not None
         ]
         if staged:
-            self._commits.after(lambda: self._outgoing.put(staged))
+            self._group_commit.after(lambda: self._send_queue.put(staged))
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
         others = [message for message in messages if message.origin != self.name]
         if self._inbox and len(others) < len(messages):
             own = [message.id for message in messages if message.origin == self.name]
-            self._commits.save([(INBOX.name, id, None) for id in own])
+            self._group_commit.save([(INBOX.name, id, None) for id in own])
         if self._recorder is not None and not self._is_again:
             self._recorder.delivered(messages)
         self._is_again = False
         if others:
-            self._commits.after(lambda: self._on_deliver(others))
+            self._group_commit.after(lambda: self._on_deliver(others))
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         if timer in self._timers:
@@ -243,9 +250,9 @@ class Node(Generic[FrameT]):
         delay = max(0, due_us - self._step_us) / 1e6  # the clock may have been set since then
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         if self._recorder is not None:
-            self._recorder.spoke(message, deliveries)
+            self._recorder.broadcasted(message, deliveries)
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
         if self._recorder is not None:
@@ -270,8 +277,10 @@ class Node(Generic[FrameT]):
             self._cut(peer, error.problem)
             return None
 
-    def _make_driver(self, make_core: Callable[[], Speaker[FrameT]]) -> SpeakerDriver[FrameT]:
-        return SpeakerDriver(make_core, self, store=self._commits, inbox=self._inbox)
+    def _make_driver(
+        self, make_core: Callable[[], Broadcaster[FrameT]]
+    ) -> BroadcasterDriver[FrameT]:
+        return BroadcasterDriver(make_core, self, store=self._group_commit, inbox=self._inbox)
 
     def _take(self, peer: str, frame: FrameT, size: int) -> None:
         try:
@@ -284,18 +293,18 @@ class Node(Generic[FrameT]):
             self.fail(error)
             return
         self._ahead_bytes += size
-        self._commits.after(lambda: self._saved(size))
+        self._group_commit.after(lambda: self._saved(size))
         if self._ahead_bytes > AHEAD_BYTES_MAX and not self._is_paused:
             self._pause(True)
 
     def _take_news(self, peer: str) -> None:
-        lane = self._lanes.get(peer)
-        while lane is not None and lane.may_go_on(is_open=self._is_open):
-            data = lane.next_news()
+        held = self._held_frames.get(peer)
+        while held is not None and held.may_go_on(is_open=self._is_open):
+            data = held.next_news()
             frame = self._decoded(peer, data)
             assert frame is not None, "can't happen: it was decoded before it was held"
             self._take(peer, frame, len(data))
-            lane = self._lanes.get(peer)
+            held = self._held_frames.get(peer)
 
     def _saved(self, size: int) -> None:
         self._ahead_bytes -= size
@@ -306,7 +315,7 @@ class Node(Generic[FrameT]):
         self._is_paused = is_paused
         if self._links is not None:
             change = self._links.pause if is_paused else self._links.resume
-            for peer in list(self._lanes):
+            for peer in list(self._held_frames):
                 change(peer)
 
     def _cut_slow(self, peer: str) -> None:
@@ -331,14 +340,14 @@ class Node(Generic[FrameT]):
                 self.fail(error)
 
     def _watch_unread(self) -> None:
-        if self._watch is None and any(lane.held_since for lane in self._lanes.values()):
+        if self._watch is None and any(held.held_since for held in self._held_frames.values()):
             self._watch = self._loop.call_later(UNREAD_SECONDS / 4, self._cut_unread)
 
     def _cut_unread(self) -> None:
         self._watch = None
         before = self._loop.time() - UNREAD_SECONDS
-        for peer, lane in list(self._lanes.items()):
-            if lane.held_since is not None and lane.held_since < before:
+        for peer, held in list(self._held_frames.items()):
+            if held.held_since is not None and held.held_since < before:
                 self.counters.unread += 1
                 self._cut(peer, "our program does not read")
         self._watch_unread()

@@ -6,7 +6,7 @@ are: they are the core's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic
 
@@ -14,13 +14,13 @@ import msgspec
 
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import (
+    Broadcaster,
     Counters,
-    Fate,
     FrameT,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
-    Speaker,
     Timer,
 )
 from beforehand.protocols.contract.needs import Needs
@@ -28,10 +28,10 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 
 
-class Named(Generic[FrameT]):
+class NamedCore(Generic[FrameT]):
     """The same core, by name."""
 
-    def __init__(self, core: Speaker[FrameT], names: Sequence[str]) -> None:
+    def __init__(self, core: Broadcaster[FrameT], names: Sequence[str]) -> None:
         """names: by number."""
         assert isinstance(core.node, int), "can't happen: such a core needs no names"
         self.node: NodeId = names[core.node]
@@ -78,10 +78,10 @@ class Named(Generic[FrameT]):
         with self._carrying(out) as inner:
             self._core.restore(now_us, rows, inner)
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         origin, seq = message
         if origin not in self._numbers:
-            return Fate("unknown")
+            return MessageStatus("unknown")
         fate = self._core.explain((self._numbers[origin], seq))
         missing = tuple(map(self._named, fate.missing))
         return msgspec.structs.replace(fate, missing=missing)
@@ -118,4 +118,4 @@ class Named(Generic[FrameT]):
 
 
 if TYPE_CHECKING:
-    make: Callable[[Speaker[object]], Speaker[object]] = lambda core: Named(core, ())  # noqa: E731
+    _is_broadcaster: type[Broadcaster[object]] = NamedCore

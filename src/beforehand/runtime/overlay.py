@@ -27,10 +27,10 @@ from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.member import MakeRecorder, Parts, Pending
 from beforehand.runtime.members_file import read_members
-from beforehand.runtime.mesh_member import Meshed
-from beforehand.runtime.node_names import Named
-from beforehand.runtime.queues.held_frames import CubeLane
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.mesh_member import MeshMember
+from beforehand.runtime.node_names import NamedCore
+from beforehand.runtime.queues.held_frames import VCubeHeldFrames
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore, Durability
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.limits import Limits
@@ -42,11 +42,11 @@ PACKET_BYTES = 16 << 10
 MEMBERS = "members"
 
 
-class Overlay(Meshed[CubeFrame]):
+class Overlay(MeshMember[CubeFrame]):
     """One member of an overlay. See docs/sockets.md for what it promises."""
 
     codec = VCUBE
-    make_lane = CubeLane
+    make_held_frames = VCubeHeldFrames
 
     def __init__(
         self,
@@ -106,7 +106,9 @@ class Overlay(Meshed[CubeFrame]):
         waiting = [] if self._cube is None else self._cube.pending()
         return self._explained((names[int(origin)], seq) for origin, seq in waiting)
 
-    def _join(self, key: GroupKey, disk: DiskStore, commits: Commits) -> Parts[CubeFrame, Mesh]:
+    def _join(
+        self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
+    ) -> Parts[CubeFrame, Mesh]:
         known = disk.note(MEMBERS)
         if known is None:
             disk.keep(MEMBERS, self._members.mark.encode())
@@ -114,7 +116,7 @@ class Overlay(Meshed[CubeFrame]):
             problem = "the store of an overlay with other members, or in another order"
             hint = "members are numbered by their file: for other members take new stores"
             raise InputError(problem, where=str(disk.path), hint=hint)
-        return super()._join(key, disk, commits)
+        return super()._join(key, disk, group_commit)
 
     def _on_started(self, parts: Parts[CubeFrame, Mesh]) -> None:
         # A core takes everybody for up. Until there is a link, nobody is.
@@ -125,7 +127,7 @@ class Overlay(Meshed[CubeFrame]):
     def _all_members(self) -> Sequence[str]:
         return self._members.names
 
-    def _core_maker(self, trust: Trust) -> Callable[[], Named[CubeFrame]]:
+    def _core_maker(self, trust: Trust) -> Callable[[], NamedCore[CubeFrame]]:
         names = self._members.names
 
         def check(origin: NodeId, data: bytes, proof: bytes) -> bool:
@@ -135,7 +137,7 @@ class Overlay(Meshed[CubeFrame]):
         # Numbers mean nothing among those who have another list.
         proofs = Proofs(f"{self.group} {self._members.mark}", trust.sign, check)
 
-        def make_core() -> Named[CubeFrame]:
+        def make_core() -> NamedCore[CubeFrame]:
             core = self._cube = VCube(
                 self._number,
                 len(names),
@@ -144,6 +146,6 @@ class Overlay(Meshed[CubeFrame]):
                 durable=True,
                 proofs=proofs,
             )
-            return Named(core, names)
+            return NamedCore(core, names)
 
         return make_core

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import FrameT, NodeId, Paced, Speaker, Timer
-from beforehand.protocols.contract.driver import PacedDriver, SpeakerDriver
+from beforehand.protocols.contract.base import Broadcaster, FrameT, NodeId, Paced, Timer
+from beforehand.protocols.contract.driver import BroadcasterDriver, PacedDriver
 from beforehand.protocols.contract.outbox import CutReason
 from beforehand.protocols.epidemic.flow_control import STALL_TIMER
 from beforehand.runtime.node import Node
@@ -53,12 +53,12 @@ class PacedNode(Node[FrameT]):
             self.on_room(peer)
 
     def on_frame(self, peer: str, data: bytes) -> None:
-        if peer in self._lanes and (frame := self._decoded(peer, data)) is not None:
+        if peer in self._held_frames and (frame := self._decoded(peer, data)) is not None:
             self._take(peer, frame, len(data))
 
     def on_room(self, peer: str) -> None:
         """There may be room on the wire."""
-        if self._links is None or peer not in self._lanes:
+        if self._links is None or peer not in self._held_frames:
             return
         room = self._links.room(peer) - self._room_min
         if room >= 0:
@@ -66,7 +66,7 @@ class PacedNode(Node[FrameT]):
 
     def _on_timer(self, timer: Timer, ticket: int) -> None:
         if timer == STALL_TIMER and self._links is not None:
-            for peer in list(self._lanes):
+            for peer in list(self._held_frames):
                 underway, before = self._links.underway(peer), self._underway.get(peer, 0)
                 self._underway[peer] = underway
                 if underway > before or self._is_paused:  # on a slow link something long takes long
@@ -100,9 +100,11 @@ class PacedNode(Node[FrameT]):
         if self._links is not None:
             self._step(lambda now_us: self.driver.on_saved(now_us, self._saved_step))
 
-    def _make_driver(self, make_core: Callable[[], Speaker[FrameT]]) -> SpeakerDriver[FrameT]:
+    def _make_driver(
+        self, make_core: Callable[[], Broadcaster[FrameT]]
+    ) -> BroadcasterDriver[FrameT]:
         make = cast(Callable[[], Paced[FrameT]], make_core)
-        return PacedDriver(make, self, store=self._commits, inbox=self._inbox)
+        return PacedDriver(make, self, store=self._group_commit, inbox=self._inbox)
 
     def _step(self, give_input: Callable[[int], None]) -> None:
         try:
@@ -118,7 +120,7 @@ class PacedNode(Node[FrameT]):
         for peer, frames in ready.items():
             if self._links is None:
                 return
-            if peer not in self._lanes:
+            if peer not in self._held_frames:
                 continue
             try:
                 for frame in frames:

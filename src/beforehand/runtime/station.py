@@ -38,9 +38,9 @@ from beforehand.runtime.radio.cell_settings import (
     is_short,
     read_stations,
 )
-from beforehand.runtime.radio.datagrams import AirCounters, Ear, Said, Voice, new_number
-from beforehand.runtime.radio.multicast import Air
-from beforehand.runtime.radio.reliable_channel import Wire
+from beforehand.runtime.radio.datagrams import AirCounters, Datagram, Ear, Voice, new_number
+from beforehand.runtime.radio.multicast import Multicast
+from beforehand.runtime.radio.reliable_channel import ReliableChannel
 from beforehand.runtime.transport.disconnects import LinkCounters
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
@@ -96,7 +96,7 @@ class Station:
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._beacon: asyncio.TimerHandle | None = None
         self._acking: asyncio.TimerHandle | None = None
-        wires, life = self._stations.wires, new_number() or 1
+        wires, incarnation = self._stations.wires, new_number() or 1
         # Nothing is saved, so the keys of stations come from what all of them have.
         secret, names = self._key.secret, self._stations.addresses
         keys = {n: MemberKey(derive(secret, b"station", n.encode())) for n in names}
@@ -112,7 +112,7 @@ class Station:
         )
         refuse_unmet(self._driver.core.needs, GIVEN)
         neighbours = self._stations.neighbours(self.name)
-        self._wires = {n: Wire(n, life, self._hears(n)) for n in neighbours}
+        self._wires = {n: ReliableChannel(n, incarnation, self._hears(n)) for n in neighbours}
         self._air = self._make_air()
         self._mesh = self._make_mesh()
         await self._air.start()
@@ -161,11 +161,11 @@ class Station:
             gauges=gauges,
         )
 
-    def _make_air(self) -> Air:
+    def _make_air(self) -> Multicast:
         counters = self._air_counters
         voice = Voice(self._key, self.name)
         segment = self._stations.segments[self.name]
-        return Air(segment, voice, Ear(self._key, voice, counters), counters, self._on_heard)
+        return Multicast(segment, voice, Ear(self._key, voice, counters), counters, self._on_heard)
 
     def _make_mesh(self) -> Mesh:
         addresses = self._stations.addresses
@@ -206,7 +206,7 @@ class Station:
         delay = max(0, due_us - _now_us()) / 1e6
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None: ...
+    def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None: ...
     def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
 
@@ -225,7 +225,7 @@ class Station:
         self._air.say("beacon", self._ticks[-1], b"")
         self._beacon = self._loop.call_later(BEACON_SECONDS, self._beat)
 
-    def _on_heard(self, said: Said) -> None:
+    def _on_heard(self, said: Datagram) -> None:
         if said.kind != "up":
             return
         if not is_short(said.sender):

@@ -18,7 +18,7 @@ from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
 TICKET_MASK = TICKETS_MAX - 1
 
 
-class Agenda:
+class CalendarQueue:
     def __init__(self) -> None:
         self._days: dict[int, list[int]] = {}
         self._ahead: list[int] = []  # a heap of the days that have a list

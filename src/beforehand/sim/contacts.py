@@ -17,8 +17,15 @@ from heapq import heappop, heappush
 from typing import Any
 
 from beforehand.mobility.trace import Trace
-from beforehand.protocols.contract.base import Counters, Message, MessageId, NodeId, Speaker, Timer
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.base import (
+    Broadcaster,
+    Counters,
+    Message,
+    MessageId,
+    NodeId,
+    Timer,
+)
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.protocols.contract.needs import Needs, refuse_unmet
 from beforehand.protocols.contract.outbox import LossKind, Outbox
 from beforehand.protocols.contract.tables import Store
@@ -53,7 +60,7 @@ Wake = tuple[Timer, int]
 OnDone = Callable[[int, int], object]
 """Hears how much of what was known beforehand (contacts, stays, broadcasts) has happened, of how
 much."""
-MakeCore = Callable[[int], Speaker[Any]]
+MakeCore = Callable[[int], Broadcaster[Any]]
 
 
 class ContactWorld:
@@ -80,7 +87,7 @@ class ContactWorld:
         self.senders = array("i")
         """Who handed on what was received, a number for each such row of the log."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
-        self.drivers: dict[int, SpeakerDriver[Any]] = {}
+        self.drivers: dict[int, BroadcasterDriver[Any]] = {}
         self._trace = trace
         self._make_core = make_core
         self._links = links or LinkModel()
@@ -189,9 +196,9 @@ class ContactWorld:
             self.drivers[node] = self._make_driver(node)
             self.log.add(self.now_us, node, JOIN, NO_MESSAGE)
 
-    def _make_driver(self, node: int) -> SpeakerDriver[Any]:
+    def _make_driver(self, node: int) -> BroadcasterDriver[Any]:
         make_core = partial(self._make_core, node)
-        driver = SpeakerDriver(make_core, self, store=Store(), out=self._out)
+        driver = BroadcasterDriver(make_core, self, store=Store(), out=self._out)
         refuse_unmet(driver.core.needs, self._given)
         return driver
 
@@ -227,7 +234,7 @@ class ContactWorld:
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
         self.log.add(self.now_us, node, DELIVER, messages)  # type: ignore[arg-type]
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         own = next(at for at, delivered in enumerate(deliveries) if delivered.id == message)
         # What an expiry made deliverable in this same step comes before the broadcast.
         self.deliver(node, deliveries[:own])

@@ -202,7 +202,7 @@ class _Eye:
 
     def _ignore(self, *_: Any, **__: Any) -> None: ...
 
-    send = spoke = received = lost = _ignore
+    send = broadcasted = received = lost = _ignore
 
 
 class _SlowWorld:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 
 
-class Places:
+class GridIndex:
     """`neighbours[node]`: all that stand within `range_m`, sorted; kept up to date by `move`."""
 
     def __init__(self, nodes: int, range_m: float) -> None:

@@ -35,7 +35,7 @@ from beforehand.kernels.overlay.state import (
     make_state,
 )
 from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.protocols.contract.outbox import LossKind, Outbox
 from beforehand.protocols.vcube.frames import (
@@ -43,14 +43,14 @@ from beforehand.protocols.vcube.frames import (
     HEADER_BYTES,
     MTU_BYTES,
     CubeFrame,
-    CubeMessage,
     CubeOutbox,
     Entry,
     Packet,
+    VCubeMessage,
 )
 from beforehand.protocols.vcube.node import VCube
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, full_heights
-from beforehand.sim.calendar_queue import Agenda
+from beforehand.sim.calendar_queue import CalendarQueue
 from beforehand.sim.collector import no_collection
 from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
 from beforehand.sim.streams import mix, stream_key
@@ -205,7 +205,7 @@ class _World:
         self._key = np.uint64(stream_key(seed, "propagation"))
         out: CubeOutbox = Outbox()
         self.drivers = [
-            SpeakerDriver(partial(self._core, node, past), self, out=out)
+            BroadcasterDriver(partial(self._core, node, past), self, out=out)
             for node in range(spec.nodes)
         ]
         # A packet is lost or doubled nowhere, and nobody is ever reported down.
@@ -222,7 +222,7 @@ class _World:
         self._broadcasts = spec.nodes * spec.messages
         self._now_us = self._row = 0
         # A ticket is the index of a message to broadcast or, beyond these, of a packet to arrive.
-        self._agenda = Agenda()
+        self._agenda = CalendarQueue()
         for index, t_us in enumerate(start_times(spec, seed).tolist()):
             self._agenda.add(t_us, index)
 
@@ -258,8 +258,8 @@ class _World:
 
     # ---- effects: this is the port of every node ------------------------------------------------
 
-    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
-        spoken = cast("CubeMessage", deliveries[0])
+    def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
+        spoken = cast("VCubeMessage", deliveries[0])
         self._past[spoken.id] = spoken.past
         self._log.add(self._now_us, node, BROADCAST, (spoken,), len(spoken.past))
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from beforehand.check.explore.canonical import Ice
+from beforehand.check.explore.canonical import Canonicalizer
 from beforehand.check.explore.explore import explore
 from beforehand.check.explore.small_nets import (
     FULL,
@@ -104,13 +104,16 @@ def whole(net):
     return pickle.dumps(
         (
             [pickle.dumps(core) for core in cores],
-            [(d.is_up, d.fuse, d.cut_off, sorted(d._timers), d._store._rows) for d in net.drivers],
+            [
+                (d.is_up, d.crash_after, d.cut_off, sorted(d._timers), d._store._rows)
+                for d in net.drivers
+            ],
             sorted((key[:2], net.queued(key), repr(f)) for key, (f, _) in net.flights.items()),
             sorted((id, sorted(past)) for id, past in oracle.pasts.items()),
             [sorted((n, sorted(ids)) for n, ids in of.items()) for of in (oracle._known,)],
             [sorted((n, sorted(ids)) for n, ids in of.items()) for of in (oracle._overtaken,)],
             [sorted((n, ids) for n, ids in of.items() if ids) for of in (oracle.delivered,)],
-            (sorted(net.contacts), net.says, sorted(net.left.items())),
+            (sorted(net.contacts), net.broadcasts, sorted(net.left.items())),
             (sorted(net.timers), sorted(net.held), sorted(net.given_up)),
             times(net) if net.family.kind == "contact" else (),
         )
@@ -211,9 +214,11 @@ def test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show(make_fami
 
 
 def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
-    cold = Ice(Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic)
+    cold = Canonicalizer(
+        Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic
+    )
     net = cold.thaw(cold.freeze())
-    for move in (("speak", 0, None), ("arrive", 0, 1, 1), ("pass", 4)):
+    for move in (("broadcast", 0, None), ("arrive", 0, 1, 1), ("pass", 4)):
         assert net.do(move)
     dues = {key: due_us for key, (due_us, _) in net.timers.items()}
     assert net.drivers[1].core._links[0].progress_us == 0
@@ -225,10 +230,10 @@ def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
 
 def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
     case = group_net(PAIR, (1, 0), crashes=1, pauses=1, is_disk_late=True)
-    cold = Ice(Group(), case, make_group)
+    cold = Canonicalizer(Group(), case, make_group)
     before = cold.freeze()
     net = cold.thaw(before)
-    assert net.do(("speak", 0, None))
+    assert net.do(("broadcast", 0, None))
     assert net.do(("open", 1, False))
     after = cold.freeze()
     assert cold.thaw(before).closed == set()
@@ -241,15 +246,15 @@ def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
     assert not net.do(("flush", 0))
 
 
-def ice(says=1, **trouble):
-    case = Case(3, (0, 0, says), options=Setup(Pace()), mortal=(2,), **CELLS, **trouble)
-    return Ice(MobileFamily(), case, None)
+def canonicalizer(broadcasts=1, **trouble):
+    case = Case(3, (0, 0, broadcasts), options=Setup(Pace()), mortal=(2,), **CELLS, **trouble)
+    return Canonicalizer(MobileFamily(), case, None)
 
 
 def test_what_is_frozen_is_thawed_as_it_was_whatever_was_done_since():
-    cold = ice(flaps=1, losses=1, crashes=1)
+    cold = canonicalizer(flaps=1, losses=1, crashes=1)
     before = cold.freeze()
-    for move in (("speak", 2, None), ("enter", 2, 1), ("crash", 2, 0)):
+    for move in (("broadcast", 2, None), ("enter", 2, 1), ("crash", 2, 0)):
         assert cold.thaw(before).do(move)
         after = cold.freeze()
         assert after != before
@@ -260,7 +265,7 @@ def test_what_is_frozen_is_thawed_as_it_was_whatever_was_done_since():
 
 
 def test_what_was_given_up_in_one_state_is_not_in_another():
-    cold = ice()
+    cold = canonicalizer()
     before = cold.freeze()
     cold.net.given_up.add((2, (2, 1)))
     after = cold.freeze()
@@ -269,19 +274,19 @@ def test_what_was_given_up_in_one_state_is_not_in_another():
 
 
 def test_who_looks_at_a_node_sees_its_core_and_a_step_is_looked_up():
-    cold = ice(says=2)
+    cold = canonicalizer(broadcasts=2)
     before = cold.freeze()
     for _ in range(2):
         net = cold.thaw(before)
         assert isinstance(net.drivers[0].core, Station)
         assert isinstance(net.drivers[2].core, Host)
-        net.do(("speak", 2, None))
+        net.do(("broadcast", 2, None))
         assert list(net.drivers[2].core._said) == [1]
         assert len(net.flights) == 1
 
 
 def test_what_a_core_refuses_it_refuses_again():
-    cold = ice(leaves=1)
+    cold = canonicalizer(leaves=1)
     net = cold.net
     net.do(("leave", 2))
     for _ in range(2):

@@ -61,7 +61,7 @@ def test_a_request_that_is_denied_for_ever_is_starvation():
     assert explore(CAUSAL, case, 1_000, make_denying).problem is None, "it never comes to rest"
     found = find_fair_cycle(CAUSAL, case, 1_000, make_denying)
     assert found.problem == "node 1 never delivers (0, 1), which a peer holds: moves repeat"
-    assert [move[0] for move in found.path[:1]] == ["speak"]
+    assert [move[0] for move in found.path[:1]] == ["broadcast"]
     assert {move[0] for move in found.cycle} == {"arrive"}
 
 

@@ -34,8 +34,8 @@ def test_seeds_of_the_group_see_every_kind_of_trouble():
 
 def healed(case):
     net = make_net(GROUP, case)
-    while any(net.says):
-        net.do(("speak", 0, None))
+    while any(net.broadcasts):
+        net.do(("broadcast", 0, None))
     heal(net)
     return net
 
@@ -43,13 +43,13 @@ def healed(case):
 def test_a_wire_for_one_frame_at_a_time_does_not_keep_offers_from_being_requested():
     """Version vectors and announcements went back and forth, and took all the room there was."""
     setup = Setup(LIFETIMES, flow=FLOW)
-    net = healed(Case(2, says=(5, 0), options=setup, room_bytes=1))
+    net = healed(Case(2, broadcasts=(5, 0), options=setup, room_bytes=1))
     assert net.problem is None
     assert len(net.oracle.delivered[1]) == 5
 
 
 def test_a_newcomer_gets_everything_through_the_smallest_window():
     setup = Setup(LIFETIMES, flow=Flow(window=1, offers_max=1, pushes_max=1), marks_after=8)
-    net = healed(Case(3, says=(12, 0, 0), options=setup, room_bytes=300))
+    net = healed(Case(3, broadcasts=(12, 0, 0), options=setup, room_bytes=300))
     assert net.problem is None
     assert [len(net.oracle.delivered[node]) for node in range(3)] == [12, 12, 12]

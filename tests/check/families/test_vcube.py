@@ -10,7 +10,7 @@ from beforehand.check.fuzz.fuzz import play
 from beforehand.check.net.case import Case
 from beforehand.check.net.heal import heal
 from beforehand.check.net.net import make_net
-from beforehand.protocols.vcube.frames import CubeMessage
+from beforehand.protocols.vcube.frames import VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 
 FAMILY = VCubeFamily()
@@ -47,7 +47,7 @@ class Inventing(VCube):
     def on_message(self, now_us, source, frame, out):
         super().on_message(now_us, source, frame, out)
         if out.deliveries:
-            out.deliveries.append(CubeMessage((self.node, 1_000), (), b""))
+            out.deliveries.append(VCubeMessage((self.node, 1_000), (), b""))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_one_crash_among_three_nodes_as_far_as_there_is_time():
 @pytest.mark.parametrize(
     ("nodes", "moves"),
     [
-        (3, [("speak", 2), ("crash", 0), ("set", 2, AHEAD_US)]),
-        (4, [("speak", 3), ("set", 3, AHEAD_US), ("crash", 1)]),
+        (3, [("broadcast", 2), ("crash", 0), ("set", 2, AHEAD_US)]),
+        (4, [("broadcast", 3), ("set", 3, AHEAD_US), ("crash", 1)]),
     ],
     ids=["a child skips it", "a child gets it from somebody else"],
 )
@@ -121,4 +121,4 @@ def make_deaf(case, node):
 def test_the_explorer_finds_a_lost_takeover():
     found = explore(FAMILY, Case(3, (1, 0, 0), KEPT, crashes=1), 20_000, make_deaf)
     assert "never delivered" in str(found.problem)
-    assert any(move[0] in ("crash", "fuse") for move in found.path)
+    assert any(move[0] in ("crash", "crash_after") for move in found.path)

@@ -13,7 +13,7 @@ from beforehand.check.fuzz.swarm import run_swarm
 from beforehand.check.net.case import Case
 from beforehand.check.net.net import Net, make_net
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Chorus, Message
+from beforehand.protocols.contract.base import BatchBroadcaster, Message
 from beforehand.protocols.contract.driver import Driver
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.options import Options
@@ -45,27 +45,31 @@ def test_the_same_seed_gives_the_same_outcome(name):
     assert outcomes[0] == outcomes[1]
 
 
-def is_chorus(family):
+def takes_batches(family):
     """Can the cores of a family broadcast several messages in one input?"""
     case = family.draw(random.Random(0))
-    return any(isinstance(family.make_core(case, node), Chorus) for node in range(case.nodes))
+    return any(
+        isinstance(family.make_core(case, node), BatchBroadcaster) for node in range(case.nodes)
+    )
 
 
 def speak_in_chorus(net, node, lifetime_us=None):
     """In place of the net's own move: up to three messages as one input."""
-    driver, several = net.drivers[node], min(3, net.says[node])
+    driver, several = net.drivers[node], min(3, net.broadcasts[node])
     if not several or not driver.is_up:
         return False
-    net.says[node] -= several
+    net.broadcasts[node] -= several
     with suppress(LocalError):  # a signer that fails: then none of them was said
         driver.on_broadcasts(net.local_us(node), [(net._words(node), lifetime_us)] * several)
     net._after(node)
     return True
 
 
-@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if is_chorus(family)])
+@pytest.mark.parametrize(
+    "name", [name for name, family in FAMILIES.items() if takes_batches(family)]
+)
 def test_several_that_are_said_at_once_are_as_sound_as_one_by_one(name, monkeypatch):
-    monkeypatch.setattr(Net, "_do_speak", speak_in_chorus)
+    monkeypatch.setattr(Net, "_do_broadcast", speak_in_chorus)
     for seed in range(SEEDS):
         net, _ = play(seed, FAMILIES[name])
         assert not net.problem, seed
@@ -172,7 +176,7 @@ def test_the_swarm_finds_what_is_broken(name, make_core, words):
 
 def test_the_swarm_finds_a_driver_that_sends_before_it_saves(monkeypatch):
     def cut(self):
-        out, left = self._out, self.fuse
+        out, left = self._out, self.crash_after
         del out.sends[left:]
         left -= len(out.sends)
         if left < 1:
@@ -228,10 +232,10 @@ def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_aft
         settings=1,
     )
     net = make_net(Contacts("delta"), case)
-    for move in (("speak", 0, 20 * SECOND_US), ("up", 0, 1)):
+    for move in (("broadcast", 0, 20 * SECOND_US), ("up", 0, 1)):
         assert net.do(move)
     settle(net)
-    for move in (("speak", 1, 200 * SECOND_US), ("pass", 2 * SECOND_US), ("up", 1, 2)):
+    for move in (("broadcast", 1, 200 * SECOND_US), ("pass", 2 * SECOND_US), ("up", 1, 2)):
         assert net.do(move)
     settle(net)
     assert len(net.oracle.delivered[2]) == 1  # the effect alone

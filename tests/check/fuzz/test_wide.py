@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.check.fuzz.targets import PLAYERS
+from beforehand.check.fuzz.targets import TARGETS
 from beforehand.check.fuzz.wide import run_wide
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.protocols.mobile.was.host import Host
@@ -27,7 +27,7 @@ class Forgetful(Host):
 
 
 def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
-    outcomes = [PLAYERS["was_wide"](seed) for seed in range(12)]
+    outcomes = [TARGETS["was_wide"](seed) for seed in range(12)]
     assert [outcome.problem for outcome in outcomes if outcome.problem] == []
     seen = set().union(*(outcome.sights for outcome in outcomes))
     assert {"moved", "went away", "crashed", "joined late", "left", "waited", "lost"} <= seen

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from beforehand.check.explore.canonical import Ice
+from beforehand.check.explore.canonical import Canonicalizer
 from beforehand.check.families import FAMILIES
 from beforehand.check.families.contacts import Contacts
 from beforehand.check.families.contacts import Setup as ContactsSetup
@@ -20,23 +20,23 @@ from beforehand.check.net.moves import all_moves
 from beforehand.check.net.net import make_net
 from beforehand.check.net.signer import Signer, is_signature, make_proofs
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Fate, Message
+from beforehand.protocols.contract.base import Message, MessageStatus
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.orders.order import LONG_AGO, Lifetimes
 
 CUBE = CubeSetup(keep_us=FOREVER_US, aggregates=False)
 
 
-def contacts(nodes, says, *, options=None, lifetimes=None, signing="none", **trouble):
+def contacts(nodes, broadcasts, *, options=None, lifetimes=None, signing="none", **trouble):
     setup = ContactsSetup(options or Options(), lifetimes, signing=signing)
     family = Contacts("delta" if lifetimes else "causal")
-    return make_net(family, Case(nodes, says, setup, **trouble))
+    return make_net(family, Case(nodes, broadcasts, setup, **trouble))
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_crash_drops_the_frames_under_way_but_those_that_have_left(left):
     net = make_net(FAMILIES["vcube"], Case(4, (1, 0, 0, 0), CUBE, crashes=1))
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     leaving = [flight for flight in net.flights if flight[0] == 0]
     assert len(leaving) == 2
     assert net.do(("crash", 0, left))
@@ -45,7 +45,7 @@ def test_a_crash_drops_the_frames_under_way_but_those_that_have_left(left):
 
 def test_what_is_under_way_to_a_node_that_crashes_is_lost():
     net = make_net(FAMILIES["vcube"], Case(4, (1, 0, 0, 0), CUBE, crashes=1))
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     target = next(iter(net.flights))[1]
     net.do(("crash", target))
     assert all(flight[1] != target for flight in net.flights)
@@ -53,7 +53,7 @@ def test_what_is_under_way_to_a_node_that_crashes_is_lost():
 
 def test_the_end_of_a_contact_loses_the_frames_of_both_ends_and_no_others():
     net = contacts(3, (1, 1, 0), flaps=1)
-    for move in (("speak", 0), ("speak", 1), ("up", 0, 1), ("up", 1, 2)):
+    for move in (("broadcast", 0), ("broadcast", 1), ("up", 0, 1), ("up", 1, 2)):
         assert net.do(move)
     assert {flight[:2] for flight in net.flights} == {(0, 1), (1, 0), (1, 2)}
     assert net.do(("down", 0, 1))
@@ -62,7 +62,7 @@ def test_the_end_of_a_contact_loses_the_frames_of_both_ends_and_no_others():
 
 def test_every_node_is_judged_for_what_it_never_delivered():
     net = contacts(5, (1, 0, 0, 0, 0))
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     assert list(never_delivered(net, net.oracle.pasts)) == [
         f"node {node} never delivered [(0, 1)]" for node in (1, 2, 3, 4)
     ]
@@ -71,14 +71,14 @@ def test_every_node_is_judged_for_what_it_never_delivered():
 @pytest.mark.parametrize("inbox", [False, True])
 def test_a_delivery_that_a_crash_cut_off_is_excused_unless_there_is_an_inbox(inbox):
     net = contacts(2, (1, 0), inbox=inbox)
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     net.drivers[1].cut_off = [Message((0, 1), (), b"")]
     assert len(list(never_delivered(net, net.oracle.pasts))) == inbox
 
 
 def test_what_a_node_received_and_does_not_know_is_lost_in_silence():
     net = contacts(3, (1, 0, 0))
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     net.held |= {(0, (0, 1)), (1, (0, 1)), (2, (0, 1))}
     assert list(lost_in_silence(net)) == [
         f"node {node} received (0, 1) and lost it in silence: unknown" for node in (1, 2)
@@ -112,7 +112,7 @@ def test_the_latest_reading_of_a_clock_is_remembered_when_clocks_fall():
 def test_a_message_whose_deadline_a_clock_has_shown_need_not_arrive():
     lifetimes = Lifetimes(100, 1_000, skew_us=10)
     net = contacts(2, (2, 0), lifetimes=lifetimes, lifetimes_us=(100,), shifts=1, shift_us=500)
-    net.do(("speak", 0, 100))
+    net.do(("broadcast", 0, 100))
     net.do(("pass", 99))
     assert list(net.family.problems(net)) == ["node 1 never delivered [(0, 600)]"]
     net.do(("pass", 1))
@@ -122,7 +122,7 @@ def test_a_message_whose_deadline_a_clock_has_shown_need_not_arrive():
 
 def test_a_healed_net_has_heard_all_links_is_whole_and_is_not_cut_off_any_more():
     net = contacts(3, (1, 0, 0), crashes=2, options=Options(announce_us=1_000_000))
-    for move in (("speak", 0), ("crash", 1), ("fuse", 2, 0)):
+    for move in (("broadcast", 0), ("crash", 1), ("crash_after", 2, 0)):
         assert net.do(move)
     heal(net)
     assert net.problem is None
@@ -133,7 +133,7 @@ def test_a_healed_net_has_heard_all_links_is_whole_and_is_not_cut_off_any_more()
 def test_a_net_that_goes_on_for_ever_is_a_problem(monkeypatch):
     monkeypatch.setattr("beforehand.check.net.heal.STEPS_MAX", 3)
     net = contacts(3, (2, 2, 2))
-    net.do(("speak", 0))
+    net.do(("broadcast", 0))
     heal(net)
     assert net.problem == "the healed net does not come to rest"
 
@@ -164,7 +164,7 @@ def test_a_signature_is_of_one_node_and_one_text():
 def test_a_broadcast_whose_signer_fails_is_not_said_and_the_next_one_is_whole():
     net = contacts(2, (9, 0), signing="failing")
     for _ in range(9):
-        assert net.do(("speak", 0))
+        assert net.do(("broadcast", 0))
     assert "refused to speak: the signer failed" in net.sights
     assert 0 < len(net.oracle.pasts) < 9
     heal(net)
@@ -220,7 +220,7 @@ def test_the_swarm_finds_a_core_that_revives_what_has_expired_when_clocks_fall()
 def test_a_node_that_crashed_hears_of_nothing_that_was_to_come():
     options = Options(announce_us=1_000_000)
     net = contacts(3, (1, 1, 0), crashes=2, flaps=1, options=options)
-    for move in (("up", 0, 1), ("up", 1, 2), ("speak", 0), ("speak", 1), ("down", 0, 1)):
+    for move in (("up", 0, 1), ("up", 1, 2), ("broadcast", 0), ("broadcast", 1), ("down", 0, 1)):
         assert net.do(move)
     assert {node for node, _ in net.timers} == {0, 1}
     assert [item[:3] for item in net.news] == [(1, 0, False)]
@@ -239,7 +239,7 @@ def test_the_peers_of_a_node_that_crashed_hear_of_it():
 
 def test_time_stops_until_what_is_on_its_way_has_arrived():
     net = contacts(2, (1, 0), delay_us_max=100)
-    for move in (("speak", 0), ("up", 0, 1), ("pass", 60)):
+    for move in (("broadcast", 0), ("up", 0, 1), ("pass", 60)):
         assert net.do(move)
     assert net.do(("pass", 60))
     assert net.now_us == 100
@@ -252,7 +252,7 @@ def test_time_stops_until_what_is_on_its_way_has_arrived():
 def test_a_frame_is_lost_or_doubled_as_often_as_the_case_says():
     options = Options(retry_us=1_000)
     net = contacts(2, (1, 0), losses=1, doubles=1, options=options)
-    for move in (("speak", 0), ("up", 0, 1)):
+    for move in (("broadcast", 0), ("up", 0, 1)):
         assert net.do(move)
     (frame, _), *rest = net.flights.values()
     assert rest == []
@@ -269,16 +269,18 @@ def test_what_is_delivered_before_an_own_message_in_one_step_is_in_its_past():
     net.oracle.see(1, "broadcast", (1, 1))
     net.oracle.see(2, "broadcast", (2, 1))
     step = [Message(id, (), b"") for id in ((1, 1), (0, 1), (2, 1))]
-    net.spoke(0, (0, 1), step)
+    net.broadcasted(0, (0, 1), step)
     assert net.oracle.pasts[0, 1] == {(1, 1)}
 
 
 def test_a_node_that_cannot_say_what_a_message_waits_for_holds_it_for_no_reason(monkeypatch):
     net = contacts(2, (1, 0))
-    net.do(("speak", 0))
-    monkeypatch.setattr(net.drivers[1].core, "explain", lambda _: Fate("waiting"))
+    net.do(("broadcast", 0))
+    monkeypatch.setattr(net.drivers[1].core, "explain", lambda _: MessageStatus("waiting"))
     assert list(held_for_no_reason(net)) == ["node 1 holds (0, 1) for no reason"]
-    monkeypatch.setattr(net.drivers[1].core, "explain", lambda _: Fate("waiting", ((9, 9),)))
+    monkeypatch.setattr(
+        net.drivers[1].core, "explain", lambda _: MessageStatus("waiting", ((9, 9),))
+    )
     assert list(held_for_no_reason(net)) == []
 
 
@@ -292,16 +294,16 @@ def test_messages_that_sound_nodes_refuse_are_a_problem():
 
 def test_an_explored_state_has_its_own_clocks_and_drops():
     case = Case(2, (0, 0), ContactsSetup(Options()), shifts=1, shift_us=100)
-    ice = Ice(FAMILIES["causal"], case, None)
-    before = ice.freeze()
-    ice.net.do(("shift", 40))
-    ice.net.dropped.add((0, 1, (0, 1)))
-    after = ice.freeze()
+    canonicalizer = Canonicalizer(FAMILIES["causal"], case, None)
+    before = canonicalizer.freeze()
+    canonicalizer.net.do(("shift", 40))
+    canonicalizer.net.dropped.add((0, 1, (0, 1)))
+    after = canonicalizer.freeze()
     for state, shift_us, highest_us, dropped in (
         (before, 100, LONG_AGO, set()),
         (after, 40, 100, {(0, 1, (0, 1))}),
     ):
-        net = ice.thaw(state)
+        net = canonicalizer.thaw(state)
         assert (net.shift_us, net.highest_us, net.dropped) == (shift_us, highest_us, dropped)
 
 
@@ -309,8 +311,10 @@ def test_an_explored_state_has_its_own_clocks_and_drops():
 def test_a_wait_for_the_own_clock_is_excused_only_where_all_clocks_may_fall(shifts, monkeypatch):
     lifetimes = Lifetimes(100, 1_000, skew_us=10)
     net = contacts(2, (1, 0), lifetimes=lifetimes, lifetimes_us=(100,), shifts=shifts)
-    net.do(("speak", 0, 100))
-    monkeypatch.setattr(net.drivers[1].core, "explain", lambda _: Fate("waiting", ((0, 50),)))
+    net.do(("broadcast", 0, 100))
+    monkeypatch.setattr(
+        net.drivers[1].core, "explain", lambda _: MessageStatus("waiting", ((0, 50),))
+    )
     assert len(list(net.family.problems(net))) == 1 - shifts
 
 
@@ -332,7 +336,7 @@ def test_absent_nodes_are_down_until_they_restart():
 def test_the_next_instant_of_an_explored_net_is_read_off_clocks_that_were_all_set():
     lifetimes = Lifetimes(100, 1_000, skew_us=10)
     net = contacts(2, (1, 0), lifetimes=lifetimes, lifetimes_us=(100,), shift_us=500)
-    net.do(("speak", 0, 100))
+    net.do(("broadcast", 0, 100))
     assert [move for move in all_moves(net) if move[0] == "pass"] == [("pass", 100)]
 
 
@@ -352,7 +356,7 @@ def test_a_swarm_collects_its_failures_in_the_order_of_their_seeds(monkeypatch):
     def player(seed):
         return Outcome(seed, "odd", "odd" if seed % 2 else None, 1, 1, frozenset({"seen"}), 1)
 
-    monkeypatch.setitem(swarm.PLAYERS, "odd", player)
+    monkeypatch.setitem(swarm.TARGETS, "odd", player)
     monkeypatch.setattr(swarm, "_open_pool", lambda _: nullcontext(Here()))
     whole = swarm.run_swarm(range(99, 39, -1), ["odd"])
     assert [outcome.seed for outcome in whole.failures] == list(range(41, 100, 2))

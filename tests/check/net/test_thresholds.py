@@ -82,8 +82,8 @@ def test_modules_that_import_a_threshold_by_name_get_the_low_one_too():
         for name in names & vars(module).keys():
             assert (id(vars(module)), name) in reached, (module, name)
     with in_force("low"):
-        assert (epidemic.THEIRS_MIN, barrier.PURGE_AT_MIN, order.PURGE_AT_MIN) == (2, 1, 1)
-    assert (epidemic.THEIRS_MIN, barrier.PURGE_AT_MIN, order.PURGE_AT_MIN) == (1024, 64, 64)
+        assert (epidemic.KNOWN_TO_PEER_MIN, barrier.PURGE_AT_MIN, order.PURGE_AT_MIN) == (2, 1, 1)
+    assert (epidemic.KNOWN_TO_PEER_MIN, barrier.PURGE_AT_MIN, order.PURGE_AT_MIN) == (1024, 64, 64)
 
 
 def test_thresholds_are_restored_as_they_were_after_an_error_too(monkeypatch):
@@ -111,7 +111,7 @@ def test_a_case_whose_thresholds_are_not_in_force_is_refused():
 
 
 def sweep_and_forget(self, messages):
-    """`Marks.add` without putting back what is still held."""
+    """`VersionVectors.add` without putting back what is still held."""
     for message in messages:
         self._insert(message.id)
     if self._count > version_vector.STALE_MIN + 2 * len(self._held):
@@ -147,7 +147,7 @@ class Falling(Contacts):
         return replace(
             case,
             nodes=3,
-            says=(2, 2, 2),
+            broadcasts=(2, 2, 2),
             options=Setup(Options(push=True), lifetimes),
             lifetimes_us=(5 * SECOND_US, 20 * SECOND_US),
             ahead_us=(0, 0, 0),
@@ -165,7 +165,13 @@ class Falling(Contacts):
 @pytest.mark.parametrize(
     ("core", "method", "planted", "family", "words"),
     [
-        (version_vector.Marks, "add", sweep_and_forget, Full("causal", pushes=True), "lacks"),
+        (
+            version_vector.VersionVectors,
+            "add",
+            sweep_and_forget,
+            Full("causal", pushes=True),
+            "lacks",
+        ),
         (barrier.Barrier, "_purge", purge_without_horizon, Falling("delta"), "a second time"),
     ],
     ids=["stale ids are swept", "delivered origins are purged"],

@@ -118,7 +118,7 @@ def test_what_was_dropped_is_excused_until_the_link_comes_up_again():
 def test_a_net_is_judged_by_what_is_offered_where_bytes_are_bounded_too():
     for bound in ({"capacity": 3}, {"capacity_bytes": 3_500}):
         net = make_net(FAMILIES["causal"], Case(2, (1, 0), Setup(Options(**bound))))
-        net.do(("speak", 0))
+        net.do(("broadcast", 0))
         assert list(net.family.problems(net)) == []
         net.contacts.add((0, 1))  # of which nobody was told
         assert list(net.family.problems(net)) == LACKS

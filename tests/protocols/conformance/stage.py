@@ -17,7 +17,7 @@ from beforehand.check.net.case import TROUBLES, Case
 from beforehand.check.net.heal import heal
 from beforehand.check.net.net import Move, Net
 from beforehand.protocols.contract.base import Message, MessageId, Timer
-from beforehand.protocols.contract.driver import INBOX, Driver, PacedDriver, SpeakerDriver
+from beforehand.protocols.contract.driver import INBOX, BroadcasterDriver, Driver, PacedDriver
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Store, Table
 
@@ -68,9 +68,9 @@ class Stage(Net):
         self.effects[node] += len(messages)
         super().deliver(node, messages)
 
-    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
         self.spoken.append((message, [delivered.id for delivered in deliveries]))
-        super().spoke(node, message, deliveries)
+        super().broadcasted(node, message, deliveries)
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
         self.timers_set.add(timer)
@@ -79,7 +79,7 @@ class Stage(Net):
 
 def make_stage(subject: Subject, case: Case, *, durable: bool | None = None) -> Stage:
     stage = Stage(subject, case, subject.make_core)
-    stage.says = list(case.says)
+    stage.broadcasts = list(case.broadcasts)
     stage.left.update({trouble: getattr(case, trouble) for trouble in TROUBLES})
     stage.offsets_us = list(case.ahead_us)
     stage.shift_us = case.shift_us
@@ -87,7 +87,7 @@ def make_stage(subject: Subject, case: Case, *, durable: bool | None = None) -> 
         core = subject.make_core(case, node, durable)
         store = Strict(core.tables)
         stage.stores.append(store)
-        driver = SpeakerDriver if hasattr(core, "on_broadcast") else Driver[Any]
+        driver = BroadcasterDriver if hasattr(core, "on_broadcast") else Driver[Any]
         driver = PacedDriver if hasattr(core, "on_room") else driver
         make = _maker(subject, case, node, durable)
         stage.drivers.append(driver(make, stage, store=store, inbox=case.inbox))

@@ -27,7 +27,7 @@ from beforehand.protocols.epidemic.sender import RETRY_TIMER
 from beforehand.protocols.observer.observer import Stamped
 from beforehand.protocols.observer.timestamp import Stamp
 from beforehand.protocols.orders.order import ORDER_TIMER
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeMessage, Known, Packet
+from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet, VCubeMessage
 
 NODES_MAX = 6
 SAYS_MAX = 4
@@ -59,9 +59,9 @@ class Subject(Family):
             raise AssertionError(f"{self.name} draws no case with at most {NODES_MAX} nodes")
         case = replace(case, options=_with_sound_signers(case.options), shifts=0, shift_us=0)
         ahead_us = tuple(rng.choice((0, case.skew_us)) for _ in range(case.nodes))
-        says = tuple(min(count, SAYS_MAX) for count in case.says)
+        broadcasts = tuple(min(count, SAYS_MAX) for count in case.broadcasts)
         calm = {"crashes": 0, "leaves": 0, "absent": (), "is_linked": False}
-        return replace(case, says=says, ahead_us=ahead_us, **calm)
+        return replace(case, broadcasts=broadcasts, ahead_us=ahead_us, **calm)
 
     def make_core(self, case: Case, node: int, durable: bool | None = None) -> Any:
         crashes = int(self.is_durable if durable is None else durable)
@@ -163,7 +163,7 @@ def _contact_unused_timers(case: Case) -> list[Timer]:
 
 
 def _detector_bad_inputs(case: Case) -> list[BadInput]:
-    strange = CubeMessage((1, 1), ((99, 1),), b"")
+    strange = VCubeMessage((1, 1), ((99, 1),), b"")
     inputs: list[BadInput] = [
         (LocalError, "on_broadcast", (b"", 5)),
         (LocalError, "on_link", (99, True)),
@@ -177,7 +177,7 @@ def _detector_bad_inputs(case: Case) -> list[BadInput]:
         (RemoteError, "on_message", (1, Known(0))),
     ]
     if not case.options.keep_us:
-        own = CubeMessage((0, 99), (), b"")
+        own = VCubeMessage((0, 99), (), b"")
         inputs += [
             (RemoteError, "on_message", (1, Packet(0, (own,)))),
             (RemoteError, "on_message", (1, Ask((0,) * case.nodes))),

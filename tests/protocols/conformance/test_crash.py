@@ -28,10 +28,10 @@ def test_a_crash_at_any_point_delivers_nothing_twice_and_loses_only_what_it_repo
     victim = victims[seed % len(victims)]
     case = replace(case, inbox=inbox, crashes=1)  # so the family expects what a crash costs
     if subject.kind != "feed":  # the victim broadcasts before any crash, and after
-        says = list(case.says)
-        says[victim] += 2
-        case = replace(case, says=tuple(says))
-        moves = [("speak", victim, case.lifetimes_us[-1]), *moves]
+        broadcasts = list(case.broadcasts)
+        broadcasts[victim] += 2
+        case = replace(case, broadcasts=tuple(broadcasts))
+        moves = [("broadcast", victim, case.lifetimes_us[-1]), *moves]
     moves = moves[:MOVES_MAX]
     for at in range(len(moves)):
         for effects in range(100):
@@ -51,7 +51,7 @@ def _crashed(
     stage = make_stage(subject, case)
     for move in moves:
         stage.do(move)
-    stage.drivers[victim].fuse = effects
+    stage.drivers[victim].crash_after = effects
     before = stage.effects[victim]
     stage.do(last)
     if stage.drivers[victim].is_up or stage.effects[victim] - before < effects - 2:
@@ -62,11 +62,11 @@ def _crashed(
 def _come_back(stage: Stage, victim: int, *, falls: bool) -> None:
     if falls and stage.case.settings:  # as far as was agreed
         stage.offsets_us[victim] = 0
-    stage.drivers[victim].fuse = 1  # and once more, while it restarts
+    stage.drivers[victim].crash_after = 1  # and once more, while it restarts
     stage.do(("restart", victim))
     assert not stage.drivers[victim].is_up
     stage.do(("restart", victim))
-    stage.do(("speak", victim, stage.case.lifetimes_us[-1]))
+    stage.do(("broadcast", victim, stage.case.lifetimes_us[-1]))
 
 
 def _judge(stage: Stage, victim: int) -> None:

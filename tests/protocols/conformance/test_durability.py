@@ -13,7 +13,7 @@ from tests.protocols.conformance.stage import copied, give, played, watched
 from tests.protocols.conformance.subjects import FACTS, Subject, options_of, runs, subjects
 
 from beforehand.check.net.case import Case
-from beforehand.protocols.contract.base import Fate, MessageId
+from beforehand.protocols.contract.base import MessageId, MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.observer.observer import TIMER
@@ -88,7 +88,7 @@ def _answers(
         give(other, "on_link", now_us, other.cell, False)
     fates = [other.explain(id) for id in ids]
     if subject.kind == "feed":  # it forgets when it has looked, and a new one looks at once
-        fates = [fate if fate.state == "waiting" else Fate("unknown") for fate in fates]
+        fates = [fate if fate.state == "waiting" else MessageStatus("unknown") for fate in fates]
     return [spoken, *((id, f.state, sorted(f.missing)) for id, f in zip(ids, fates, strict=True))]
 
 

@@ -11,7 +11,7 @@ from beforehand.protocols.contract.base import Message
 from beforehand.protocols.epidemic.frames import Announce, Data, Request
 from beforehand.protocols.observer.observer import Stamped
 from beforehand.protocols.observer.timestamp import Stamp
-from beforehand.protocols.vcube.frames import CubeMessage, Packet
+from beforehand.protocols.vcube.frames import Packet, VCubeMessage
 
 
 def test_every_kind_of_link_is_known():
@@ -37,7 +37,7 @@ def test_a_frame_from_a_member_that_is_reported_down_is_taken(subject):
     for seed in range(10):
         core = subject.make_core(subject.case(seed), 0)
         give(core, "on_link", 0, 1, False)
-        message = CubeMessage((1, 1), (), b"")
+        message = VCubeMessage((1, 1), (), b"")
         assert give(core, "on_message", 1, 1, Packet(0, (message,))).deliveries == [message]
 
 

@@ -16,17 +16,17 @@ from beforehand.protocols.contract.codec import WIRE_VERSION, Codec, in_order
 from beforehand.protocols.epidemic.frames import (
     IDS_MAX,
     Announce,
-    Behind,
     Data,
+    Digest,
     Frame,
-    Greeting,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 from beforehand.protocols.observer.observer import Stamped
 from beforehand.protocols.observer.timestamp import Stamp
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeMessage, Known, Packet
+from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet, VCubeMessage
 
 FUZZ_STRINGS = 7_000  # per family
 END = 1 << 62
@@ -46,7 +46,7 @@ ENTRIES = st.dictionaries(COUNTS, st.integers(1, END - 1), max_size=5)
 def cube_message(id, entries, payload, proof):
     """Its own origin is never among its causes."""
     past = tuple(sorted(entry for entry in entries.items() if entry[0] != id[0]))
-    return CubeMessage(id, past, payload, proof)
+    return VCubeMessage(id, past, payload, proof)
 
 
 SEQS = st.integers(1, END - 1)
@@ -64,9 +64,9 @@ FRAMES = {
     Push: st.builds(
         Push, st.lists(MESSAGES, max_size=4, unique_by=lambda message: message.id).map(tuple)
     ),
-    Reached: st.builds(Reached, ID_SETS),
-    Behind: st.builds(Behind, ID_SETS),
-    Greeting: st.builds(Greeting, ID_SETS),
+    Digest: st.builds(Digest, ID_SETS),
+    Want: st.builds(Want, ID_SETS),
+    SyncHello: st.builds(SyncHello, ID_SETS),
     Packet: st.builds(Packet, COUNTS, st.lists(CUBE_MESSAGES, max_size=4).map(tuple)),
     Ask: st.builds(Ask, CLOCKS),
     Answer: st.builds(Answer, CLOCKS),
@@ -92,14 +92,14 @@ GOLDEN = [
         Push((Message((1, 2), ((0, 1),), b"hi", b"ok"),)),
         "0292a47075736891" + "95920102" + "91920001" + "c4026869" + "c4026f6b" + "00",
     ),
-    (Reached(frozenset({("a", 5)})), "0292a7726561636865649192a16105"),
-    (Behind(frozenset({("a", 1 - 2**62)})), "0292a6626568696e64" + "9192a161d3c000000000000001"),
-    (Greeting(frozenset({("a", 7), (3, -1)})), "0292a86772656574696e67" + "929203ff92a16107"),
+    (Digest(frozenset({("a", 5)})), "0292a7726561636865649192a16105"),
+    (Want(frozenset({("a", 1 - 2**62)})), "0292a6626568696e64" + "9192a161d3c000000000000001"),
+    (SyncHello(frozenset({("a", 7), (3, -1)})), "0292a86772656574696e67" + "929203ff92a16107"),
     (Ask((3, 0, 300)), "0292a361736b" + "930300cd012c"),
     (Answer(()), "0292a6616e7377657290"),
     (Known(7), "0292a56b6e6f776e07"),
     (
-        Packet(3, (CubeMessage((2, 1), ((0, 4), (5, 6)), b"x"),)),
+        Packet(3, (VCubeMessage((2, 1), ((0, 4), (5, 6)), b"x"),)),
         "0293a67061636b65740391" + "95920201" + "92920004920506" + "c40178" + "c400" + "00",
     ),
     (

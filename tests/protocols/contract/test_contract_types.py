@@ -16,8 +16,8 @@ from typing import Any
 
 from beforehand.check.families.observer import Process
 from beforehand.protocols.orders.barrier import Barrier
-from beforehand.protocols.contract.base import Core, Linked, Speaker
-from beforehand.protocols.contract.driver import Driver, Port, SpeakerDriver
+from beforehand.protocols.contract.base import Core, Linked, Broadcaster
+from beforehand.protocols.contract.driver import Driver, Port, BroadcasterDriver
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import Frame
 from beforehand.protocols.mobile.ck.frames import Frame as CkFrame
@@ -35,30 +35,30 @@ from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.vcube.node import VCube
 from beforehand.protocols.orders.vector import Vector
 
-epidemics: list[Speaker[Frame]] = [
+epidemics: list[Broadcaster[Frame]] = [
     Epidemic(0, order, random.Random(0)) for order in (Barrier(0), Vector(0), Unordered(0))
 ]
-cube: Speaker[CubeFrame] = VCube(0, 4, keep_us=1, durable=True)
-process: Speaker[Stamped] = Process(0, Guarantees(1, 1, 1))
+cube: Broadcaster[CubeFrame] = VCube(0, 4, keep_us=1, durable=True)
+process: Broadcaster[Stamped] = Process(0, Guarantees(1, 1, 1))
 observer: Core[Stamped] = Observer(0, Guarantees(1, 1, 1))
 linked: Linked[CubeFrame] = cube
-host: Speaker[MobileFrame] = Host(0)
+host: Broadcaster[MobileFrame] = Host(0)
 station: Core[MobileFrame] = Station(0, ())
-ck_host: Speaker[CkFrame] = CkHost(0)
+ck_host: Broadcaster[CkFrame] = CkHost(0)
 ck_station: Core[CkFrame] = CkStation(0, ())
-tcp_host: Speaker[TcpFrame] = TcpHost(0)
+tcp_host: Broadcaster[TcpFrame] = TcpHost(0)
 tcp_station: Core[TcpFrame] = TcpStation(0, ())
 
 
 def drive(port: Port[Any]) -> None:
-    SpeakerDriver(lambda: VCube(0, 4), port)
-    SpeakerDriver(lambda: Epidemic(0, Barrier(0), random.Random(0)), port)
+    BroadcasterDriver(lambda: VCube(0, 4), port)
+    BroadcasterDriver(lambda: Epidemic(0, Barrier(0), random.Random(0)), port)
     Driver(lambda: Observer(0, Guarantees(1, 1, 1)), port)
 """
 
 CORE = """\
 from beforehand.protocols.contract.base import (
-    Core, Counters, Fate, MessageId, NodeId, Speaker, Timer,
+    Core, Counters, MessageStatus, MessageId, NodeId, Broadcaster, Timer,
 )
 from beforehand.protocols.contract.needs import Needs
 from beforehand.protocols.contract.outbox import Outbox
@@ -84,14 +84,14 @@ class Mine:
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[str]) -> None: ...
 
-    def explain(self, message: MessageId) -> Fate:
-        return Fate("unknown")
+    def explain(self, message: MessageId) -> MessageStatus:
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {}
 
 
-speaker: Speaker[str] = Mine()
+speaker: Broadcaster[str] = Mine()
 """
 TIMER = "def on_timer(self, now_us: int, timer: Timer,"
 
@@ -99,7 +99,7 @@ WRONG = {
     "without_timers": (
         f"    {TIMER} out: Outbox[str]) -> None: ...\n",
         "",
-        ['"Mine" is missing following "Speaker" protocol member:', "on_timer"],
+        ['"Mine" is missing following "Broadcaster" protocol member:', "on_timer"],
     ),
     "broadcast_without_an_id": (
         ') -> MessageId:\n        return ("a", 1)',
@@ -114,16 +114,16 @@ WRONG = {
     "without_needs": (
         "    needs = Needs({})\n",
         "",
-        ['"Mine" is missing following "Speaker" protocol member:', "needs"],
+        ['"Mine" is missing following "Broadcaster" protocol member:', "needs"],
     ),
     "without_restore": (
         "    def restore(self, now_us: int, rows: Rows, out: Outbox[str]) -> None: ...\n",
         "",
-        ['"Mine" is missing following "Speaker" protocol member:', "restore"],
+        ['"Mine" is missing following "Broadcaster" protocol member:', "restore"],
     ),
     "other_frames": (
-        "speaker: Speaker[str]",
-        "speaker: Speaker[bytes]",
+        "speaker: Broadcaster[str]",
+        "speaker: Broadcaster[bytes]",
         ["in assignment", "Outbox[str]"],
     ),
     "counts_that_are_no_ints": (
@@ -137,11 +137,11 @@ WRONG = {
         ["def on_link", "now_us: str"],
     ),
     "nobody_to_broadcast_through": (
-        "speaker: Speaker[str] = Mine()",
+        "speaker: Broadcaster[str] = Mine()",
         "from beforehand.protocols.observer.observer import Observer, Stamped\n"
         "from beforehand.protocols.observer.timestamp import Guarantees\n\n"
-        "speaker: Speaker[Stamped] = Observer(0, Guarantees(1, 1, 1))",
-        ['"Observer" is missing following "Speaker" protocol members:', "on_broadcast"],
+        "speaker: Broadcaster[Stamped] = Observer(0, Guarantees(1, 1, 1))",
+        ['"Observer" is missing following "Broadcaster" protocol members:', "on_broadcast"],
     ),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from beforehand.protocols.contract.base import CANCEL, Counters, Message
-from beforehand.protocols.contract.driver import INBOX, Driver, SpeakerDriver
+from beforehand.protocols.contract.driver import INBOX, BroadcasterDriver, Driver
 from beforehand.protocols.contract.needs import Needs
 from beforehand.protocols.contract.tables import Store, Table
 
@@ -71,8 +71,8 @@ class Log(Store):
     def wake(self, node, timer, due_us, ticket):
         self.rows.append(("wake", timer, due_us, ticket))
 
-    def spoke(self, node, id, deliveries):
-        self.rows.append(("spoke", id, [m.seq for m in deliveries]))
+    def broadcasted(self, node, id, deliveries):
+        self.rows.append(("broadcasted", id, [m.seq for m in deliveries]))
 
     def received(self, node, messages):
         self.rows.append(("received", [m.seq for m in messages]))
@@ -89,7 +89,7 @@ class Log(Store):
 
 def make(*, inbox=False):
     log = Log()
-    return SpeakerDriver(Script, log, store=log, inbox=inbox), log
+    return BroadcasterDriver(Script, log, store=log, inbox=inbox), log
 
 
 STEP = {
@@ -145,18 +145,18 @@ def test_a_step_without_effects_asks_nothing_of_the_port():
 def test_a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent():
     driver, log = make()
     assert driver.on_broadcast(0, b"hi") == ("a", 1)
-    assert log.kinds()[:3] == ["save", "spoke", "send"]
+    assert log.kinds()[:3] == ["save", "broadcasted", "send"]
 
 
 def test_a_broadcast_is_told_with_the_deliveries_that_precede_it():
     driver, log = make()
     driver.on_broadcast(0, b"hi")
-    assert ("spoke", ("a", 1), [100, 1]) in log.rows
+    assert ("broadcasted", ("a", 1), [100, 1]) in log.rows
 
 
 def test_a_port_may_take_the_deliveries_that_precede_a_broadcast():
     driver, log = make()
-    log.spoke = lambda node, _, deliveries: log.deliver(node, [deliveries.pop(0)])
+    log.broadcasted = lambda node, _, deliveries: log.deliver(node, [deliveries.pop(0)])
     driver.on_broadcast(0, b"hi")
     assert log.kinds() == ["save", "deliver", "send", "deliver"]
     assert log.delivered() == [100, 1]
@@ -249,38 +249,40 @@ def test_a_timer_of_an_earlier_life_never_fires():
 EVERYTHING = ["save", "send", "send", "deliver", "deliver"]
 
 
-@pytest.mark.parametrize("fuse", range(8))
-def test_a_fuse_counts_the_effects_that_are_carried_out_before_the_crash(fuse):
+@pytest.mark.parametrize("crash_after", range(8))
+def test_a_fuse_counts_the_effects_that_are_carried_out_before_the_crash(crash_after):
     driver, log = make()
-    driver.fuse = fuse
+    driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
     done = [kind for kind in log.kinds() if kind in ("save", "send", "deliver")]
-    assert done == EVERYTHING[:fuse]
+    assert done == EVERYTHING[:crash_after]
     assert not driver.is_up
-    assert driver.fuse is None
+    assert driver.crash_after is None
 
 
-@pytest.mark.parametrize(("fuse", "seqs"), [(0, []), (1, [1, 2]), (3, [1, 2]), (4, [2]), (5, [])])
-def test_what_is_cut_off_was_saved_as_delivered_and_did_not_arrive(fuse, seqs):
+@pytest.mark.parametrize(
+    ("crash_after", "seqs"), [(0, []), (1, [1, 2]), (3, [1, 2]), (4, [2]), (5, [])]
+)
+def test_what_is_cut_off_was_saved_as_delivered_and_did_not_arrive(crash_after, seqs):
     driver, _ = make()
-    driver.fuse = fuse
+    driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
     assert [m.seq for m in driver.cut_off] == seqs
     driver.restart(1)
-    assert driver.core.restored == ({"k": 1, "l": 2} if fuse else {})
+    assert driver.core.restored == ({"k": 1, "l": 2} if crash_after else {})
 
 
 def test_a_broadcast_that_was_not_saved_is_not_told():
     driver, log = make()
-    driver.fuse = 0
+    driver.crash_after = 0
     driver.on_broadcast(0, b"hi")
     assert log.rows == []
 
 
-@pytest.mark.parametrize("fuse", range(6))
-def test_what_a_step_left_undone_is_not_done_in_the_next_life(fuse):
+@pytest.mark.parametrize("crash_after", range(6))
+def test_what_a_step_left_undone_is_not_done_in_the_next_life(crash_after):
     driver, log = make()
-    driver.fuse = fuse
+    driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
     log.rows.clear()
     driver.restart(1)
@@ -303,7 +305,7 @@ def test_a_restart_is_a_new_core_with_what_was_saved():
 def test_a_new_driver_over_a_full_store_goes_on_with_a_restart():
     driver, log = make()
     driver.on_broadcast(0, b"hi")
-    successor = SpeakerDriver(Script, log, store=log)
+    successor = BroadcasterDriver(Script, log, store=log)
     successor.restart(5)
     assert successor.on_broadcast(6, b"ho") == ("a", 2)
 
@@ -321,16 +323,16 @@ def test_without_a_store_nobody_comes_back():
 
 def test_without_an_inbox_a_delivery_that_a_crash_cut_off_never_comes():
     driver, log = make()
-    driver.fuse = 4
+    driver.crash_after = 4
     driver.on_message(0, "b", STEP)
     driver.restart(1)
     assert log.delivered() == [1]
 
 
-@pytest.mark.parametrize("fuse", range(1, 6))
-def test_with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order(fuse):
+@pytest.mark.parametrize("crash_after", range(1, 6))
+def test_with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order(crash_after):
     driver, log = make(inbox=True)
-    driver.fuse = fuse
+    driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
     log.rows.clear()
     driver.restart(1)
@@ -364,7 +366,7 @@ def test_what_the_last_life_left_is_handed_over_before_anything_new():
             out.deliveries.append(message(3))
 
     log = Log()
-    driver = SpeakerDriver(Impatient, log, store=log, inbox=True)
+    driver = BroadcasterDriver(Impatient, log, store=log, inbox=True)
     driver.on_message(0, "b", STEP)
     driver.crash()
     log.rows.clear()

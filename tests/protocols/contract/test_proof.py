@@ -12,7 +12,7 @@ from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.contract.base import PROOF_BYTES_MAX, Message
 from beforehand.protocols.contract.proof import SIGNED_PREFIX, Proofs, signed_bytes
 from beforehand.protocols.epidemic.frames import Data
-from beforehand.protocols.vcube.frames import CubeMessage
+from beforehand.protocols.vcube.frames import VCubeMessage
 
 KEYS = {1: b"one", "b": b"two"}
 MESSAGE = Message((1, 7), (("b", 3), (2, 4)), b"payload")
@@ -84,8 +84,8 @@ def test_without_a_proof_nothing_is_proven_whatever_the_check_says():
 
 
 def test_a_message_keeps_its_kind():
-    message = CubeMessage((1, 7), ((0, 3),), b"")
-    assert type(proofs().prove(message)) is CubeMessage
+    message = VCubeMessage((1, 7), ((0, 3),), b"")
+    assert type(proofs().prove(message)) is VCubeMessage
 
 
 @pytest.mark.parametrize("size", [0, PROOF_BYTES_MAX + 1])

@@ -83,8 +83,8 @@ def test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere():
         at = next(i for i, f in enumerate(net.frames) if type(f[2]) is Announce)
         source, target, frame = net.frames.pop(at)
         net.give(target, "on_message", source, frame)
-    asked_of = next(target for source, target, f in net.frames if type(f) is Request)
-    net.link(asked_of, 2, up=False)
+    requested_of = next(target for source, target, f in net.frames if type(f) is Request)
+    net.link(requested_of, 2, up=False)
     net.settle()
     assert (2, (0, 1)) in net.delivered
 
@@ -299,8 +299,8 @@ def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():
         net.settle()
     for core in net.cores.values():
         assert len(core._cache.entries) <= 64
-        assert all(len(link.theirs) <= 64 for link in core._links.values())
-        assert not core._asking
+        assert all(len(link.known_to_peer) <= 64 for link in core._links.values())
+        assert not core._requested_from
 
 
 def test_on_reliable_links_nothing_is_acknowledged_and_the_need_is_stated():
@@ -388,7 +388,7 @@ def test_random_graphs_of_reliable_links_spread_everything_once(data):
     edges = [(a, b) for a in range(nodes) for b in range(a) if data.draw(st.booleans())]
     edges += [(node, node + 1) for node in range(nodes - 1) if (node + 1, node) not in edges]
     todo = [("link", edge) for edge in edges]
-    todo += [("speak", data.draw(st.integers(0, nodes - 1))) for _ in range(4)]
+    todo += [("broadcast", data.draw(st.integers(0, nodes - 1))) for _ in range(4)]
     todo = data.draw(st.permutations(todo))
     while todo or net.frames:
         if todo and (not net.frames or data.draw(st.booleans())):

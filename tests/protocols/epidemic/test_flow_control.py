@@ -15,12 +15,12 @@ from beforehand.protocols.epidemic.epidemic import ANNOUNCE_TIMER
 from beforehand.protocols.epidemic.flow_control import DIGEST_TIMER, STALL_TICKS, STALL_TIMER
 from beforehand.protocols.epidemic.frames import (
     Announce,
-    Behind,
     Data,
-    Greeting,
+    Digest,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.paced_epidemic import group_core
@@ -67,7 +67,7 @@ class Node:
     def link(self, peer="bob", room=WIDE, hello=()):
         """The link is up, and the peer has told how far it has come."""
         frames = self.give("on_link", peer, True) + self.give("on_room", peer, room)
-        return frames + self.give("on_message", peer, Greeting(frozenset(hello)))
+        return frames + self.give("on_message", peer, SyncHello(frozenset(hello)))
 
     def say(self, *payloads):
         ids = []
@@ -105,7 +105,7 @@ def test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait()
     said = ann.say(b"1", b"2", b"3", b"4")
     assert ann.flush() == []
     frames = ann.give("on_room", "bob", WIDE)
-    assert [type(frame) for frame in frames] == [Greeting, Push, Push, Announce]
+    assert [type(frame) for frame in frames] == [SyncHello, Push, Push, Announce]
     assert frames[-1].ids == frozenset(said[2:])
 
 
@@ -133,7 +133,7 @@ def test_a_peer_is_not_told_what_it_has_told_meanwhile():
     ann.give("on_message", "carol", Announce(0, ids("dave", 1)))
     ann.give("on_message", "carol", Push((message("dave", 2),)))
     frames = ann.give("on_room", "carol", WIDE)
-    assert frames == [Greeting(frozenset()), Announce(0, ids("dave", 3))]
+    assert frames == [SyncHello(frozenset()), Announce(0, ids("dave", 3))]
 
 
 def test_of_digests_the_last_goes_out_unless_the_peer_has_come_as_far():
@@ -144,7 +144,7 @@ def test_of_digests_the_last_goes_out_unless_the_peer_has_come_as_far():
         ann.get(message(origin, seq))
         ann.flush()
         assert ann.give("on_timer", ANNOUNCE_TIMER) == []
-    ann.give("on_message", "carol", Reached(ids("dave", 6) | ids("eve", 5)))
+    ann.give("on_message", "carol", Digest(ids("dave", 6) | ids("eve", 5)))
     frames = ann.give("on_timer", DIGEST_TIMER)
     assert {frame.ids for frame in frames} == {ids("dave", 7) | ids("eve", 5), ids("dave", 7)}
     assert FLOW.digest_us[0] <= ann.timers[DIGEST_TIMER] - NOW_US <= FLOW.digest_us[1]
@@ -157,13 +157,13 @@ def test_a_late_disk_holds_back_announcements_digests_and_answers_but_no_request
     ann.get(message("dave", 1))
     assert ann.give("on_timer", ANNOUNCE_TIMER) == []
     assert ann.give("on_timer", DIGEST_TIMER) == []
-    assert ann.give("on_message", "carol", Behind(ids("dave", 0))) == []
+    assert ann.give("on_message", "carol", Want(ids("dave", 0))) == []
     assert ann.give("on_message", "carol", Request(0, ids("dave", 1))) == []
     assert ann.give("on_message", "carol", Announce(0, ids("eve", 1))) == [
         Request(0, ids("eve", 1))
     ]
     kinds = [type(frame) for frame in ann.flush()]
-    assert sorted(kind.__name__ for kind in kinds) == ["Announce", "Data", "Reached", "Reached"]
+    assert sorted(kind.__name__ for kind in kinds) == ["Announce", "Data", "Digest", "Digest"]
 
 
 def test_an_own_message_that_was_evicted_at_once_is_not_pushed_before_the_disk_has_it():
@@ -240,7 +240,7 @@ def test_offers_that_do_not_fit_are_heard_of_again_when_half_of_the_others_are_d
     assert request == Request(0, ids("dave", 2))
     assert ann.get(message("dave", 1)) == [
         Request(0, ids("dave", 3)),
-        Greeting(ids("dave", 1)),
+        SyncHello(ids("dave", 1)),
     ], "8 offers fit, 4 of them are done"
     again = ann.give("on_message", "bob", Announce(0, ids("dave", *range(4, 14))))
     assert again == []
@@ -263,10 +263,10 @@ def test_another_version_vector_is_answered_only_if_much_was_announced_since_the
     ann.say(*(b"%d" % i for i in range(8)))
     ann.flush()
     ann.link(hello=[("ann", 1)])
-    assert ann.give("on_message", "bob", Greeting(frozenset())), "8 were announced, 4 are enough"
-    ann.link("eve", hello=ann.core._marks.known(0))
+    assert ann.give("on_message", "bob", SyncHello(frozenset())), "8 were announced, 4 are enough"
+    ann.link("eve", hello=ann.core._version_vectors.known(0))
     with pytest.raises(RemoteError, match="for no reason"):
-        ann.give("on_message", "eve", Greeting(frozenset()))
+        ann.give("on_message", "eve", SyncHello(frozenset()))
 
 
 def test_a_peer_that_requests_more_than_the_window_is_cut_off():

@@ -11,7 +11,7 @@ from beforehand.protocols.epidemic.cache import EVICTED_MAX, Cache
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import Announce, Data, Request
 from beforehand.protocols.epidemic.options import Options
-from beforehand.protocols.epidemic.peer import THEIRS_MIN
+from beforehand.protocols.epidemic.peer import KNOWN_TO_PEER_MIN
 from beforehand.protocols.epidemic.sender import RETRY_TIMER
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import PURGE_AT_MIN, Lifetimes
@@ -184,7 +184,7 @@ def test_of_a_neighbour_that_sends_what_is_refused_or_expired_little_is_remember
         stale, wild = Message(("ann", now_us - 1), (), b""), Message(("eve", now_us << 20), (), b"")
         core.on_message(now_us, 7, Data((stale, wild)), Outbox())
     assert core.counters.stale + core.counters.refused == 2 * 4_800
-    assert core.gauges(5_000)["theirs"] <= THEIRS_MIN
+    assert core.gauges(5_000)["theirs"] <= KNOWN_TO_PEER_MIN
 
 
 def test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remembered():
@@ -193,7 +193,7 @@ def test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remember
         core.on_message(0, 7, Data((message,)), Outbox())
     for message in messages(5 * EVICTED_MAX):
         core.on_message(0, 7, Announce(1, frozenset({message.id})), Outbox())
-    assert core.gauges(0)["theirs"] <= THEIRS_MIN + 2 * 10
+    assert core.gauges(0)["theirs"] <= KNOWN_TO_PEER_MIN + 2 * 10
 
 
 def test_a_neighbour_that_never_acknowledges_is_owed_no_more_than_what_is_held():

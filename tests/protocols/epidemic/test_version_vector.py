@@ -9,12 +9,12 @@ from beforehand.protocols.epidemic import version_vector
 from beforehand.protocols.epidemic.epidemic import ANNOUNCE_TIMER
 from beforehand.protocols.epidemic.frames import (
     Announce,
-    Behind,
     Data,
-    Greeting,
+    Digest,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.version_vector import NOWHERE, STALE_MIN
@@ -69,8 +69,8 @@ def met(*said, options=MARKS):
 def test_who_has_come_as_far_is_greeted_with_an_id_for_each_origin_however_much_is_held():
     said = [*chain(500), *chain(500, origin=8)]
     net = met(said, said)
-    assert [frame.ids for frame in net.sent(Greeting)] == [{(9, 500), (8, 500)}] * 2
-    assert [type(frame) for *_, frame in net.history] == [Greeting] * 2
+    assert [frame.ids for frame in net.sent(SyncHello)] == [{(9, 500), (8, 500)}] * 2
+    assert [type(frame) for *_, frame in net.history] == [SyncHello] * 2
 
 
 def test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else():
@@ -101,7 +101,7 @@ def test_who_greets_again_and_again_is_told_once_what_is_held():
     net.link(0, 7)
     net.give(0, "on_message", 7, Data((second,)))  # it waits, so no mark says that it was told
     net.give(0, "on_link", 1, True)
-    greeting = Greeting(frozenset())
+    greeting = SyncHello(frozenset())
     (told,) = [frame.ids for _, frame in net.give(0, "on_message", 1, greeting).sends]
     assert told == {second.id}
     assert net.give(0, "on_message", 1, greeting).sends == []
@@ -111,7 +111,7 @@ def test_more_origins_than_a_greeting_takes_are_told_by_their_ids():
     said = [Message((origin, 1), (), b"") for origin in range(100, 110)]
     said += [*chain(20, origin=5), *chain(10, origin=6)]
     net = met(said, said, options=Options(push=True, marks_after=0, frame_bytes_max=8 + 2 * 12))
-    assert [frame.ids for frame in net.sent(Greeting)] == [{(5, 20), (6, 10)}] * 2
+    assert [frame.ids for frame in net.sent(SyncHello)] == [{(5, 20), (6, 10)}] * 2
     told = frozenset().union(*(frame.ids for frame in net.sent(Announce)))
     assert told == {(origin, 1) for origin in range(100, 110)}
     assert not net.sent(Request)
@@ -124,7 +124,7 @@ def test_what_has_expired_is_not_part_of_a_greeting():
     net.give(0, "on_message", 1, Data((Message((9, 400), (), b""), Message((8, 600), (), b""))))
     net.now_us = 500
     sends = net.give(0, "on_link", 2, True).sends
-    assert (2, Greeting(frozenset({(8, 600)}))) in sends
+    assert (2, SyncHello(frozenset({(8, 600)}))) in sends
 
 
 def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
@@ -132,15 +132,15 @@ def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
     net.give(0, "on_broadcasts", [(b"", None)] * 50)
     net.settle()
     assert not net.sent(Announce)
-    assert [frame.ids for frame in net.sent(Reached)] == [frozenset({(0, 50)})] * 2
-    assert not net.sent(Behind), "both have come as far"
+    assert [frame.ids for frame in net.sent(Digest)] == [frozenset({(0, 50)})] * 2
+    assert not net.sent(Want), "both have come as far"
 
 
 def test_who_is_behind_is_told_of_all_that_it_lacks_and_gets_it():
     net = line()
     net.give(0, "on_broadcasts", [(b"", None)] * 50)
     net.settle()
-    assert [frame.ids for frame in net.sent(Behind)] == [frozenset({(0, NOWHERE)})]
+    assert [frame.ids for frame in net.sent(Want)] == [frozenset({(0, NOWHERE)})]
     assert [id for node, id in net.delivered if node == 2] == [(0, seq) for seq in range(1, 51)]
     assert [len(net.sent(kind)) for kind in (Announce, Request)] == [1, 1]
 
@@ -152,7 +152,7 @@ def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
         net.history.clear()
         net.give(0, "on_broadcast", b"")
         net.settle()
-        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+        told.append((len(net.sent(Digest)), len(net.sent(Announce))))
     assert told == [(0, 1)] * 6, "it asked each time"
     net.link(0, 2)  # now it hears for itself
     net.settle()
@@ -161,7 +161,7 @@ def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
         net.history.clear()
         net.give(0, "on_broadcast", b"")
         net.settle()
-        told.append((len(net.sent(Reached)), len(net.sent(Announce))))
+        told.append((len(net.sent(Digest)), len(net.sent(Announce))))
     assert told == [(0, 2)] * 3 + [(2, 0)] * 3
 
 
@@ -177,10 +177,10 @@ def test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one():
             net.give(1, "on_message", 0, Data((message,)))
         net.settle()
         frames = [
-            f for *way, f in net.history if way == [1, 2] and isinstance(f, Reached | Announce)
+            f for *way, f in net.history if way == [1, 2] and isinstance(f, Digest | Announce)
         ]
         told.append({type(frame): {id[0] for id in frame.ids} for frame in frames})
-    assert told[1:] == [{Reached: {0}, Announce: {9}}] * 2
+    assert told[1:] == [{Digest: {0}, Announce: {9}}] * 2
     assert (2, (9, 12)) in net.delivered
 
 
@@ -205,7 +205,7 @@ def test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it(
     net.settle()
     net.frames.clear()
     out = net.give(3, "on_link", 1, False)
-    assert out.sends == [(2, Behind(frozenset({(0, 1), (1, 1)})))]
+    assert out.sends == [(2, Want(frozenset({(0, 1), (1, 1)})))]
 
 
 def test_of_what_waits_or_came_again_no_mark_tells():
@@ -216,9 +216,7 @@ def test_of_what_waits_or_came_again_no_mark_tells():
     assert told == Announce(told.number, frozenset({third.id}))
     net.frames.clear()
     net.give(1, "on_message", 0, Data((first, second)))
-    assert [frame for _, peer, frame in net.frames if peer == 2] == [
-        Reached(frozenset({second.id}))
-    ]
+    assert [frame for _, peer, frame in net.frames if peer == 2] == [Digest(frozenset({second.id}))]
 
 
 def test_what_was_evicted_and_came_again_is_told_by_its_id():
@@ -236,7 +234,7 @@ def test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all
     net = line(Options(push=True, marks_after=0, capacity=2, announce_us=1_000))
     first, second, third = chain(3)
     net.give(1, "on_message", 0, Data((first, second, third)))
-    behind = Behind(frozenset({(9, NOWHERE)}))
+    behind = Want(frozenset({(9, NOWHERE)}))
     (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
     assert told == {second.id, third.id}, "the first was evicted"
     net.give(1, "on_message", 0, Push((first,)))
@@ -250,7 +248,7 @@ def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
     messages = chain(4)
     net.give(1, "on_message", 0, Data(tuple(messages[:2])))
     net.frames.clear()
-    behind = Behind(frozenset({(9, NOWHERE)}))
+    behind = Want(frozenset({(9, NOWHERE)}))
     (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
     assert told == {(9, 1), (9, 2)}
     assert net.give(1, "on_message", 2, behind).sends == []
@@ -263,7 +261,7 @@ def test_what_turns_up_below_a_message_that_waits_is_told_later():
     net = line()
     first, second = chain(2)
     net.give(1, "on_message", 0, Data((second,)))
-    behind = Behind(frozenset({(9, NOWHERE)}))
+    behind = Want(frozenset({(9, NOWHERE)}))
     assert [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends] == [{second.id}]
     net.give(1, "on_message", 0, Data((first,)))
     (told,) = [frame.ids for _, frame in net.give(1, "on_message", 2, behind).sends]
@@ -276,9 +274,9 @@ def test_nobody_is_behind_what_has_expired_or_what_it_said_itself():
     net = joined(core, causal(1), edges=((0, 1),))
     net.now_us = 500
     dead, own, alive = (9, 500), (0, 10_000), (9, 501)
-    assert net.give(0, "on_message", 1, Reached(frozenset({dead, own}))).sends == []
-    assert net.give(0, "on_message", 1, Reached(frozenset({alive}))).sends == [
-        (1, Behind(frozenset({(9, NOWHERE)})))
+    assert net.give(0, "on_message", 1, Digest(frozenset({dead, own}))).sends == []
+    assert net.give(0, "on_message", 1, Digest(frozenset({alive}))).sends == [
+        (1, Want(frozenset({(9, NOWHERE)})))
     ]
 
 
@@ -287,7 +285,7 @@ def test_without_causal_order_messages_are_told_one_by_one():
     net = joined(*cores, edges=((0, 1), (1, 2), (0, 2)))
     net.give(0, "on_broadcasts", [(b"", None)] * 5)
     net.settle()
-    assert not net.sent(Reached)
+    assert not net.sent(Digest)
     assert {len(frame.ids) for frame in net.sent(Announce)} == {5}
 
 
@@ -299,7 +297,7 @@ def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
     for now_us in range(5 * STALE_MIN):
         net.now_us = now_us
         net.give(0, "on_message", 1, Push((Message((now_us + 7, now_us + 60), (), b""),)))
-        net.give(0, "on_message", 1, Behind(frozenset({(now_us + 7, NOWHERE)})))
+        net.give(0, "on_message", 1, Want(frozenset({(now_us + 7, NOWHERE)})))
         gauges = core.gauges(now_us)
         assert gauges["by_origin"] <= STALE_MIN + 3 * gauges["stored"]
         assert gauges["marks"] <= gauges["stored"] + 60

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from beforehand.errors import LocalError, RemoteError
-from beforehand.protocols.contract.base import Core, Fate, Message
+from beforehand.protocols.contract.base import Core, Message, MessageStatus
 from beforehand.protocols.contract.needs import Link, Needs
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.observer.observer import (
@@ -237,10 +237,10 @@ def test_explain_says_where_a_message_is():
     eye.on_message(20_000, 1, stamped(1, 1, r=20), out)
     assert [message.id for message in out.receives] == [(1, 1)]
     assert out.timers == [(TIMER, 30_000)]
-    assert eye.explain((1, 1)) == Fate("waiting", since_us=20_000)
-    assert eye.explain((1, 2)) == Fate("unknown")
+    assert eye.explain((1, 1)) == MessageStatus("waiting", since_us=20_000)
+    assert eye.explain((1, 2)) == MessageStatus("unknown")
     eye.on_timer(30_000, TIMER, out)
-    assert eye.explain((1, 1)) == Fate("delivered")
+    assert eye.explain((1, 1)) == MessageStatus("delivered")
 
 
 def test_it_is_a_core_that_needs_a_feed_and_synchronised_clocks():
@@ -319,7 +319,7 @@ def test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided(fall):
     eye = Eye().see(20, stamped(1, 1, r=20))
     eye.run(20, 30)
     eye.see(30 - fall, stamped(1, 1, r=20))
-    assert eye.core.explain((1, 1)) == Fate("delivered")
+    assert eye.core.explain((1, 1)) == MessageStatus("delivered")
     # At 30 what is due by 30 goes on receipt, whatever the clock shows since.
     eye.see(30 - fall, stamped(2, 1, r=20))
     assert eye.run(30 - fall, 40) == [(1, 1, 30), (2, 1, 30 - fall)]

@@ -91,7 +91,7 @@ class Eye:
     def send(self, node: NodeId, sends: Any) -> None:
         raise AssertionError("an observer sends nothing")
 
-    def spoke(self, node: NodeId, message: Any, deliveries: Any) -> None:
+    def broadcasted(self, node: NodeId, message: Any, deliveries: Any) -> None:
         raise AssertionError("an observer broadcasts nothing")
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
@@ -199,16 +199,16 @@ def test_an_observer_that_is_not_durable_saves_nothing():
     assert out == Outbox()
 
 
-@pytest.mark.parametrize("fuse", range(4))
+@pytest.mark.parametrize("crash_after", range(4))
 @pytest.mark.parametrize("inbox", [False, True])
-def test_a_crash_in_the_middle_of_a_step_keeps_the_promise_of_the_driver(fuse, inbox):
+def test_a_crash_in_the_middle_of_a_step_keeps_the_promise_of_the_driver(crash_after, inbox):
     """Three are due together. At most once without an inbox, at least once with one."""
     eye = Eye(inbox=inbox)
     for seq in range(3):
         eye.see(20, stamped(1, seq, r=20, kn=(seq, 0, 0, 0, 0)))
-    eye.driver.fuse = fuse
+    eye.driver.crash_after = crash_after
     eye.run(21, 30).driver.restart(31)
-    first, again = max(0, fuse - 1), 3 if inbox or not fuse else 0
+    first, again = max(0, crash_after - 1), 3 if inbox or not crash_after else 0
     assert [seq for seq, _ in eye.run(31, 50).diary] == [*range(first), *range(again)]
 
 
@@ -227,14 +227,16 @@ class CrashingRun(LegalRun):
         eye.now, before = now, len(eye.diary)
         for is_again in (False, True):
             if not is_again and self.crashes.random() < 0.3:
-                eye.driver.fuse = self.crashes.choice((0, 10**6))  # nothing of the step, or all
+                eye.driver.crash_after = self.crashes.choice(
+                    (0, 10**6)
+                )  # nothing of the step, or all
             if frame is not None:
                 eye.driver.on_message(now, frame.process, frame)
                 self.repeated += is_again
             else:
                 eye.run(now, now)
             if eye.driver.is_up:
-                eye.driver.fuse = None
+                eye.driver.crash_after = None
                 break
             eye.restart(now)
         self.observer = eye.core

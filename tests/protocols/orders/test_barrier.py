@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from beforehand.check.rules.oracle import Oracle
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Fate, Message
+from beforehand.protocols.contract.base import Message, MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import CHAIN_GRACE_US, ORDER_TIMER, Lifetimes
@@ -90,9 +90,9 @@ def test_an_effect_waits_for_its_cause():
     hear(bob, question)
     answer = speak(bob)
     assert hear(eve, answer, now_us=7) == []
-    assert eve.explain(answer.id) == Fate("waiting", (question.id,), 7)
+    assert eve.explain(answer.id) == MessageStatus("waiting", (question.id,), 7)
     assert hear(eve, question) == [question.id, answer.id]
-    assert eve.explain(answer.id) == Fate("delivered")
+    assert eve.explain(answer.id) == MessageStatus("delivered")
 
 
 def test_messages_of_one_origin_are_delivered_in_their_order():
@@ -117,7 +117,7 @@ def test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came(
     hear(bob, second, now_us=1)
     hear(bob, second, now_us=2)
     assert bob.counters.duplicate == 1
-    assert bob.explain(second.id) == Fate("waiting", (first.id,), 1)
+    assert bob.explain(second.id) == MessageStatus("waiting", (first.id,), 1)
     assert hear(bob, first, now_us=3) == [first.id, second.id]
 
 

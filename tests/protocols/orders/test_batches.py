@@ -8,7 +8,7 @@ import pytest
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Message
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Store
@@ -112,7 +112,7 @@ class Listener:
     def __init__(self):
         self.told = []
 
-    def spoke(self, node, message, deliveries):
+    def broadcasted(self, node, message, deliveries):
         before = []
         for delivery in deliveries:
             if delivery.id == message:
@@ -131,7 +131,7 @@ class Listener:
 
 def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before():
     port = Listener()
-    driver = SpeakerDriver(lambda: core("barrier"), port, store=Store())
+    driver = BroadcasterDriver(lambda: core("barrier"), port, store=Store())
     assert driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)]) == [
         ("ann", 1),
         ("ann", 2),
@@ -140,12 +140,14 @@ def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before()
     assert port.told == [(1, []), (2, [b"a"]), (3, [b"b"]), [b"a", b"b", b"c"]]
 
 
-@pytest.mark.parametrize("fuse", range(6))
-def test_a_crash_while_several_are_said_tells_of_all_or_of_none(fuse):
+@pytest.mark.parametrize("crash_after", range(6))
+def test_a_crash_while_several_are_said_tells_of_all_or_of_none(crash_after):
     port = Listener()
-    driver = SpeakerDriver(lambda: core("barrier"), port, store=Store())
-    driver.fuse = fuse
+    driver = BroadcasterDriver(lambda: core("barrier"), port, store=Store())
+    driver.crash_after = crash_after
     driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)])
-    assert [told[0] for told in port.told if isinstance(told, tuple)] == ([1, 2, 3] if fuse else [])
+    assert [told[0] for told in port.told if isinstance(told, tuple)] == (
+        [1, 2, 3] if crash_after else []
+    )
     delivered = [payload for told in port.told if isinstance(told, list) for payload in told]
-    assert delivered == [b"a", b"b", b"c"][: max(0, fuse - 1)]
+    assert delivered == [b"a", b"b", b"c"][: max(0, crash_after - 1)]

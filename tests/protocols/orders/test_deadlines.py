@@ -6,7 +6,7 @@ Each scenario is played with both rules. `literal_deadlines` is OPP Code 9 and 1
 import pytest
 
 from beforehand.check.rules.oracle import judge
-from beforehand.protocols.contract.base import Fate, Message
+from beforehand.protocols.contract.base import Message, MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.orders.barrier import Barrier
@@ -116,7 +116,7 @@ def test_clocks_that_are_all_set_back_do_not_let_a_cause_be_delivered_after_its_
     m1, m3 = all_clocks_set_back(stage)
     assert judge(stage.rows) == []
     assert (2, "deliver", m1.id) in stage.rows
-    assert stage.nodes[2].explain(m3.id) == Fate("waiting", (), 95 * SECOND, 100 * SECOND)
+    assert stage.nodes[2].explain(m3.id) == MessageStatus("waiting", (), 95 * SECOND, 100 * SECOND)
     out = Outbox()
     stage.nodes[2].on_timer(100 * SECOND, out)
     assert [message.id for message in out.deliveries] == [m3.id]
@@ -140,7 +140,7 @@ def test_a_message_of_a_clock_ahead_by_more_than_the_skew_is_delivered_when_ours
     assert delivered == []
     assert out.timers == [(ORDER_TIMER, 4 * SECOND)]
     assert bob.pending() == (ahead.id,)
-    assert bob.explain(ahead.id) == Fate("waiting", (), 0, 4 * SECOND)
+    assert bob.explain(ahead.id) == MessageStatus("waiting", (), 0, 4 * SECOND)
     bob.on_timer(4 * SECOND - 1, out)
     assert out.deliveries == []
     bob.on_timer(4 * SECOND, out)
@@ -153,11 +153,11 @@ def test_an_effect_waits_for_its_deferred_cause_and_for_its_own_stamp():
     cause = make("ann", 60, stamp_s=8)
     effect = make("eve", 61, cause.id, stamp_s=10)
     assert receive(bob, effect)[0] == receive(bob, cause)[0] == []
-    assert bob.explain(effect.id) == Fate("waiting", (cause.id,), 0)
+    assert bob.explain(effect.id) == MessageStatus("waiting", (cause.id,), 0)
     out = Outbox()
     bob.on_timer(3 * SECOND, out)
     assert out.deliveries == [cause]
-    assert bob.explain(effect.id) == Fate("waiting", (), 0, 5 * SECOND)
+    assert bob.explain(effect.id) == MessageStatus("waiting", (), 0, 5 * SECOND)
     assert out.timers == [(ORDER_TIMER, 5 * SECOND)]
     bob.on_timer(5 * SECOND, out)
     assert out.deliveries == [cause, effect]

@@ -3,7 +3,7 @@
 import pytest
 
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Fate, Message
+from beforehand.protocols.contract.base import Message, MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.orders.vector import Vector
 
@@ -33,7 +33,7 @@ def test_an_effect_waits_for_its_cause_and_says_so():
     hear(bob, first)
     second = speak(bob)
     assert hear(eve, second) == []
-    assert eve.explain(second.id) == Fate("waiting", (first.id,), 3)
+    assert eve.explain(second.id) == MessageStatus("waiting", (first.id,), 3)
     assert hear(eve, first) == [first.id, second.id]
     assert hear(eve, first, second) == []
 
@@ -43,7 +43,7 @@ def test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came(
     first, second = speak(ann), speak(ann)
     hear(bob, second)
     bob.on_receive(9, [second], Outbox())
-    assert bob.explain(second.id) == Fate("waiting", (first.id,), 3)
+    assert bob.explain(second.id) == MessageStatus("waiting", (first.id,), 3)
     assert bob.counters.duplicate == 1
     assert hear(bob, first) == [first.id, second.id]
 

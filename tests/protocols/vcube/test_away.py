@@ -11,7 +11,7 @@ import pytest
 
 from beforehand.check.rules.oracle import Oracle
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.vcube.node import VCube
 
@@ -45,7 +45,7 @@ class Net:
         self.told_us = {}  # (node, peer) -> the last word of the detector: words keep their order
         self.sent_us = {}
         self.skew_us = [0] * self.nodes
-        self.make_driver = lambda node: SpeakerDriver(
+        self.make_driver = lambda node: BroadcasterDriver(
             lambda: make_core(node, self.nodes, **options), self, store=Store()
         )
         self.drivers = [self.make_driver(node) for node in range(self.nodes)]
@@ -99,11 +99,11 @@ class Net:
     def _light(self, node):
         """The node crashes in the middle of its next step."""
         if self.drivers[node].is_up:
-            self.drivers[node].fuse = self.rng.randrange(6)
+            self.drivers[node].crash_after = self.rng.randrange(6)
 
     def _end_troubles(self):
         for driver in self.drivers:
-            driver.fuse = None
+            driver.crash_after = None
         self._part([0] * self.nodes)
 
     def _set_back(self, node):
@@ -193,7 +193,7 @@ class Net:
         at_us = self.now_us + due_us - self.clock(node)
         self.at(at_us, self._wake, node, self.lives[node], timer, due_us, ticket)
 
-    def spoke(self, node, message, deliveries):
+    def broadcasted(self, node, message, deliveries):
         self.oracle.see(node, "broadcast", message)
 
     def received(self, node, messages):

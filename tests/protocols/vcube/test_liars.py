@@ -11,8 +11,8 @@ import pytest
 from tests.protocols.vcube.vcube_bench import KEEP_US, Bench, message
 
 from beforehand.errors import LocalError, RemoteError
-from beforehand.protocols.contract.base import Fate
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.base import MessageStatus
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.protocols.contract.proof import Proofs, signed_bytes
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet
@@ -91,11 +91,11 @@ def test_what_is_gone_is_skipped_when_its_origin_has_signed_it():
         ], f"attempt {attempt}"
         keeper.restart(now_us=3 * KEEP_US)
     frames = [frame for _, frame in keeper.hear(Ask((0, 0, 0, 0)), 0) or keeper.out.sends]
-    asker.core._book.awaited.add(1)
+    asker.core._state.awaited.add(1)
     for frame in [Packet(0, (proven(2, 2),)), *frames]:
         asker.hear(frame, source=1)
     assert asker.lost() == [(2, 1), (2, 2)]
-    assert asker.core.explain((2, 1)) == Fate("missed")
+    assert asker.core.explain((2, 1)) == MessageStatus("missed")
     asker.receive(proven(2, 3))
     assert asker.delivered() == [(2, 3)]
     assert asker.core.gauges(0)["pending"] == 0
@@ -168,7 +168,9 @@ class Ring:
         self.rng = random.Random(seed)
         self.now_us = 1_000
         self.frames, self.alarms, self.got = [], {}, {node: [] for node in range(3)}
-        self.drivers = [SpeakerDriver(self._maker(node), self, store=Store()) for node in range(3)]
+        self.drivers = [
+            BroadcasterDriver(self._maker(node), self, store=Store()) for node in range(3)
+        ]
 
     def _lie(self, seq):
         """A message of its own: perhaps another one than it sent under this number before."""
@@ -191,7 +193,7 @@ class Ring:
 
     def _ignore(self, *_): ...
 
-    spoke = received = lost = _ignore
+    broadcasted = received = lost = _ignore
 
     def lie(self):
         rng = self.rng

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from beforehand.errors import LocalError, RemoteError
-from beforehand.protocols.contract.base import Fate
+from beforehand.protocols.contract.base import MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.vcube.frames import CubeMessage, Packet, message_bytes, pack
+from beforehand.protocols.vcube.frames import Packet, VCubeMessage, message_bytes, pack
 from beforehand.protocols.vcube.node import VCube
 
 FOREVER_US = 1 << 60
@@ -50,7 +50,7 @@ class Bench:
 
 
 def message(origin, seq, *past, payload=b""):
-    return CubeMessage((origin, seq), tuple(sorted(past)), payload)
+    return VCubeMessage((origin, seq), tuple(sorted(past)), payload)
 
 
 def test_a_broadcast_goes_to_the_first_node_of_each_cluster():
@@ -117,7 +117,7 @@ def test_an_arrival_touches_only_what_waited_for_it():
 def test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order():
     bench = Bench(4, 8)
     assert bench.receive(message(0, 2), height=2) == {}
-    assert bench.core.explain((0, 2)) == Fate("waiting", ((0, 1),), 0)
+    assert bench.core.explain((0, 2)) == MessageStatus("waiting", ((0, 1),), 0)
     sent = bench.receive(message(0, 1), height=2)
     assert sent == {5: [[(0, 2), (0, 1)]], 6: [[(0, 2), (0, 1)]]}
     assert bench.delivered() == [(0, 1), (0, 2)]
@@ -322,12 +322,12 @@ def test_a_forgotten_message_that_comes_again_is_neither_delivered_nor_received_
 def test_explain_tells_what_is_missing_and_since_when():
     bench = Bench(0, 8)
     bench.receive(message(3, 2, (1, 1), (2, 1)), height=0, now_us=7)
-    assert bench.core.explain((3, 2)) == Fate("waiting", ((3, 1), (1, 1), (2, 1)), 7)
+    assert bench.core.explain((3, 2)) == MessageStatus("waiting", ((3, 1), (1, 1), (2, 1)), 7)
     bench.receive(message(1, 1), height=0, now_us=8)
-    assert bench.core.explain((3, 2)) == Fate("waiting", ((3, 1), (2, 1)), 7)
-    assert bench.core.explain((1, 1)) == Fate("delivered")
-    assert bench.core.explain((2, 1)) == bench.core.explain(("x", 1)) == Fate("unknown")
-    assert bench.core.explain((99, 1)) == Fate("unknown")
+    assert bench.core.explain((3, 2)) == MessageStatus("waiting", ((3, 1), (2, 1)), 7)
+    assert bench.core.explain((1, 1)) == MessageStatus("delivered")
+    assert bench.core.explain((2, 1)) == bench.core.explain(("x", 1)) == MessageStatus("unknown")
+    assert bench.core.explain((99, 1)) == MessageStatus("unknown")
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_what_no_correct_peer_sends_is_refused_whole(bad, height, words):
         bench.receive(message(2, 1), bad, height=height, source=3)
     assert bench.core.counters.refused == 1
     assert bench.core.counters.received == 0
-    assert bench.core.explain((2, 1)) == Fate("unknown")
+    assert bench.core.explain((2, 1)) == MessageStatus("unknown")
 
 
 def test_misuse_by_the_caller_is_told():
@@ -371,7 +371,7 @@ def test_a_packet_survives_the_wire():
 @pytest.mark.parametrize("past", [[(4, 1), (2, 3)], [(2, 1), (2, 2)], [(-1, 1)]])
 def test_causes_come_in_order_of_their_origins_or_not_at_all(past):
     with pytest.raises(ValueError, match="out of order"):
-        CubeMessage((0, 1), tuple(past), b"")
+        VCubeMessage((0, 1), tuple(past), b"")
     frame = msgspec.msgpack.encode(("packet", 0, (((0, 1), past, b""),)))
     with pytest.raises(msgspec.ValidationError, match=r"out of order|>= 0"):
         msgspec.msgpack.decode(frame, type=Packet)

@@ -11,7 +11,7 @@ from beforehand.check.net.case import Case
 from beforehand.check.net.moves import all_moves
 from beforehand.check.net.net import make_net
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.vcube.frames import CubeMessage, Packet
+from beforehand.protocols.vcube.frames import Packet, VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 from beforehand.protocols.vcube.topology import children, cluster
 
@@ -85,12 +85,12 @@ def test_the_core_sends_and_delivers_what_algorithm_2_does(seed, d, most):
     rng = random.Random(seed)
     cores = [VCube(i, 2**d, mtu_bytes=10**9) for i in range(2**d)]
     literals = [Literal(i, d) for i in range(2**d)]
-    says = [i for i in range(2**d) for _ in range(rng.randint(0, most))]
+    broadcasts = [i for i in range(2**d) for _ in range(rng.randint(0, most))]
     flights = []
-    while says or flights:
+    while broadcasts or flights:
         out = Outbox()
-        if says and (not flights or rng.random() < 0.15):
-            i = says.pop(rng.randrange(len(says)))
+        if broadcasts and (not flights or rng.random() < 0.15):
+            i = broadcasts.pop(rng.randrange(len(broadcasts)))
             cores[i].on_broadcast(0, b"", out)
             m, sends = literals[i].broadcast()
             delivered = [m]
@@ -112,7 +112,7 @@ def deliver_to_4(*arrivals):
     core, found = VCube(4, 8), []
     for id, past, height in arrivals:
         out = Outbox()
-        core.on_message(0, 0, Packet(height, (CubeMessage(id, past, b""),)), out)
+        core.on_message(0, 0, Packet(height, (VCubeMessage(id, past, b""),)), out)
         found.append({k: [m.id for m in packet.messages] for k, packet in out.sends})
     return found
 
@@ -157,14 +157,14 @@ def test_each_message_goes_to_each_node_once_and_causes_come_first(
 ):
     """No message twice to the same child, none forgotten; causal order at every node."""
     rng = random.Random(seed)
-    says = tuple(rng.randint(0, most) for _ in range(nodes))
+    broadcasts = tuple(rng.randint(0, most) for _ in range(nodes))
     setup = Setup(aggregates, root, mtu_bytes=rng.choice((30, 10**9)))
-    net = make_net(VCubeFamily(), Case(nodes, says, setup))
+    net = make_net(VCubeFamily(), Case(nodes, broadcasts, setup))
     while moves := list(all_moves(net)):
         net.do(rng.choice(moves))
     assert net.problem is None
     assert list(net.family.problems(net)) == []
-    assert all(len(net.oracle.delivered[node]) == sum(says) for node in range(nodes))
+    assert all(len(net.oracle.delivered[node]) == sum(broadcasts) for node in range(nodes))
 
 
 @pytest.mark.parametrize("nodes", [2, 8, 13, 32])

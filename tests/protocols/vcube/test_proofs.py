@@ -10,7 +10,7 @@ import pytest
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
-from beforehand.protocols.vcube.frames import Answer, CubeMessage, Packet
+from beforehand.protocols.vcube.frames import Answer, Packet, VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 
 SECOND = 1_000_000
@@ -67,7 +67,7 @@ def test_a_forged_copy_of_what_is_known_is_refused_as_well():
     out.clear()
     core.on_message(2, 0, packet, out)  # the same again is a duplicate
     assert core.duplicates == 1
-    forged = CubeMessage((0, 1), (), b"bye")
+    forged = VCubeMessage((0, 1), (), b"bye")
     with pytest.raises(RemoteError, match="not what its origin said"):
         core.on_message(3, 0, Packet(packet.height, (forged,)), out)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.protocols.vcube.vcube_bench import KEEP_US, Bench, message
 
 from beforehand.errors import LocalError, RemoteError
-from beforehand.protocols.contract.base import Fate
+from beforehand.protocols.contract.base import MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, Known, Packet
 from beforehand.protocols.vcube.node import VCube
@@ -40,7 +40,7 @@ def assert_mute(bench):
 )
 def test_who_hears_of_messages_of_its_own_is_mute(frame):
     bench = Bench(0, 4)
-    bench.core._book.awaited.add(1)
+    bench.core._state.awaited.add(1)
     bench.hear(frame)
     with pytest.raises(LocalError, match="does not remember"):
         bench.broadcast()
@@ -55,7 +55,7 @@ def test_a_message_that_names_what_we_never_said_kept_us_from_coming_back():
     with pytest.raises(LocalError, match="does not remember"):
         bench.broadcast()
     bench.restart()
-    assert bench.core.explain((2, 1)) == Fate("waiting", ((0, 1),), 0)
+    assert bench.core.explain((2, 1)) == MessageStatus("waiting", ((0, 1),), 0)
 
 
 def test_a_mute_node_listens_and_forwards_on():
@@ -144,7 +144,7 @@ def test_after_a_restart_a_held_message_waits_on():
     bench.receive(message(0, 2), message(1, 1, (2, 1)), height=2)
     bench.restart(now_us=7)
     assert bench.out.timers == [(ASK, 7 + KEEP_US)]
-    assert bench.core.explain((0, 2)) == Fate("waiting", ((0, 1),), 7)
+    assert bench.core.explain((0, 2)) == MessageStatus("waiting", ((0, 1),), 7)
     assert bench.core.gauges(7)["postponed"] == 2
     bench.receive(message(0, 1), height=2)
     assert bench.delivered() == [(0, 1), (0, 2)]
@@ -187,8 +187,8 @@ def test_after_a_restart_what_is_gone_is_gone_and_what_was_missed_was_missed():
     bench.receive(message(1, 3), message(2, 1))
     bench.broadcast(now_us=KEEP_US)
     bench.restart()
-    assert bench.core.explain((1, 2)) == Fate("missed")
-    assert bench.core.explain((1, 3)) == Fate("delivered")
+    assert bench.core.explain((1, 2)) == MessageStatus("missed")
+    assert bench.core.explain((1, 3)) == MessageStatus("delivered")
     assert bench.core.counters.missed == 0  # of this life
     assert bench.hear(Ask((1, 0, 0, 0)), 3) == [(3, Answer((0, 3, 1, 0)))]
 
@@ -228,7 +228,7 @@ def test_every_registry_is_bounded_by_what_is_alive():
         assert gauges["news"] <= 2 * 8
         assert gauges["kept"] <= 6 * KEEP_US // 10
     core = bench.core
-    assert len(core._book.ages) == gauges["kept"]
+    assert len(core._state.ages) == gauges["kept"]
     assert not core._waiting
     assert not core._awaiting
 
@@ -249,12 +249,12 @@ def test_every_registry_is_bounded_by_what_is_alive():
 def test_what_no_member_says_changes_nothing(source, frame, words):
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
-    before = pickle.dumps(bench.core._book), bench.core.gauges(0), list(bench.core._clock)
+    before = pickle.dumps(bench.core._state), bench.core.gauges(0), list(bench.core._clock)
     bench.out.clear()
     with pytest.raises(RemoteError, match=words):
         bench.core.on_message(500, source, frame, bench.out)
     assert bench.out == Outbox()
-    after = pickle.dumps(bench.core._book), bench.core.gauges(0), list(bench.core._clock)
+    after = pickle.dumps(bench.core._state), bench.core.gauges(0), list(bench.core._clock)
     assert after == before
     assert bench.core.counters.refused == 1
 

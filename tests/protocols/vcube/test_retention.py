@@ -4,7 +4,7 @@ import pytest
 from tests.protocols.vcube.vcube_bench import KEEP_US, Bench, message
 
 from beforehand.errors import RemoteError
-from beforehand.protocols.contract.base import Fate
+from beforehand.protocols.contract.base import MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet
 from beforehand.protocols.vcube.retention import ASK, NAMED_MAX, SPANS_MAX
@@ -158,8 +158,8 @@ def test_what_was_held_of_it_is_given_up_and_what_waited_for_it_goes_on():
     bench.answer((0, 4, 0, 0))
     assert bench.lost() == [(1, 1), (1, 2), (1, 3), (1, 4)]
     assert sorted(bench.delivered()) == [(1, 5), (2, 1)]
-    assert bench.core.explain((1, 3)) == Fate("missed")
-    assert bench.core.explain((3, 2)) == Fate("waiting", ((3, 1),), 0)
+    assert bench.core.explain((1, 3)) == MessageStatus("missed")
+    assert bench.core.explain((3, 2)) == MessageStatus("waiting", ((3, 1),), 0)
     counters = bench.core.counters
     assert (counters.received, counters.delivered, counters.missed) == (4, 2, 4)
     bench.receive(message(3, 1))
@@ -203,7 +203,7 @@ def test_what_waits_for_something_else_too_goes_on_waiting():
     bench.receive(message(1, 1, (2, 1), (3, 1)))
     bench.answer((0, 0, 0, 1))
     assert bench.delivered() == []
-    assert bench.core.explain((1, 1)) == Fate("waiting", ((2, 1),), 0)
+    assert bench.core.explain((1, 1)) == MessageStatus("waiting", ((2, 1),), 0)
     bench.receive(message(2, 1))
     assert bench.delivered() == [(2, 1), (1, 1)]
 
@@ -279,7 +279,7 @@ def test_gaps_that_follow_each_other_are_one():
     for last in range(1, 2 * SPANS_MAX):
         bench.answer((0, last))
     assert bench.core.gauges(0)["gaps"] == 1
-    assert bench.core.explain((1, 1)) == Fate("missed")
+    assert bench.core.explain((1, 1)) == MessageStatus("missed")
 
 
 # ---- nothing waits for ever ---------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Store
-from beforehand.protocols.vcube.frames import Answer, CubeMessage, Packet
+from beforehand.protocols.vcube.frames import Answer, Packet, VCubeMessage
 from beforehand.protocols.vcube.node import VCube
 
 KEEP_US = 100
@@ -32,7 +32,7 @@ class Bench:
 
     def answer(self, gone, source=1, now_us=0):
         """An answer of a peer that the core has asked."""
-        self.core._book.awaited.add(source)
+        self.core._state.awaited.add(source)
         return self.hear(Answer(gone), source, now_us)
 
     def receive(self, *messages, height=0, source=1, now_us=0):
@@ -69,4 +69,4 @@ class Bench:
 
 
 def message(origin, seq, *past, payload=b""):
-    return CubeMessage((origin, seq), tuple(sorted(past)), payload)
+    return VCubeMessage((origin, seq), tuple(sorted(past)), payload)

@@ -76,7 +76,7 @@ def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
 
     async def play():
         async with member(Net(), tmp_path, "ann") as ann:
-            await ann._parts.commits.settled()
+            await ann._parts.group_commit.settled()
             monkeypatch.setattr(DiskStore, "commit", wait_and_commit)
             before = ann.counters.transactions
             saying = []

@@ -6,8 +6,8 @@ import asyncio
 
 from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.epidemic.frames import Request
-from beforehand.runtime.queues.held_frames import Lane
-from beforehand.runtime.queues.send_queue import Outgoing
+from beforehand.runtime.queues.held_frames import HeldFrames
+from beforehand.runtime.queues.send_queue import FrameQueue
 
 ASK = Request(0, frozenset([("bob", 1)]))
 
@@ -26,9 +26,9 @@ class Wire:
 
 def play(test, room=100):
     async def run():
-        lanes = {"bob": Lane()}
+        lanes = {"bob": HeldFrames()}
         failures = []
-        outgoing = Outgoing(
+        outgoing = FrameQueue(
             lanes, OPPORTUNISTIC, 100, failures.append, lambda *told: failures.append(told)
         )
         outgoing.wire = wire = Wire(room)
@@ -40,7 +40,7 @@ def play(test, room=100):
 
 def test_what_was_for_a_link_that_broke_does_not_go_over_the_next_one():
     async def test(lanes, outgoing, wire):
-        old, lanes["bob"] = lanes["bob"], Lane()
+        old, lanes["bob"] = lanes["bob"], HeldFrames()
         outgoing.put([("bob", old, ASK)])
         outgoing.put([("eve", old, ASK)])
         await asyncio.sleep(0)
@@ -70,8 +70,8 @@ def test_frames_of_one_turn_go_out_together_as_far_as_there_is_room():
 def test_a_frame_that_cannot_be_encoded_is_told_of_with_its_peer_and_stops_no_other():
     async def run():
         told = []
-        lanes = {"bob": Lane(), "eve": Lane()}
-        outgoing = Outgoing(lanes, OPPORTUNISTIC, 100, print, lambda peer, _: told.append(peer))
+        lanes = {"bob": HeldFrames(), "eve": HeldFrames()}
+        outgoing = FrameQueue(lanes, OPPORTUNISTIC, 100, print, lambda peer, _: told.append(peer))
         outgoing.wire = wire = Wire(100)
         outgoing.put([("bob", lanes["bob"], Request(-1, frozenset())), ("eve", lanes["eve"], ASK)])
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from beforehand.errors import InputError, RemoteError
 from beforehand.runtime.radio import reliable_channel as wires
-from beforehand.runtime.radio.reliable_channel import PART_BYTES, Wire
+from beforehand.runtime.radio.reliable_channel import PART_BYTES, ReliableChannel
 
 
 class Pair:
@@ -17,8 +17,8 @@ class Pair:
     def __init__(self):
         self.got = {"a": [], "b": []}
         self.ends = {
-            "a": Wire("b", 11, self.got["a"].append),
-            "b": Wire("a", 22, self.got["b"].append),
+            "a": ReliableChannel("b", 11, self.got["a"].append),
+            "b": ReliableChannel("a", 22, self.got["b"].append),
         }
         self.under_way = {"a": [], "b": []}  # towards
         self.up()
@@ -115,7 +115,7 @@ def test_who_comes_back_without_memory_is_told_and_so_is_the_other():
     pair.ends["a"].add(b"one")
     pair.settle()
     pair.cut()
-    pair.ends["b"] = Wire("a", 33, pair.got["b"].append)
+    pair.ends["b"] = ReliableChannel("a", 33, pair.got["b"].append)
     pair.up()
     with pytest.raises(RemoteError, match="has forgotten what it was told"):
         pair.arrive("a")
@@ -132,7 +132,7 @@ def test_who_comes_back_without_memory_is_told_and_so_is_the_other():
     ],
 )
 def test_what_no_station_says_is_refused(data, problem):
-    end = Wire("b", 11, pytest.fail)
+    end = ReliableChannel("b", 11, pytest.fail)
     end.on_link(True)
     with pytest.raises(RemoteError, match=problem):
         end.on_data(data)
@@ -150,7 +150,7 @@ def test_parts_out_of_turn_and_claims_of_more_than_was_sent_are_refused():
 
 def test_a_neighbour_that_is_away_for_too_long_is_too_much(monkeypatch):
     monkeypatch.setattr(wires, "WIRE_BYTES_MAX", 10)
-    end = Wire("b", 11, [].append)
+    end = ReliableChannel("b", 11, [].append)
     end.add(b"12345")
     with pytest.raises(InputError, match="station `b` is away"):
         end.add(b"123456")

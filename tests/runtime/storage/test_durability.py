@@ -78,11 +78,11 @@ def test_nothing_is_delivered_before_it_is_on_the_disk(tmp_path, gate):
 async def crash(group, net):
     """Without a goodbye: what is not on the disk is gone, and nothing more is written."""
     parts = group._parts
-    parts.commits.error = RuntimeError("crashed")
+    parts.group_commit.error = RuntimeError("crashed")
     parts.node.stop()
     net.isolate(group.name)
     net.meshes.pop(group.name)
-    await parts.commits.close()
+    await parts.group_commit.close()
 
 
 def test_after_a_crash_nothing_comes_twice_and_ids_go_on(tmp_path):
@@ -173,7 +173,7 @@ def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be
             await bob.__aenter__()
             await ann.broadcast(b"saved")
             await until(lambda: bob.counters.messages.delivered == 1)
-            await bob._parts.commits.settled()
+            await bob._parts.group_commit.settled()
             fill_up(monkeypatch, "bob.db")
             await ann.broadcast(b"not saved")
             await until(lambda: bob._error)

@@ -71,11 +71,11 @@ def kinds(folder):
 def test_what_a_node_did_is_there_in_its_order_and_verified(tmp_path):
     ann, bob = EventLog(tmp_path, "ann"), EventLog(tmp_path, "bob")
     first, second = message("ann", 1), message("bob", 1)
-    ann.spoke(first.id, [first])
+    ann.broadcasted(first.id, [first])
     ann.delivered([first])
     bob.received([first])
     bob.delivered([first])
-    bob.spoke(second.id, [second])
+    bob.broadcasted(second.id, [second])
     bob.delivered([second])
     ann.received([second])
     ann.lost([("drop", second.id)])
@@ -102,7 +102,7 @@ def test_what_a_node_did_is_there_in_its_order_and_verified(tmp_path):
 def test_what_is_delivered_before_a_broadcast_of_the_same_step_is_written_before_it(tmp_path):
     log = EventLog(tmp_path, "ann")
     cause, own = message("bob", 1), message("ann", 1)
-    log.spoke(own.id, [cause, own])
+    log.broadcasted(own.id, [cause, own])
     log.delivered([cause, own])
     log.close()
     assert [row[1:4] for row in events(tmp_path)][1:-1] == [
@@ -131,7 +131,7 @@ def test_files_are_rotated_by_rows_and_by_age(tmp_path):
 def test_a_node_without_a_store_that_is_killed_is_not_valid(tmp_path):
     log = EventLog(tmp_path, "ann", rows_max=3)
     for seq in range(5):
-        log.spoke(("ann", seq), [message("ann", seq)])
+        log.broadcasted(("ann", seq), [message("ann", seq)])
         log.delivered([message("ann", seq)])
     (run,) = verify_events(tmp_path).runs
     assert run.state == "unknown"
@@ -155,7 +155,7 @@ def live(folder, disk, incarnation, seqs, *, commits, rows_max):
     try:
         commit()
         for seq in seqs:
-            log.spoke(("ann", seq), [message("ann", seq)])
+            log.broadcasted(("ann", seq), [message("ann", seq)])
             log.delivered([message("ann", seq)])
             commit()
             got.append(seq)
@@ -210,7 +210,7 @@ def test_a_start_without_a_log_is_not_forgotten(tmp_path):
 def test_names_that_no_file_can_have_do_not_meet(tmp_path):
     for name in ("a/b", "a_b", "..", "é" * 128, "ann"):
         log = EventLog(tmp_path, name)
-        log.spoke((name, 1), [message(name, 1)])
+        log.broadcasted((name, 1), [message(name, 1)])
         log.delivered([message(name, 1)])
         log.close()
     assert len(list(tmp_path.iterdir())) == 5

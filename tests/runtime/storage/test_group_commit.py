@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 
 from tests.waiting import SECONDS_MAX
 
-from beforehand.runtime.storage.group_commit import PAUSE_ROWS, PAUSE_SECONDS_MAX, Commits
+from beforehand.runtime.storage.group_commit import PAUSE_ROWS, PAUSE_SECONDS_MAX, GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 
 
@@ -21,7 +21,7 @@ def run(playing: Coroutine[None, None, None]) -> None:
     asyncio.run(bounded())
 
 
-async def under_way(commits: Commits) -> None:
+async def under_way(commits: GroupCommit) -> None:
     while commits._flying is None:
         await asyncio.sleep(0)
 
@@ -42,7 +42,7 @@ def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path, 
 
     async def play():
         disk = Disk(tmp_path / "ann.db", group="harbour", name="ann")
-        commits = Commits(disk, durable="disk", on_failure=log.append)
+        commits = GroupCommit(disk, durable="disk", on_failure=log.append)
 
         def save(key: int) -> None:
             commits.save([("own", str(key), key)])
@@ -64,7 +64,7 @@ def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path, 
 def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path, slow_disk):
     async def play():
         disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
-        commits = Commits(disk, durable="disk", on_failure=print)
+        commits = GroupCommit(disk, durable="disk", on_failure=print)
         commits.save([("own", "1", 1)])
         await under_way(commits)
         for key in range(10):
@@ -81,7 +81,7 @@ def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path, slo
 async def after_a_long_one(tmp_path, monkeypatch, seconds):
     """A transaction has just taken so long."""
     disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
-    commits = Commits(disk, durable="disk", on_failure=print)
+    commits = GroupCommit(disk, durable="disk", on_failure=print)
     commit = DiskStore.commit
     monkeypatch.setattr(DiskStore, "commit", lambda self: time.sleep(seconds) or commit(self))
     commits.save([("own", "1", 1)])
@@ -156,7 +156,7 @@ def test_with_the_durability_os_the_last_transaction_is_synced_after_a_second(
     async def play():
         disk = Disk(tmp_path / "ann.db", group="harbour", name="ann", durable="os")
         synced.clear()
-        commits = Commits(disk, durable="os", on_failure=print)
+        commits = GroupCommit(disk, durable="os", on_failure=print)
         for _ in range(2):
             for _ in range(3):
                 commits.save([("own", "1", 1)])
@@ -186,7 +186,7 @@ def test_a_slow_disk_is_written_to_by_a_thread_until_it_is_quick_again(tmp_path,
 
     async def play():
         disk = Disk(tmp_path / "ann.db", group="harbour", name="ann", durable="os")
-        commits = Commits(disk, durable="os", on_failure=print)
+        commits = GroupCommit(disk, durable="os", on_failure=print)
         for _ in took:
             if len(here) == 7:
                 await asyncio.sleep(0.25)
@@ -214,7 +214,7 @@ def test_a_file_that_is_being_closed_is_not_synced(tmp_path):
 
     async def play():
         disk = Disk(tmp_path / "ann.db", group="harbour", name="ann", durable="os")
-        commits = Commits(disk, durable="os", on_failure=log.append)
+        commits = GroupCommit(disk, durable="os", on_failure=log.append)
         commits.save([("own", "1", 1)])
         commits.after(commits._sync)  # a second is over just now
         await commits.close()

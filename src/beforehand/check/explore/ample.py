@@ -37,7 +37,7 @@ from beforehand.check.explore.transition_cache import Memory, Pool, Step
 from beforehand.check.net.net import Move, Net
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import EVERYBODY
-from beforehand.protocols.contract.driver import PacedDriver, SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver, PacedDriver
 from beforehand.protocols.epidemic.epidemic import Epidemic
 
 STATES_MAX = 400
@@ -52,7 +52,7 @@ class Outside(NamedTuple):
     cores: tuple[int, ...]
     flights: tuple[tuple[int, int, int], ...]
     """(source, target, number of the frame), sorted."""
-    says: tuple[int, ...]
+    broadcasts: tuple[int, ...]
 
 
 class Ample:
@@ -90,7 +90,7 @@ class Ample:
         if case.delay_us_max is not None or case.is_disk_late or case.room_bytes is not None:
             return False
         return all(
-            driver.fuse is None and type(driver) in (SpeakerDriver, PacedDriver)
+            driver.crash_after is None and type(driver) in (BroadcasterDriver, PacedDriver)
             for driver in net.drivers
         )
 
@@ -128,7 +128,7 @@ class Ample:
                     if target not in nodes
                 )
             ),
-            tuple(0 if node in nodes else count for node, count in enumerate(net.says)),
+            tuple(0 if node in nodes else count for node, count in enumerate(net.broadcasts)),
         )
         known = self._is_apart.get((nodes, start))
         return self._search(nodes, start) if known is None else known
@@ -155,7 +155,7 @@ class Ample:
 
     def _steps(self, nodes: frozenset[int], state: Outside) -> Iterator[Outside | None]:
         """Yield what each move of another node leads to; None if it reaches into `nodes`."""
-        net, says = self._net, state.says
+        net, broadcasts = self._net, state.broadcasts
         for at, (source, target, number) in enumerate(state.flights):
             if at and state.flights[at - 1] == (source, target, number):
                 continue
@@ -163,11 +163,11 @@ class Ample:
             before = (net.local_us(target), source, self._frames[number])
             state_left = state._replace(flights=left)
             yield self._after(nodes, target, "on_message", (before, ()), state_left)
-        for node, count in enumerate(says):
+        for node, count in enumerate(broadcasts):
             if count and node not in nodes:
-                fewer = (*says[:node], count - 1, *says[node + 1 :])
+                fewer = (*broadcasts[:node], count - 1, *broadcasts[node + 1 :])
                 spoken = (net.local_us(node), b"%d.%d" % (node, count - 1))
-                state_left = state._replace(says=fewer)
+                state_left = state._replace(broadcasts=fewer)
                 yield self._after(nodes, node, "on_broadcast", (spoken, (None,)), state_left)
 
     def _after(
@@ -191,7 +191,7 @@ class Ample:
                 if target != node and self._net._has_link(node, target):
                     flights.append((node, target, self._frames.number(frame)))
         cores = (*state.cores[:node], number, *state.cores[node + 1 :])
-        return Outside(cores, tuple(sorted(flights)), state.says)
+        return Outside(cores, tuple(sorted(flights)), state.broadcasts)
 
     def _step(
         self, core: int, node: int, name: str, before: tuple[Any, ...], after: tuple[Any, ...]

@@ -45,7 +45,7 @@ DOWN = -1
 T = TypeVar("T", bound=Hashable)
 
 
-class Ice:
+class Canonicalizer:
     """Freezes and thaws one net again and again: what was thawed is gone with the next one."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Ice:
         past_us = self.net.now_us if self._time == "relative" else 0
         state = (
             self.memory.without_history(core.number, past_us) if driver.is_up else DOWN,
-            driver.fuse,
+            driver.crash_after,
             tuple(driver.cut_off),
             tuple(sorted(driver._timers)),
             tuple((table, tuple(saved.items())) for table, saved in rows.items()),
@@ -165,8 +165,8 @@ class Ice:
         return self._renamed[key]
 
     def _rename_node(self, state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
-        core, fuse, cut_off, *rest = state
-        return (self.memory.renamed(core, renaming), fuse, renamed(cut_off, renaming), *rest)
+        core, crash_after, cut_off, *rest = state
+        return (self.memory.renamed(core, renaming), crash_after, renamed(cut_off, renaming), *rest)
 
     # ---- and back -------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Ice:
         return net
 
     def _thaw_node(self, driver: Driver[Any], number: int) -> None:
-        core, driver.fuse, cut_off, timers, rows, pending = self._nodes[number]
+        core, driver.crash_after, cut_off, timers, rows, pending = self._nodes[number]
         driver.is_up = core != DOWN
         if driver.is_up:
             stand_in: Any = driver.core

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from beforehand.check.explore.ample import Ample
-from beforehand.check.explore.canonical import Ice
+from beforehand.check.explore.canonical import Canonicalizer
 from beforehand.check.explore.names import Renaming, inverse, renamed
 from beforehand.check.explore.symmetry import find_asymmetry, renamings
 from beforehand.check.net.case import Case, Family
@@ -91,34 +91,34 @@ def walk(
     """Explore once. group: take states for the same under these renamings. is_ample: let moves
     wait that can wait."""
     found = Exploration()
-    ice = Ice(family, case, make_core, group)
-    ample = Ample(ice.net, ice.memory) if is_ample else None
-    start = ice.freeze()
-    first = ice.renaming
+    canonicalizer = Canonicalizer(family, case, make_core, group)
+    ample = Ample(canonicalizer.net, canonicalizer.memory) if is_ample else None
+    start = canonicalizer.freeze()
+    first = canonicalizer.renaming
     known = {start: 0}
     queue = deque([start])
     ways = _Ways()
     while queue:
         state = queue.popleft()
-        net = ice.thaw(state)
+        net = canonicalizer.thaw(state)
         moves = list(all_moves(net))
         chosen = ample.chosen(moves) if ample else None
         found.states += 1
         found.problem = net.problem or _problem_at_rest(net, found)
         if found.problem:
             plain = make_net(family, case, make_core)
-            found.path = ways.lead_to(found.states - 1, ice, start, plain, first)
+            found.path = ways.lead_to(found.states - 1, canonicalizer, start, plain, first)
             return found
         is_open = False  # whether a move leads to a state that is yet to be explored
         for turn in _turns(moves, chosen):
             if turn == ALL and is_open:
                 found.reduced += 1
                 break
-            if turn == ALL or not ice.thaw(state).do(moves[turn]):
+            if turn == ALL or not canonicalizer.thaw(state).do(moves[turn]):
                 continue
             found.transitions += 1
             found.seen |= net.sights
-            frozen = ice.freeze()
+            frozen = canonicalizer.freeze()
             if frozen not in known:
                 if len(known) >= states_max:
                     return found
@@ -126,7 +126,7 @@ def walk(
                 queue.append(frozen)
                 ways.add(found.states - 1, turn)
             is_open = is_open or known[frozen] >= found.states
-    found.asymmetry = find_asymmetry(ice.memory, group)
+    found.asymmetry = find_asymmetry(canonicalizer.memory, group)
     found.is_complete = found.asymmetry is None
     return found
 
@@ -151,7 +151,7 @@ def _problem_at_rest(net: Net, found: Exploration) -> str | None:
         return None
     found.quiet += 1
     heal(net)
-    if not any(net.says) and not net.problem:
+    if not any(net.broadcasts) and not net.problem:
         found.seen.add("complete")
     return net.problem
 
@@ -169,7 +169,7 @@ class _Ways:
         self._turn.append(turn)
 
     def lead_to(
-        self, state: int, ice: Ice, start: bytes, plain: Net, first: Renaming
+        self, state: int, canonicalizer: Canonicalizer, start: bytes, plain: Net, first: Renaming
     ) -> list[Move]:
         """The moves from the start on, played again to know them, as they are in a plain net."""
         turns = []
@@ -181,13 +181,13 @@ class _Ways:
         # Under which names a node of the thawed net is known in the plain one.
         names = inverse(first)
         for turn in reversed(turns):
-            net = ice.thaw(frozen)
+            net = canonicalizer.thaw(frozen)
             move = list(all_moves(net))[turn]
             path.append(_as_in(plain, net, move, names))
             plain.do(path[-1])
             net.do(move)
-            frozen = ice.freeze()
-            names = tuple(names[node] for node in inverse(ice.renaming))
+            frozen = canonicalizer.freeze()
+            names = tuple(names[node] for node in inverse(canonicalizer.renaming))
         return path
 
 

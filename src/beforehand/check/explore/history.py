@@ -5,7 +5,8 @@ The explorer removes it from a state before it compares the state with those tha
 - the ranks of cached messages, of which only the order is used, and a bound of their deadlines;
 - the numbers of announcements and the time of the last progress, where nothing is repeated
   (`Options.retry_us` is None): no frame refers to such a number, and no timer reads that time;
-- what the last round of announcements told: `Marks.set_news` overwrites it before it is read;
+- what the last round of announcements told: `VersionVectors.set_news` overwrites it before it is
+  read;
 - when a waiting message was received, which only `explain` reports;
 - the numbers of saved steps: what is on the disk is step 0, later steps are counted from there;
 - that a peer has a message which is held here too, where digests are off. A held message is
@@ -36,7 +37,7 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
     core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
-    core._marks._news, core._marks._rest = {}, frozenset()
+    core._version_vectors._news, core._version_vectors._rest = {}, frozenset()
     waiting = getattr(core.order, "_waiting", None)
     for entry in waiting.pending.values() if waiting is not None else ():
         entry.since_us = 0
@@ -52,10 +53,12 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
 def _forget_links(core: Epidemic, sender: Direct, *, is_calm: bool) -> None:
     if core._options.retry_us is None:
         sender._number = 0
-    for link in core._links.values() if not core._marks.are_on else ():
+    for link in core._links.values() if not core._version_vectors.are_on else ():
         if link.greeted:
-            unheard = frozenset[MessageId]().union(*link.unheard.values())
-            link.theirs.difference_update([id for id in core._cache.entries if id not in unheard])
+            unheard = frozenset[MessageId]().union(*link.unacked.values())
+            link.known_to_peer.difference_update(
+                [id for id in core._cache.entries if id not in unheard]
+            )
     if is_calm and not core._cache.is_bounded and not core.order.expires:
         core._links = AnyOrder(core._links)
 
@@ -94,6 +97,6 @@ def stays_without_effect(core: Epidemic, frame: object) -> bool:
     options = core._options
     if core.__class__ is not Epidemic or core._cache.is_bounded or core.order.expires:
         return False
-    if options.retry_us is not None or core._marks.are_on or options.announce_us:
+    if options.retry_us is not None or core._version_vectors.are_on or options.announce_us:
         return False
     return isinstance(frame, Announce) and all(id in core._cache.entries for id in frame.ids)

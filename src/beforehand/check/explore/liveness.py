@@ -30,7 +30,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from beforehand.check.explore.canonical import Ice
+from beforehand.check.explore.canonical import Canonicalizer
 from beforehand.check.explore.components import components
 from beforehand.check.net.case import Case, Family, had, honest
 from beforehand.check.net.moves import all_moves
@@ -72,8 +72,8 @@ def find_fair_cycle(
 ) -> Liveness:
     """Search all reachable states, at most `states_max`, for a fair cycle."""
     found = Liveness()
-    ice = Ice(family, case, make_core)
-    states, edges, found.is_complete = _graph(ice, states_max)
+    canonicalizer = Canonicalizer(family, case, make_core)
+    states, edges, found.is_complete = _graph(canonicalizer, states_max)
     found.states = len(states)
     for component in components([[edge.target for edge in out] for out in edges]):
         inside = set(component)
@@ -83,7 +83,7 @@ def find_fair_cycle(
         if not is_fair(component, edges):
             continue
         start = min(component)
-        lacking = sorted(deliverable(ice.thaw(states[start])), key=str)
+        lacking = sorted(deliverable(canonicalizer.thaw(states[start])), key=str)
         found.problem = "never at rest: frames or timers go round for ever"
         if lacking:
             node, id = lacking[0]
@@ -112,20 +112,22 @@ def deliverable(net: Net) -> Iterator[tuple[int, MessageId]]:
                 yield node, id
 
 
-def _graph(ice: Ice, states_max: int) -> tuple[list[bytes], list[list[Edge]], bool]:
+def _graph(
+    canonicalizer: Canonicalizer, states_max: int
+) -> tuple[list[bytes], list[list[Edge]], bool]:
     """All states, the moves from each, and whether these are all."""
-    states = [ice.freeze()]
+    states = [canonicalizer.freeze()]
     known = {states[0]: 0}
     edges: list[list[Edge]] = []
     while len(edges) < len(states):
         state = states[len(edges)]
         out: list[Edge] = []
-        for move in list(all_moves(ice.thaw(state))):
-            net = ice.thaw(state)
+        for move in list(all_moves(canonicalizer.thaw(state))):
+            net = canonicalizer.thaw(state)
             label = _label(net, move)
             if not net.do(move):
                 continue
-            frozen = ice.freeze()
+            frozen = canonicalizer.freeze()
             if frozen not in known:
                 if len(states) >= states_max:
                     return states[: len(edges)], [_within(o, len(edges)) for o in edges], False

@@ -38,7 +38,7 @@ class Rest(NamedTuple):
     clocks_us: tuple[int, ...]
     """All clocks together, the highest reading, and the offset of each node."""
     now_us: int
-    says: tuple[int, ...]
+    broadcasts: tuple[int, ...]
     left: tuple[Any, ...]
     carried: tuple[Any, ...]
     held: tuple[Any, ...]
@@ -62,7 +62,7 @@ def freeze_rest(net: Net, time: Time) -> Rest:
         news=tuple((*item[:3], item[3] if time == "bounded" else 0) for item in net.news),
         clocks_us=(net.shift_us, highest_us, *net.offsets_us),
         now_us=0 if time == "none" else net.now_us - past_us,
-        says=tuple(net.says),
+        broadcasts=tuple(net.broadcasts),
         left=tuple(sorted(net.left.items())),
         carried=tuple(sorted(net.carried.items())),
         held=tuple(sorted(net.held)),
@@ -85,7 +85,7 @@ def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
     net.contacts, net.suspected = set(rest.contacts), set(rest.suspected)
     net.news = list(rest.news)
     net.shift_us, net.highest_us, *net.offsets_us = rest.clocks_us
-    net.says = list(rest.says)
+    net.broadcasts = list(rest.broadcasts)
     for counts, saved in ((net.left, rest.left), (net.carried, rest.carried)):
         counts.clear()
         dict.update(counts, saved)  # a Counter's own is slow
@@ -110,7 +110,7 @@ def rename_rest(rest: Rest, renaming: Renaming) -> Rest:
         contacts=tuple(sorted(tuple(sorted((new(a), new(b)))) for a, b in rest.contacts)),
         news=tuple((new(node), new(peer), *item) for node, peer, *item in rest.news),
         clocks_us=(*rest.clocks_us[:2], *by_node(rest.clocks_us[2:])),
-        says=tuple(by_node(rest.says)),
+        broadcasts=tuple(by_node(rest.broadcasts)),
         held=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.held)),
         given_up=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.given_up)),
         dropped=tuple(sorted((new(a), new(b), _new_id(id, renaming)) for a, b, id in rest.dropped)),

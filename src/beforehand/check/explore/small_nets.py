@@ -37,14 +37,14 @@ Edges = tuple[tuple[int, int], ...]
 def epidemic_net(
     options: Options,
     edges: Edges,
-    says: tuple[int, ...],
+    broadcasts: tuple[int, ...],
     lifetimes: Lifetimes | None = None,
     **rest: Any,
 ) -> Case:
     """Return a net of epidemic cores under the causal order, or with lifetimes the Δ-causal one.
     All edges are up at the start. rest: trouble, and other fields of `Case`."""
     setup = Setup(options, lifetimes)
-    return Case(len(says), says, setup, edges=edges, is_linked=True, **rest)
+    return Case(len(broadcasts), broadcasts, setup, edges=edges, is_linked=True, **rest)
 
 
 def make_epidemic(case: Case, node: int) -> Epidemic:
@@ -56,7 +56,7 @@ def make_epidemic(case: Case, node: int) -> Epidemic:
 
 def group_net(
     edges: Edges,
-    says: tuple[int, ...],
+    broadcasts: tuple[int, ...],
     flow: Flow = SMALLEST,
     *,
     capacity: int | None = None,
@@ -64,7 +64,7 @@ def group_net(
 ) -> Case:
     """Return a net of the cores that `Group` runs."""
     setup = GroupSetup(LONG, flow=flow, capacity=capacity)
-    return Case(len(says), says, setup, edges=edges, is_linked=True, **rest)
+    return Case(len(broadcasts), broadcasts, setup, edges=edges, is_linked=True, **rest)
 
 
 def make_group(case: Case, node: int) -> PacedEpidemic:

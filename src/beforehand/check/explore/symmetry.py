@@ -38,7 +38,7 @@ def renamings(family: Family, case: Case) -> list[Renaming]:
     if not is_plain or signing != "none" or family.hostile(case) or edges is None:
         return []
     pairs = {frozenset(pair) for pair in edges}
-    roles = list(zip(case.says, case.ahead_us or (0,) * case.nodes, strict=True))
+    roles = list(zip(case.broadcasts, case.ahead_us or (0,) * case.nodes, strict=True))
     return [
         renaming
         for renaming in list(permutations(range(case.nodes)))[1:]

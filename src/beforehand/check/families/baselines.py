@@ -29,7 +29,10 @@ class CellFamily(Family):
         is_lossy = rng.random() < 0.7
         return Case(
             stations + hosts,
-            says=(*(0 for _ in range(stations)), *(rng.choice((1, 3, 8)) for _ in range(hosts))),
+            broadcasts=(
+                *(0 for _ in range(stations)),
+                *(rng.choice((1, 3, 8)) for _ in range(hosts)),
+            ),
             options=options,
             edges=tuple((rng.randrange(child), child) for child in range(1, stations)),
             is_linked=rng.random() < 0.7,

@@ -86,7 +86,7 @@ class Contacts(Family):
             skew_us = rng.choice((3 * agreed_us // 2, 2 * agreed_us, 5 * agreed_us + SECOND_US))
         return Case(
             nodes,
-            says=tuple(rng.choice((0, 2, 4, 12)) for _ in range(nodes)),
+            broadcasts=tuple(rng.choice((0, 2, 4, 12)) for _ in range(nodes)),
             options=Setup(
                 *(options, lifetimes, rng.getrandbits(32)),
                 signing=rng.choice(("none", "none", "sound", "failing")),

@@ -73,10 +73,10 @@ class Group(Contacts):
             signing=rng.choice(("sound", "sound", "failing")),
             hostile=hostile,
         )
-        says = [rng.choice((0, 2, 4, 12)) for _ in range(nodes - hostile)]
+        broadcasts = [rng.choice((0, 2, 4, 12)) for _ in range(nodes - hostile)]
         return Case(
             nodes,
-            says=(*says, *(0,) * hostile),
+            broadcasts=(*broadcasts, *(0,) * hostile),
             options=setup,
             lifetimes_us=LIFETIMES_US,
             skew_us=clocks_us,

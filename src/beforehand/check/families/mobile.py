@@ -59,7 +59,10 @@ class MobileFamily(Family):
         )
         return Case(
             stations + hosts,
-            says=(*(0 for _ in range(stations)), *(rng.choice((1, 3, 8)) for _ in range(hosts))),
+            broadcasts=(
+                *(0 for _ in range(stations)),
+                *(rng.choice((1, 3, 8)) for _ in range(hosts)),
+            ),
             options=Setup(pace, saves),
             edges=tuple((rng.randrange(child), child) for child in range(1, stations)),
             is_linked=rng.random() < 0.7,

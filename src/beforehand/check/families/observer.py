@@ -15,9 +15,9 @@ from beforehand.protocols.contract.base import (
     EVERYBODY,
     Core,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -71,8 +71,8 @@ class Process:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Stamped]) -> None:
         """It never crashes."""
 
-    def explain(self, message: MessageId) -> Fate:
-        return Fate("unknown")
+    def explain(self, message: MessageId) -> MessageStatus:
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {}
@@ -95,7 +95,7 @@ class ObserverFamily(Family):
         skew_us = epsilon * TICK_US
         return Case(
             processes + 1,
-            says=(*(rng.choice((1, 4, 12)) for _ in range(processes)), 0),
+            broadcasts=(*(rng.choice((1, 4, 12)) for _ in range(processes)), 0),
             options=Setup(guarantees),
             skew_us=skew_us,
             ahead_us=tuple(rng.choice((0, skew_us)) for _ in range(processes + 1)),

@@ -73,7 +73,7 @@ class VCubeFamily(Family):
         absent = rng.sample(range(nodes), rng.randrange(nodes - 1)) if rng.random() < 0.2 else []
         return Case(
             nodes,
-            says=tuple(rng.choice((0, 1, 2, 4)) for _ in range(nodes)),
+            broadcasts=tuple(rng.choice((0, 1, 2, 4)) for _ in range(nodes)),
             options=Setup(
                 aggregates=rng.random() < 0.8,
                 root=rng.choice((None, None, 0)),

@@ -21,17 +21,17 @@ from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.codec import WIRE_VERSION, Codec
 from beforehand.protocols.epidemic.frames import (
     Announce,
-    Behind,
     Data,
+    Digest,
     Frame,
-    Greeting,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 from beforehand.protocols.observer.observer import Stamped
 from beforehand.protocols.observer.timestamp import Stamp
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, CubeMessage, Known, Packet
+from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, Known, Packet, VCubeMessage
 
 BYTES_MAX = 600
 """So small that some strings are too large."""
@@ -196,11 +196,11 @@ def damage_value(rng: random.Random, value: Any) -> Any:
 
 
 def draw_opportunistic(rng: random.Random) -> Frame:
-    kind = rng.choice((Announce, Request, Data, Push, Reached, Behind, Greeting))
+    kind = rng.choice((Announce, Request, Data, Push, Digest, Want, SyncHello))
     ids = frozenset(_draw_ids(rng, 8))
     if kind in (Announce, Request):
         return kind(rng.choice(NUMBERS), ids)
-    if kind in (Reached, Behind, Greeting):
+    if kind in (Digest, Want, SyncHello):
         return kind(ids)
     drawn = {message.id: message for message in (_draw_message(rng) for _ in range(3))}
     messages = tuple(drawn.values())[: rng.randrange(4)]
@@ -254,8 +254,10 @@ def _draw_message(rng: random.Random) -> Message:
     return Message(id, past, rng.randbytes(rng.randrange(9)), proof, stamp)
 
 
-def _draw_cube_message(rng: random.Random) -> CubeMessage:
+def _draw_cube_message(rng: random.Random) -> VCubeMessage:
     origins = sorted(rng.sample(range(300), rng.randrange(4)))
     past = tuple((origin, rng.choice(NUMBERS[1:])) for origin in origins)
     id = (300 + rng.choice(NUMBERS[:8]), rng.choice(NUMBERS[1:]))  # its own origin is no cause
-    return CubeMessage(id, past, rng.randbytes(rng.randrange(9)), rng.randbytes(rng.choice((0, 8))))
+    return VCubeMessage(
+        id, past, rng.randbytes(rng.randrange(9)), rng.randbytes(rng.choice((0, 8)))
+    )

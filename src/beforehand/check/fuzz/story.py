@@ -12,7 +12,7 @@ from beforehand.check.net.thresholds import in_force
 from beforehand.protocols.contract.base import Core, MessageId
 
 WORDS: dict[str, str] = {
-    "speak": "node {0} broadcasts",
+    "broadcast": "node {0} broadcasts",
     "lose": "a frame from {0} to {1} is lost",
     "double": "a frame from {0} to {1} is doubled",
     "timer": "at node {0} the timer `{1[0]}` fires",
@@ -29,7 +29,7 @@ WORDS: dict[str, str] = {
     "tell": "node {0} hears of its link to {1}",
     "suspect": "node {0} is about to suspect {1}",
     "trust": "node {0} is about to trust {1} again",
-    "fuse": "the next step of node {0} is cut off after {1} effects",
+    "crash_after": "the next step of node {0} is cut off after {1} effects",
     "crash": "node {0} crashes",
     "restart": "node {0} restarts",
 }

@@ -15,7 +15,7 @@ from itertools import islice
 from multiprocessing import active_children, get_context
 
 from beforehand.check.fuzz.fuzz import Outcome
-from beforehand.check.fuzz.targets import PLAYERS
+from beforehand.check.fuzz.targets import TARGETS
 
 BATCH_SEEDS = 25
 PARENT_SECONDS = 1.0
@@ -150,5 +150,5 @@ def _without_interrupts() -> Iterator[None]:
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> Done:
     started = time.process_time()
-    outcomes = [PLAYERS[protocol](seed) for seed in seeds]
+    outcomes = [TARGETS[protocol](seed) for seed in seeds]
     return outcomes, time.process_time() - started

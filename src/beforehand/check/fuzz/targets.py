@@ -11,7 +11,7 @@ from beforehand.check.fuzz.wide import run_wide
 
 WIDE = ("was", "was_flood", "ck")
 
-PLAYERS: dict[str, Callable[[int], Outcome]] = {
+TARGETS: dict[str, Callable[[int], Outcome]] = {
     **{name: partial(run_seed, family=family) for name, family in FAMILIES.items()},
     **{f"{system}_wide": partial(run_wide, system=system) for system in WIDE},
 }

@@ -9,19 +9,26 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from beforehand.protocols.contract.base import Counters, Fate, Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.base import (
+    Counters,
+    Message,
+    MessageId,
+    MessageStatus,
+    NodeId,
+    Timer,
+)
 from beforehand.protocols.contract.needs import Link, Needs
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.frames import (
     Announce,
-    Behind,
     Data,
+    Digest,
     Frame,
-    Greeting,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
 )
 
 SEEN_MAX = 16
@@ -69,8 +76,8 @@ class Adversary:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """It saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
-        return Fate("unknown")
+    def explain(self, message: MessageId) -> MessageStatus:
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {"unfolded": 0}
@@ -87,7 +94,7 @@ class Adversary:
 
     def _frame(self, now_us: int, rng: random.Random) -> Frame:
         ids = frozenset(self._some_ids(now_us, rng))
-        kind = rng.choice((Announce, Request, Data, Push, Reached, Behind, Greeting))
+        kind = rng.choice((Announce, Request, Data, Push, Digest, Want, SyncHello))
         if kind is Announce or kind is Request:
             return kind(0, ids)
         if kind is Data:

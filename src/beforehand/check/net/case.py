@@ -29,7 +29,7 @@ class Case:
     """What a net is made of, and how much trouble there may be in it."""
 
     nodes: int
-    says: tuple[int, ...]
+    broadcasts: tuple[int, ...]
     """How many messages each node broadcasts."""
     options: Any = None
     """The family's own."""

@@ -27,7 +27,7 @@ class Cells(ABC):
     contacts: set[tuple[int, int]]
     sights: set[str]
     drivers: list[Driver[Any]]
-    says: list[int]
+    broadcasts: list[int]
 
     def is_wire(self, source: int, target: int) -> bool:
         return source < self.case.stations and target < self.case.stations
@@ -65,7 +65,7 @@ class Cells(ABC):
         if not isinstance(driver, LeaverDriver) or not driver.is_up or not self._take("leaves"):
             return False
         driver.on_leave(self.local_us(host))
-        self.says[host] = 0
+        self.broadcasts[host] = 0
         self._after(host)
         return True
 

@@ -71,12 +71,12 @@ class Effects(ABC):
         wait_us = max(0, due_us - self.local_us(node))
         self.timers[node, timer] = (self.now_us + wait_us, ticket)
 
-    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
         words = self._words(node)
-        if not self.postpone(node, "spoke", message, deliveries, words):
-            self._spoke_now(node, message, deliveries, words)
+        if not self.postpone(node, "broadcasted", message, deliveries, words):
+            self._broadcasted_now(node, message, deliveries, words)
 
-    def _spoke_now(
+    def _broadcasted_now(
         self, node: Any, message: MessageId, deliveries: Sequence[Message], words: bytes
     ) -> None:
         for delivered in deliveries:

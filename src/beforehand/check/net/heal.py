@@ -14,7 +14,7 @@ def heal(net: Net) -> None:
     """Until all is quiet; then the family says what its cores should have done and did not."""
     net.left.clear()
     for node, driver in enumerate(net.drivers):
-        driver.fuse = None
+        driver.crash_after = None
         net.stepped.add(node)
         net.do(("restart", node))
     for pair in sorted(net.suspected):

@@ -8,7 +8,7 @@ from itertools import combinations
 from beforehand.check.net.cells import Flight
 from beforehand.check.net.net import Move, Net
 
-FUSES = range(4)
+CRASH_POINTS = range(4)
 """After how many effects of a step a node may crash: nothing, the saves, and two more."""
 
 
@@ -16,8 +16,8 @@ def all_moves(net: Net) -> Iterator[Move]:
     if net.problem:
         return
     for node in range(net.case.nodes):
-        if net.says[node] and net.drivers[node].is_up:
-            yield from (("speak", node, us) for us in net.case.lifetimes_us)
+        if net.broadcasts[node] and net.drivers[node].is_up:
+            yield from (("broadcast", node, us) for us in net.case.lifetimes_us)
     for flight in _distinct_flights(net):
         if net.queued(flight):
             continue
@@ -106,7 +106,7 @@ def _life_moves(net: Net) -> Iterator[Move]:
     for node, driver in enumerate(net.drivers):
         if not driver.is_up:
             yield ("restart", node)
-        elif net.left["crashes"] and driver.fuse is None:
+        elif net.left["crashes"] and driver.crash_after is None:
             leaving = sum(flight[0] == node for flight in net.flights)
             yield from (("crash", node, left) for left in range(leaving + 1))
-            yield from (("fuse", node, effects) for effects in FUSES)
+            yield from (("crash_after", node, effects) for effects in CRASH_POINTS)

@@ -23,7 +23,12 @@ from beforehand.check.net.thresholds import thresholds_in_force
 from beforehand.check.rules.oracle import Oracle
 from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import Core, Message, MessageId, Timer
-from beforehand.protocols.contract.driver import Driver, LeaverDriver, PacedDriver, SpeakerDriver
+from beforehand.protocols.contract.driver import (
+    BroadcasterDriver,
+    Driver,
+    LeaverDriver,
+    PacedDriver,
+)
 from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.orders.order import LONG_AGO
@@ -45,7 +50,7 @@ class Net(Clocks, Cells, Pacing, Effects):
     now_us: int = 0
     drivers: list[Driver[Any]] = field(default_factory=list)
     oracle: Oracle = field(default_factory=Oracle)
-    says: list[int] = field(default_factory=list)
+    broadcasts: list[int] = field(default_factory=list)
     payloads: dict[MessageId, bytes] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
     """How often each kind of trouble may still happen."""
@@ -93,12 +98,12 @@ class Net(Clocks, Cells, Pacing, Effects):
 
     # ---- how it happens -------------------------------------------------------------------------
 
-    def _do_speak(self, node: int, lifetime_us: int | None = None) -> bool:
+    def _do_broadcast(self, node: int, lifetime_us: int | None = None) -> bool:
         driver = self.drivers[node]
-        if not self.says[node] or not driver.is_up:
+        if not self.broadcasts[node] or not driver.is_up:
             return False
-        self.says[node] -= 1
-        assert isinstance(driver, SpeakerDriver)
+        self.broadcasts[node] -= 1
+        assert isinstance(driver, BroadcasterDriver)
         try:
             driver.on_broadcast(self.local_us(node), self._words(node), lifetime_us)
         except LocalError as error:
@@ -194,11 +199,11 @@ class Net(Clocks, Cells, Pacing, Effects):
         self._inform(node, peer, True)
         return True
 
-    def _do_fuse(self, node: int, effects: int) -> bool:
+    def _do_crash_after(self, node: int, effects: int) -> bool:
         """The next step of the node is its last one, and ends in the middle."""
         if not self._is_mortal(node) or not self._take("crashes"):
             return False
-        self.drivers[node].fuse = effects
+        self.drivers[node].crash_after = effects
         self.stepped.add(node)
         return True
 
@@ -229,7 +234,7 @@ class Net(Clocks, Cells, Pacing, Effects):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _words(self, node: int) -> bytes:
-        return b"%d.%d" % (node, self.says[node])
+        return b"%d.%d" % (node, self.broadcasts[node])
 
     def _take(self, trouble: str) -> bool:
         if not self.left[trouble]:
@@ -257,7 +262,7 @@ class Net(Clocks, Cells, Pacing, Effects):
 
     def _tell(self, node: int, peer: int, up: bool) -> None:
         driver = self.drivers[node]
-        if driver.is_up and isinstance(driver, SpeakerDriver):
+        if driver.is_up and isinstance(driver, BroadcasterDriver):
             if up and self.dropped:
                 self.dropped = {item for item in self.dropped if item[:2] != (node, peer)}
             driver.on_link(self.local_us(node), peer, up)
@@ -325,7 +330,7 @@ def make_net(
     """make_core: instead of the family's own."""
     assert case.thresholds == thresholds_in_force(), "play it inside of `thresholds.in_force`"
     net = Net(family, case, make_core or family.make_core)
-    net.says = list(case.says)
+    net.broadcasts = list(case.broadcasts)
     net.left.update({trouble: getattr(case, trouble) for trouble in TROUBLES})
     net.offsets_us = list(case.ahead_us or (0,) * case.nodes)
     net.shift_us = case.shift_us
@@ -356,6 +361,6 @@ def _make_driver(net: Net, node: int) -> Driver[Any]:
     if hasattr(core, "on_room"):
         drive = PacedDriver
     elif hasattr(core, "on_broadcast"):
-        drive = LeaverDriver if hasattr(core, "on_leave") else SpeakerDriver
+        drive = LeaverDriver if hasattr(core, "on_leave") else BroadcasterDriver
     is_late = net.case.is_disk_late and drive is PacedDriver
     return drive(make, net, store=LateStore() if is_late else Store(), inbox=net.case.inbox)

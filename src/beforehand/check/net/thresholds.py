@@ -29,7 +29,7 @@ LOW: dict[tuple[ModuleType, str], int] = {
     (order, "PURGE_AT_MIN"): 1,
     (cache, "EVICTED_MAX"): 4,
     (version_vector, "STALE_MIN"): 2,
-    (peer, "THEIRS_MIN"): 2,
+    (peer, "KNOWN_TO_PEER_MIN"): 2,
     (pending, "DEADLINES_MIN"): 1,
     (pending, "SEQS_MIN"): 1,
     (retention, "SPANS_MAX"): 2,

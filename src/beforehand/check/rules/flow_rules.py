@@ -22,8 +22,8 @@ def broken_rule(core: PacedEpidemic, now_us: int) -> str | None:
     """The first rule that the state of a node breaks, after a step."""
     limits = core._options.flow
     assert limits is not None
-    asked = [(id, peer) for peer, link in core._links.items() for id in link.asked]
-    if len(asked) != len(core._asking) or dict(asked) != core._asking:
+    asked = [(id, peer) for peer, link in core._links.items() for id in link.requested]
+    if len(asked) != len(core._requested_from) or dict(asked) != core._requested_from:
         return "I2: a message is requested from two peers, or from none"
     largest = max(map(wire_bytes, (m for _, m in core._cache.entries.values())), default=0)
     for peer, link in core._links.items():
@@ -62,4 +62,4 @@ def breach(core: PacedEpidemic, store: Store | None, frame: Any) -> str | None:
 def _is_lacking(core: PacedEpidemic, id: MessageId, now_us: int) -> bool:
     horizon_us = max(now_us, core._horizon_us) if core.order.expires else LONG_AGO
     is_here = id in core._cache.entries or core._evicted.has(id)
-    return id[1] > horizon_us and not is_here and id not in core._asking
+    return id[1] > horizon_us and not is_here and id not in core._requested_from

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats.updown_events import FORMAT, Event, contacts_of_events
 from beforehand.mobility.positions import Positions, positions_of_points
 from beforehand.mobility.repair_lines import find_unclean_contacts, find_unclean_points
@@ -55,7 +55,7 @@ def read_one_events(
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))
     find_unclean_contacts(repairs, met, numbers)
     repairs.check()
-    understood = Understood(FORMAT, assumed=(lines.assumed_presence(presence),))
+    understood = DetectedFormat(FORMAT, assumed=(lines.assumed_presence(presence),))
     return replace(lines.trace_of_contacts(met, repairs.changes, presence), understood=understood)
 
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from beforehand.mobility import lines
 from beforehand.mobility.columns import Layout
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.repair_lines import find_unclean_contacts
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import Table
@@ -93,7 +93,7 @@ def read_states(
     told = layout.understood(assumed)
     columns = {**told.columns, "up or down": layout.header[state_at]}
     ignored = tuple(name for name in told.ignored if name != layout.header[state_at])
-    return replace(trace, understood=Understood(FORMAT, columns, ignored, assumed))
+    return replace(trace, understood=DetectedFormat(FORMAT, columns, ignored, assumed))
 
 
 def contacts_of_events(

@@ -87,7 +87,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.id[1]
 
 
-class Fate(msgspec.Struct, frozen=True):
+class MessageStatus(msgspec.Struct, frozen=True):
     """The answer to `explain(message)`."""
 
     state: Literal["delivered", "waiting", "expired", "missed", "unknown"]
@@ -168,7 +168,7 @@ class Core(Protocol[FrameT]):
         """Go on from what an earlier incarnation saved: the first input, or none at all."""
         ...
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """What became of a message here, and what it waits for."""
         ...
 
@@ -185,7 +185,7 @@ class Linked(Core[FrameT], Protocol[FrameT]):
         ...
 
 
-class Speaker(Linked[FrameT], Protocol[FrameT]):
+class Broadcaster(Linked[FrameT], Protocol[FrameT]):
     """A core through which an application broadcasts."""
 
     def on_broadcast(
@@ -196,22 +196,22 @@ class Speaker(Linked[FrameT], Protocol[FrameT]):
         ...
 
 
-Said = tuple[bytes, int | None]
+BroadcastRequest = tuple[bytes, int | None]
 """A payload, and its lifetime if it is not the default."""
 
 
 @runtime_checkable
-class Chorus(Protocol[FrameT]):
+class BatchBroadcaster(Protocol[FrameT]):
     """A core that can take several broadcasts as one input, where that costs less."""
 
     def on_broadcasts(
-        self, now_us: int, said: Sequence[Said], out: Outbox[FrameT]
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[FrameT]
     ) -> list[MessageId]:
         """Each after the one before it."""
         ...
 
 
-class Paced(Speaker[FrameT], Protocol[FrameT]):
+class Paced(Broadcaster[FrameT], Protocol[FrameT]):
     """A core with flow control: it lets out only what wire, program and disk allow."""
 
     def on_room(self, now_us: int, peer: NodeId, room: int, out: Outbox[FrameT]) -> None:
@@ -240,7 +240,7 @@ class Paced(Speaker[FrameT], Protocol[FrameT]):
         ...
 
 
-class Leaver(Speaker[FrameT], Protocol[FrameT]):
+class Leaver(Broadcaster[FrameT], Protocol[FrameT]):
     """A core that can go for good, so that nobody waits for it."""
 
     def on_leave(self, now_us: int, out: Outbox[FrameT]) -> None:

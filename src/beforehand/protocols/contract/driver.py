@@ -18,7 +18,9 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
     CANCEL,
-    Chorus,
+    BatchBroadcaster,
+    Broadcaster,
+    BroadcastRequest,
     Core,
     FrameT,
     Leaver,
@@ -26,8 +28,6 @@ from beforehand.protocols.contract.base import (
     MessageId,
     NodeId,
     Paced,
-    Said,
-    Speaker,
     Timer,
 )
 from beforehand.protocols.contract.outbox import CutReason, LossKind, Outbox
@@ -56,7 +56,7 @@ class Port(Protocol[SentT]):
         clock can be set, after as long as it would take now."""
         ...
 
-    def spoke(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         """A broadcast is made and saved, nothing of it has left yet. `deliveries` are those of the
         same step, to come: what lies before the message itself precedes it. A port for which
         delivering is writing down may take those out and write them down first; but of several that
@@ -77,7 +77,7 @@ class Driver(Generic[FrameT]):
 
     # A simulation has a driver for each node, and passes through one at every step.
     __slots__ = (
-        *("core", "node", "is_up", "incarnation", "fuse", "cut_off"),
+        *("core", "node", "is_up", "incarnation", "crash_after", "cut_off"),
         *("_make_core", "_port", "_store", "_inbox", "_timers", "_ticket", "_out"),
     )
 
@@ -98,7 +98,7 @@ class Driver(Generic[FrameT]):
         self.node = self.core.node
         self.is_up = True
         self.incarnation = 1
-        self.fuse: int | None = None
+        self.crash_after: int | None = None
         """For those who look for trouble: how many of the effects of the next input are carried out
         before the node crashes. The saves of a step count as one."""
         self.cut_off: list[Message] = []
@@ -137,7 +137,7 @@ class Driver(Generic[FrameT]):
     def crash(self) -> None:
         """All is gone but what was saved. Timers of this life never fire."""
         self.is_up = False
-        self.fuse = None
+        self.crash_after = None
         self._timers.clear()
         self._out.clear()
 
@@ -155,20 +155,20 @@ class Driver(Generic[FrameT]):
 
     # ---- effects --------------------------------------------------------------------------------
 
-    def _drain(self, *spoken: MessageId) -> None:
+    def _drain(self, *broadcasts: MessageId) -> None:
         out, port, node = self._out, self._port, self.node
         if self._inbox:
             out.saves += [(INBOX.name, message.id, message) for message in out.deliveries]
-        has_burnt = self.fuse is not None
-        if has_burnt and not self._cut():
+        will_crash = self.crash_after is not None
+        if will_crash and not self._cut():
             self.crash()
             return
         if saves := out.saves:
             if self._store is not None:
                 self._store.save(saves)
             saves.clear()
-        if spoken:
-            self._tell_spoken(spoken)
+        if broadcasts:
+            self._report_broadcasts(broadcasts)
         if receives := out.receives:
             port.received(node, receives)
             receives.clear()
@@ -183,17 +183,17 @@ class Driver(Generic[FrameT]):
             deliveries.clear()
         if out.timers:
             self._set_timers()
-        if has_burnt:
+        if will_crash:
             self.crash()
 
-    def _tell_spoken(self, spoken: tuple[MessageId, ...]) -> None:
-        self._port.spoke(self.node, spoken[0], self._out.deliveries)
-        if len(spoken) > 1:  # what lies before the one before it was told with that one
+    def _report_broadcasts(self, broadcasts: tuple[MessageId, ...]) -> None:
+        self._port.broadcasted(self.node, broadcasts[0], self._out.deliveries)
+        if len(broadcasts) > 1:  # what lies before the one before it was told with that one
             deliveries = self._out.deliveries
             places = {message.id: place for place, message in enumerate(deliveries)}
-            for before, message in pairwise(spoken):  # a crash may have cut off the one before
+            for before, message in pairwise(broadcasts):  # a crash may have cut off the one before
                 since = places.get(before, len(deliveries))
-                self._port.spoke(self.node, message, deliveries[since:])
+                self._port.broadcasted(self.node, message, deliveries[since:])
 
     def _set_timers(self) -> None:
         for timer, due_us in self._out.timers:
@@ -207,8 +207,8 @@ class Driver(Generic[FrameT]):
 
     def _cut(self) -> bool:
         """Leave in the outbox what is carried out before the crash; False if it is nothing."""
-        assert self.fuse is not None
-        out, left = self._out, self.fuse
+        assert self.crash_after is not None
+        out, left = self._out, self.crash_after
         left -= 1  # the transaction, which is there even if it is empty
         if left < 0:
             return False
@@ -219,27 +219,27 @@ class Driver(Generic[FrameT]):
         return True
 
 
-class SpeakerDriver(Driver[FrameT]):
+class BroadcasterDriver(Driver[FrameT]):
     """Drives a core that has links, and through which an application broadcasts."""
 
-    __slots__ = ("is_chorus",)
-    core: Speaker[FrameT]
+    __slots__ = ("takes_batches",)
+    core: Broadcaster[FrameT]
 
     def __init__(
         self,
-        make_core: Callable[[], Speaker[FrameT]],
+        make_core: Callable[[], Broadcaster[FrameT]],
         port: Port[FrameT],
         **options: Any,
     ) -> None:
         super().__init__(make_core, port, **options)
-        self.is_chorus = isinstance(self.core, Chorus)
+        self.takes_batches = isinstance(self.core, BatchBroadcaster)
         """Can the core say several at once? That is slow to find out."""
 
     def on_broadcast(
         self, now_us: int, payload: bytes, lifetime_us: int | None = None
     ) -> MessageId:
         """The id of the message. If the node did not survive the step, there may be no such
-        message; `spoke` was told if there is."""
+        message; `broadcasted` was told if there is."""
         try:
             message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
         except LocalError:
@@ -248,12 +248,14 @@ class SpeakerDriver(Driver[FrameT]):
         self._drain(message)
         return message
 
-    def on_broadcasts(self, now_us: int, said: Sequence[Said]) -> list[MessageId]:
+    def on_broadcasts(self, now_us: int, broadcasts: Sequence[BroadcastRequest]) -> list[MessageId]:
         """Several, and their ids; in one step, if the core can do that."""
-        if not self.is_chorus:
-            return [self.on_broadcast(now_us, payload, us) for payload, us in said]
+        if not self.takes_batches:
+            return [self.on_broadcast(now_us, payload, us) for payload, us in broadcasts]
         try:
-            messages = cast(Chorus[FrameT], self.core).on_broadcasts(now_us, said, self._out)
+            messages = cast(BatchBroadcaster[FrameT], self.core).on_broadcasts(
+                now_us, broadcasts, self._out
+            )
         except LocalError:
             self._drain()
             raise
@@ -278,7 +280,7 @@ class PacedPort(Port[SentT], Protocol[SentT]):
         ...
 
 
-class PacedDriver(SpeakerDriver[FrameT]):
+class PacedDriver(BroadcasterDriver[FrameT]):
     """Drives a core with flow control, and tells it when the disk has what it saved."""
 
     __slots__ = ("_step",)
@@ -318,9 +320,9 @@ class PacedDriver(SpeakerDriver[FrameT]):
         self.core.on_progress(now_us, peer, self._out)
         self._drain()
 
-    def _drain(self, *spoken: MessageId) -> None:
+    def _drain(self, *broadcasts: MessageId) -> None:
         cuts, self._out.cuts = self._out.cuts, []
-        super()._drain(*spoken)
+        super()._drain(*broadcasts)
         for peer, reason in cuts if self.is_up else ():
             self._port.cut(self.node, peer, reason)
         step = self.core.saving_step()
@@ -329,7 +331,7 @@ class PacedDriver(SpeakerDriver[FrameT]):
             self._store.after(lambda: self._port.saved(self.node, step))
 
 
-class LeaverDriver(SpeakerDriver[FrameT]):
+class LeaverDriver(BroadcasterDriver[FrameT]):
     """Drives a core that can go for good."""
 
     core: Leaver[FrameT]

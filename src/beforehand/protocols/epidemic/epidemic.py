@@ -21,12 +21,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import (
+    BroadcastRequest,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
-    Said,
     Timer,
 )
 from beforehand.protocols.contract.needs import Link, Needs
@@ -36,10 +36,10 @@ from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.cache import Cache, Evicted
 from beforehand.protocols.epidemic.frames import NONE, Announce, Data, Frame, Push, Request
 from beforehand.protocols.epidemic.options import Options
-from beforehand.protocols.epidemic.peer import THEIRS_MIN, Neighbour
+from beforehand.protocols.epidemic.peer import KNOWN_TO_PEER_MIN, Peer
 from beforehand.protocols.epidemic.sender import Direct, Sender
 from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fits
-from beforehand.protocols.epidemic.version_vector import Marking, Marks
+from beforehand.protocols.epidemic.version_vector import VectorFrame, VersionVectors
 from beforehand.protocols.orders.order import LONG_AGO, ORDER_TIMER, OWN, Order
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
@@ -73,11 +73,11 @@ class Epidemic:
         order.proofs = proofs
         chosen = self._options
         self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
-        self._links: dict[NodeId, Neighbour] = {}
-        self._asking: dict[MessageId, NodeId] = {}
+        self._links: dict[NodeId, Peer] = {}
+        self._requested_from: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)
         self._sender: Sender = self._make_sender()
-        self._marks = Marks(order, self._cache.entries, chosen, self._sender)
+        self._version_vectors = VersionVectors(order, self._cache.entries, chosen, self._sender)
         self._fresh: list[MessageId] = []
         """Stored since the last announcement."""
         self._horizon_us = LONG_AGO
@@ -103,11 +103,11 @@ class Epidemic:
         return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
 
     def on_broadcasts(
-        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Frame]
     ) -> list[MessageId]:
         """Several at once, each after the one before it."""
         # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
-        messages = self.order.on_broadcasts(max(now_us, self._horizon_us), said, out)
+        messages = self.order.on_broadcasts(max(now_us, self._horizon_us), broadcasts, out)
         self._store(now_us, messages, out)
         if self._options.push:
             self._sender.push(messages, self._links, out)
@@ -127,8 +127,8 @@ class Epidemic:
             self._on_announce(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif kind is Request:
             self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
-        elif isinstance(frame, Marking):
-            self._marks.on_message(source, link, frame, self._horizon(now_us), out)
+        elif isinstance(frame, VectorFrame):
+            self._version_vectors.on_message(source, link, frame, self._horizon(now_us), out)
         else:
             where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
@@ -137,18 +137,18 @@ class Epidemic:
         """`peer` came into range, or left it."""
         if up:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
-            link = Neighbour(set(), set(), {}, not self._cache.entries, progress_us=now_us)
+            link = Peer(set(), set(), {}, not self._cache.entries, progress_us=now_us)
             self._links[peer] = link
             self._evicted.clear()
             self._sender.on_link(peer, True)
-            if self._marks.are_on:
-                self._sender.hello(peer, self._marks.known(self._horizon(now_us)), out)
+            if self._version_vectors.are_on:
+                self._sender.hello(peer, self._version_vectors.known(self._horizon(now_us)), out)
             elif not link.greeted:
                 self._announce_news(now_us, out)
         elif (gone := self._links.pop(peer, None)) is not None:
             self._sender.on_link(peer, False)
-            self._ask_elsewhere(now_us, gone.asked, out)
-            self._marks.on_gone(peer, self._links, out)
+            self._ask_elsewhere(now_us, gone.requested, out)
+            self._version_vectors.on_gone(peer, self._links, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """News is due, an answer is overdue, or something has expired."""
@@ -175,13 +175,13 @@ class Epidemic:
             out.saves += [("message", message.id, None) for message in unfit]
             held = [message for message in held if fits(message, MESSAGE_BYTES_MAX)]
         self._cache.add(held)
-        self._marks.add(held)
+        self._version_vectors.add(held)
         # What was delivered counts as a duplicate here; what was not, waits or is delivered.
         self.order.on_receive(now_us, held, out)
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         return self.order.explain(message)
 
     def passed_us(self) -> int:
@@ -194,12 +194,12 @@ class Epidemic:
             "cache": len(self.holds(now_us)),
             **self._cache.gauges(),
             **self.order.gauges(now_us),
-            "asking": len(self._asking),
+            "asking": len(self._requested_from),
             "evicted": len(self._evicted.ids),
             "fresh": len(self._fresh),
-            "theirs": sum(len(link.theirs) for link in links),
-            "unheard": sum(len(ids) for link in links for ids in link.unheard.values()),
-            **self._marks.gauges(links),
+            "theirs": sum(len(link.known_to_peer) for link in links),
+            "unheard": sum(len(ids) for link in links for ids in link.unacked.values()),
+            **self._version_vectors.gauges(links),
             **self._sender.gauges(),
         }
 
@@ -211,41 +211,41 @@ class Epidemic:
     # ---- frames ---------------------------------------------------------------------------------
 
     def _on_announce(
-        self, now_us: int, source: NodeId, link: Neighbour, frame: Announce, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Peer, frame: Announce, out: Outbox[Frame]
     ) -> None:
         # The sets keep the hashes of their members: these differences cost little per id.
         lacking = frame.ids.difference(self._cache.entries)
-        link.theirs.update(frame.ids)
-        if link.asked:
+        link.known_to_peer.update(frame.ids)
+        if link.requested:
             # Perhaps the peer evicted these and got them again, and this overtook its `gone`.
-            link.reannounced |= frame.ids & link.asked
+            link.reannounced |= frame.ids & link.requested
         if self.order.expires:
             horizon_us = self._horizon(now_us)
             if dead := [id for id in lacking if id[1] <= horizon_us]:
-                link.theirs.difference_update(dead)  # nobody would take them out later
+                link.known_to_peer.difference_update(dead)  # nobody would take them out later
                 lacking = lacking.difference(dead)
         if lacking:
-            lacking = self._evicted.taken_from(lacking.difference(self._asking))
+            lacking = self._evicted.taken_from(lacking.difference(self._requested_from))
         heard = 0 if self._options.retry_us is None else frame.number
         if lacking or heard:
             self._sender.request(now_us, source, link, lacking, out, heard)
-        if len(link.theirs) > THEIRS_MIN:
+        if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
             self._trim(source, link)
 
     def _on_request(
-        self, now_us: int, source: NodeId, link: Neighbour, frame: Request, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Peer, frame: Request, out: Outbox[Frame]
     ) -> None:
-        link.unheard.pop(frame.heard, None)
+        link.unacked.pop(frame.heard, None)
         if not frame.ids:
             return
         link.lacks(frame.ids)
         self._sender.serve(source, link, frame.ids, self._horizon(now_us), out)
 
     def _on_data(
-        self, now_us: int, source: NodeId, link: Neighbour, frame: Data | Push, out: Outbox[Frame]
+        self, now_us: int, source: NodeId, link: Peer, frame: Data | Push, out: Outbox[Frame]
     ) -> None:
         link.progress_us = now_us
-        asking, held = self._asking, self._cache.entries
+        requested_from, held = self._requested_from, self._cache.entries
         fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
         came, gone = [message.id for message in frame.messages], frame.gone
         if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
@@ -253,17 +253,17 @@ class Epidemic:
             refused = {m.id for m in fresh}.difference([m.id for m in fine])
             # As if the peer had said that it has none of these: another peer may.
             came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine
-        link.theirs.update(came)
-        owed = len(link.asked)
-        link.asked.difference_update(came)
+        link.known_to_peer.update(came)
+        owed = len(link.requested)
+        link.requested.difference_update(came)
         if link.reannounced:
             link.reannounced.difference_update(came)
         for id in came:
-            asked_of = asking.pop(id, source)
-            if asked_of != source:
-                self._links[asked_of].asked.discard(id)
-                self._links[asked_of].reannounced.discard(id)
-                self._sender.overtaken(asked_of, (id,))
+            requested_of = requested_from.pop(id, source)
+            if requested_of != source:
+                self._links[requested_of].requested.discard(id)
+                self._links[requested_of].reannounced.discard(id)
+                self._sender.overtaken(requested_of, (id,))
         self.counters.duplicate += len(came) - len(fresh)
         welcome = self.order.screen(self._horizon(now_us), fresh)
         if self.order.early:
@@ -275,14 +275,14 @@ class Epidemic:
             self._store(now_us, welcome, out)
             self._announce_news(now_us, out, welcome)
         if gone:
-            link.theirs.difference_update(gone - link.reannounced)
+            link.known_to_peer.difference_update(gone - link.reannounced)
             link.reannounced -= gone
-            gone = gone.intersection(link.asked)  # the rest was asked of others meanwhile
-            link.asked.difference_update(gone)
+            gone = gone.intersection(link.requested)  # the rest was asked of others meanwhile
+            link.requested.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
-        if len(link.asked) < owed:
+        if len(link.requested) < owed:
             self._sender.freed(source)
-        if len(link.theirs) > THEIRS_MIN:
+        if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
             self._trim(source, link)
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -293,10 +293,10 @@ class Epidemic:
         fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
         return self._proofs.proven(fitting)
 
-    def _trim(self, peer: NodeId, link: Neighbour) -> None:
+    def _trim(self, peer: NodeId, link: Peer) -> None:
         offers, early = self._sender.offers(peer), self.order.early
         kept = {*offers, *early} if early else offers
-        link.trim(self._cache.entries, self._asking, kept)
+        link.trim(self._cache.entries, self._requested_from, kept)
 
     def _arm_early(self, out: Outbox[Frame]) -> None:
         due_us = self.order.next_early_us()
@@ -305,7 +305,7 @@ class Epidemic:
             out.timers.append((EARLY_TIMER, due_us))
 
     def _make_sender(self) -> Sender:
-        return Direct(self._options, self._cache, self._asking, self._rng)
+        return Direct(self._options, self._cache, self._requested_from, self._rng)
 
     def _horizon(self, now_us: int) -> int:
         """Up to where deadlines have passed: a clock that is set back revives nothing."""
@@ -315,7 +315,7 @@ class Epidemic:
 
     def _store(self, now_us: int, messages: Sequence[Message], out: Outbox[Frame]) -> None:
         self._cache.add(messages)
-        self._marks.add(messages)
+        self._version_vectors.add(messages)
         if self._durable:
             out.saves += [("message", message.id, message) for message in messages]
         self._sender.stored(messages)
@@ -326,11 +326,11 @@ class Epidemic:
             self._evicted.add(evicted)
             self.order.on_evict(now_us, evicted, out)
         if expired:
-            self._marks.forget(self._links.values(), self._horizon_us)
+            self._version_vectors.forget(self._links.values(), self._horizon_us)
         gone = expired + evicted
         if gone:
             for link in self._links.values():
-                link.theirs.difference_update(gone)
+                link.known_to_peer.difference_update(gone)
             self._sender.removed(gone)
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
@@ -354,15 +354,15 @@ class Epidemic:
         if self._cache.is_bounded:
             fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
         self._fresh.clear()
-        self._marks.set_news(fresh)
+        self._version_vectors.set_news(fresh)
         everything: frozenset[MessageId] = NONE
         for peer, link in self._links.items():
             ids = NONE  # with marks it is told when it has said how far it has come
             if link.greeted:
-                ids = self._marks.tell(peer, link, fresh, out)
-            elif not self._marks.are_on:
+                ids = self._version_vectors.tell(peer, link, fresh, out)
+            elif not self._version_vectors.are_on:
                 everything = everything or self._cache.live_ids(self._horizon(now_us))
-                ids = everything - link.theirs
+                ids = everything - link.known_to_peer
                 link.greeted = True
             if ids:
                 self._sender.announce(now_us, peer, link, ids, out)
@@ -370,15 +370,15 @@ class Epidemic:
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
         """One neighbour will not send these: ask another that has them, if there is one."""
         self._request_offered(
-            now_us, [id for id in ids if self._asking.pop(id, None) is not None], out
+            now_us, [id for id in ids if self._requested_from.pop(id, None) is not None], out
         )
 
     def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         """Request these from the peers that offer them."""
-        rest = set(ids).difference(self._cache.entries, self._asking)
+        rest = set(ids).difference(self._cache.entries, self._requested_from)
         for peer, link in self._links.items():
             if not rest:
                 return
-            if offered := rest & link.theirs:
+            if offered := rest & link.known_to_peer:
                 rest -= offered
                 self._sender.request(now_us, peer, link, frozenset(offered), out)

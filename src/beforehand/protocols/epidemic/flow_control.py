@@ -34,7 +34,7 @@ from beforehand.protocols.epidemic.cache import Cache
 from beforehand.protocols.epidemic.frames import Frame, Request
 from beforehand.protocols.epidemic.link_flow import LinkFlow, pushes_of
 from beforehand.protocols.epidemic.options import Options
-from beforehand.protocols.epidemic.peer import Neighbour
+from beforehand.protocols.epidemic.peer import Peer
 from beforehand.protocols.epidemic.sender import Links, Sender
 from beforehand.protocols.epidemic.sizes import cut_ids
 
@@ -51,13 +51,13 @@ class FlowControl(Sender):
         self,
         options: Options,
         cache: Cache,
-        asking: dict[MessageId, NodeId],
+        requested_from: dict[MessageId, NodeId],
         rng: random.Random,
         *,
         links: Links,
         is_durable: bool,
     ) -> None:
-        super().__init__(options, cache, asking, rng)
+        super().__init__(options, cache, requested_from, rng)
         assert options.flow is not None, "can't happen: else the layer sends directly"
         self._limits = options.flow
         self._links = links
@@ -123,7 +123,7 @@ class FlowControl(Sender):
             self._is_stall_armed = False
             self._look_for_stalled(now_us, out)
 
-    def on_hello(self, peer: NodeId, link: Neighbour, ids: frozenset[MessageId]) -> bool:
+    def on_hello(self, peer: NodeId, link: Peer, ids: frozenset[MessageId]) -> bool:
         """Take in a version vector. False if no correct peer would have sent it."""
         flow = self.flows[peer]
         flow.hellos += 1
@@ -156,7 +156,7 @@ class FlowControl(Sender):
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: Collection[MessageId],
         out: Outbox[Frame],
     ) -> None:
@@ -169,7 +169,7 @@ class FlowControl(Sender):
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
         heard: int = 0,
@@ -189,7 +189,7 @@ class FlowControl(Sender):
     def serve(
         self,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
@@ -287,7 +287,7 @@ class FlowControl(Sender):
         horizon_us: int,
         out: Outbox[Frame],
         known: Callable[[int], list[MessageId]],
-        unfold: Callable[[NodeId, Neighbour, Iterable[MessageId]], None],
+        unfold: Callable[[NodeId, Peer, Iterable[MessageId]], None],
         is_wanted: Callable[[MessageId], bool],
     ) -> None:
         """Emit what can go now: the last act of every step. known: this node's version vector.
@@ -305,7 +305,7 @@ class FlowControl(Sender):
             flow.send_wants(out)
             if flow.serve:
                 sent = flow.send_data(self._cache.entries, self.unsaved, horizon_us, out)
-                link.theirs.update(sent)
+                link.known_to_peer.update(sent)
             flow.send_pushes(self._saved if self._is_durable else self.step, out)
             if flow.next_hello is not None and not flow.tell:
                 ids, flow.next_hello = flow.next_hello, None
@@ -322,7 +322,7 @@ class FlowControl(Sender):
     def _request(
         self,
         now_us: int,
-        link: Neighbour,
+        link: Peer,
         flow: LinkFlow,
         horizon_us: int,
         is_wanted: Callable[[MessageId], bool],
@@ -331,11 +331,13 @@ class FlowControl(Sender):
         most = self._limits.window - flow.unanswered(link)
         if flow.unanswered(link) > self._limits.window // 2:
             return
-        asking = self._asking
+        requested_from = self._requested_from
         chosen: list[MessageId] = []
         while flow.offers and len(chosen) < most:
             offers = flow.take_offers(most - len(chosen))
-            chosen += [i for i in offers if i not in asking and i[1] > horizon_us and is_wanted(i)]
+            chosen += [
+                i for i in offers if i not in requested_from and i[1] > horizon_us and is_wanted(i)
+            ]
         if flow.overtaken and (again := flow.overtaken.intersection(chosen)):
             # Evicted here meanwhile. The answer to the first request is still to come.
             flow.overtaken -= again

@@ -100,7 +100,9 @@ class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
         return _flaw_of(self.messages)
 
 
-class Reached(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
+# The tags of the next three frames are those of their former names (Reached, Behind, Greeting): a
+# tag is what is on the wire, and nodes of other versions know it.
+class Digest(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
     """I have come so far: these are delivered, and all before them of the same origins."""
 
     ids: Ids
@@ -114,7 +116,7 @@ class Reached(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
         return self.ids
 
 
-class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
+class Want(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
     """I have only come so far with these origins: announce what you hold beyond."""
 
     ids: Ids
@@ -128,7 +130,7 @@ class Behind(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
         return ()  # it holds for this contact, which a crash of the sender ends
 
 
-class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
+class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
     """We are in contact, and I have come so far with these origins: announce what you hold beyond,
     and all that you hold of others."""
 
@@ -143,7 +145,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
         return ()  # it holds for this contact, which a crash of the sender ends
 
 
-Frame = Announce | Request | Data | Push | Reached | Behind | Greeting
+Frame = Announce | Request | Data | Push | Digest | Want | SyncHello
 
 
 def message_bytes(message: Message) -> int:

@@ -13,14 +13,14 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.epidemic.frames import (
     IDS_MAX,
     Announce,
-    Behind,
     Data,
+    Digest,
     Frame,
-    Greeting,
     Push,
-    Reached,
+    SyncHello,
+    Want,
 )
-from beforehand.protocols.epidemic.peer import Neighbour
+from beforehand.protocols.epidemic.peer import Peer
 from beforehand.protocols.epidemic.sizes import HEAD_BYTES, cut_ids, wire_bytes
 
 Unsaved = Mapping[MessageId, int]
@@ -63,9 +63,9 @@ class LinkFlow(msgspec.Struct):
     silent: int = 0
     """How often the stall timer has fired since the peer's last data."""
 
-    def unanswered(self, link: Neighbour) -> int:
+    def unanswered(self, link: Peer) -> int:
         """Return how many requests the peer has not answered."""
-        return len(link.asked) + len(self.overtaken)
+        return len(link.requested) + len(self.overtaken)
 
     def waits_for_disk(self) -> bool:
         return bool(self.pushes or self.tell or self.serve or self.is_digest_due)
@@ -79,7 +79,7 @@ class LinkFlow(msgspec.Struct):
         if self.hello is not None and self.room > 0:
             ids, size = next(cut_ids(self.hello, self.bytes_max), (frozenset(), HEAD_BYTES))
             self.hello = None
-            self.send(Greeting(ids), size, out)
+            self.send(SyncHello(ids), size, out)
 
     def send_wants(self, out: Outbox[Frame]) -> None:
         for ids, size in cut_ids(list(self.wants.items()), self.bytes_max):
@@ -87,7 +87,7 @@ class LinkFlow(msgspec.Struct):
                 return
             for origin, _ in ids:
                 del self.wants[origin]
-            self.send(Behind(ids), size, out)
+            self.send(Want(ids), size, out)
 
     def take_offers(self, most: int) -> list[MessageId]:
         """Remove the first offers, at most so many."""
@@ -176,7 +176,7 @@ class LinkFlow(msgspec.Struct):
                 return
             for origin, _ in ids:
                 del self.digest[origin]
-            self.send(Reached(ids), size, out)
+            self.send(Digest(ids), size, out)
         self.is_digest_due = bool(self.digest)
 
 

@@ -10,12 +10,12 @@ import random
 from collections.abc import Sequence
 
 from beforehand.errors import RemoteError
-from beforehand.protocols.contract.base import MessageId, NodeId, Said, Timer
+from beforehand.protocols.contract.base import BroadcastRequest, MessageId, NodeId, Timer
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.flow_control import FlowControl
-from beforehand.protocols.epidemic.frames import Announce, Data, Frame, Greeting, Push, Reached
+from beforehand.protocols.epidemic.frames import Announce, Data, Digest, Frame, Push, SyncHello
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.sender import Sender
 from beforehand.protocols.orders.barrier import Barrier
@@ -57,9 +57,9 @@ class PacedEpidemic(Epidemic):
         return 0 if flow is None else flow.room
 
     def on_broadcasts(
-        self, now_us: int, said: Sequence[Said], out: Outbox[Frame]
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Frame]
     ) -> list[MessageId]:
-        ids = super().on_broadcasts(now_us, said, out)
+        ids = super().on_broadcasts(now_us, broadcasts, out)
         self._flush(now_us, out)
         return ids
 
@@ -74,7 +74,7 @@ class PacedEpidemic(Epidemic):
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         if source not in self._links:
             return  # sent before the link went down here
-        if isinstance(frame, Greeting):
+        if isinstance(frame, SyncHello):
             self._take_hello(source, frame)
         else:
             super().on_message(now_us, source, self._noted(source, frame), out)
@@ -93,13 +93,13 @@ class PacedEpidemic(Epidemic):
             self.flow.heard(source, ids)
             if not self.flow.is_open:
                 return Announce(0, frozenset(ids))
-            if asked := self._links[source].asked.intersection(ids):
+            if asked := self._links[source].requested.intersection(ids):
                 self.flow.overtaken(source, asked)  # a push answers no request
-        elif isinstance(frame, Reached):
+        elif isinstance(frame, Digest):
             self.flow.heard_digest(source, frame.ids)
         return frame
 
-    def _take_hello(self, source: NodeId, frame: Greeting) -> None:
+    def _take_hello(self, source: NodeId, frame: SyncHello) -> None:
         if not self.flow.on_hello(source, self._links[source], frame.ids):
             raise RemoteError(
                 "another version vector, for no reason",
@@ -109,7 +109,7 @@ class PacedEpidemic(Epidemic):
 
     def _make_sender(self) -> Sender:
         self.flow = FlowControl(
-            *(self._options, self._cache, self._asking, self._rng),
+            *(self._options, self._cache, self._requested_from, self._rng),
             links=self._links,
             is_durable=self._durable,
         )
@@ -119,8 +119,10 @@ class PacedEpidemic(Epidemic):
         """Emit what can go now: the last act of every input."""
         horizon_us = self._horizon(now_us)
         self.flow.flush(
-            *(now_us, horizon_us, out, self._marks.known),
-            lambda peer, link, ids: self._marks.unfold_all(peer, link, ids, horizon_us, out),
+            *(now_us, horizon_us, out, self._version_vectors.known),
+            lambda peer, link, ids: self._version_vectors.unfold_all(
+                peer, link, ids, horizon_us, out
+            ),
             lambda id: id not in self._cache.entries and not self._evicted.has(id),
         )
 

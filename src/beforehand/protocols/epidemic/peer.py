@@ -8,18 +8,18 @@ import msgspec
 
 from beforehand.protocols.contract.base import MessageId, NodeId
 
-THEIRS_MIN = 1024
+KNOWN_TO_PEER_MIN = 1024
 """What a neighbour has is not looked through below this size."""
 
 
-class Neighbour(msgspec.Struct):
+class Peer(msgspec.Struct):
     """One of those in contact."""
 
-    theirs: set[MessageId]
+    known_to_peer: set[MessageId]
     """It has these: it announced or sent them, or was sent them."""
-    asked: set[MessageId]
+    requested: set[MessageId]
     """Asked of it, not come yet."""
-    unheard: dict[int, frozenset[MessageId]]
+    unacked: dict[int, frozenset[MessageId]]
     """Announcements that it has not acknowledged, by number. Empty on reliable links."""
     greeted: bool = False
     """Was it told all that is here?"""
@@ -40,11 +40,17 @@ class Neighbour(msgspec.Struct):
     def trim(
         self,
         held: Mapping[MessageId, object],
-        asking: Mapping[MessageId, object],
+        requested_from: Mapping[MessageId, object],
         offers: Collection[MessageId] = (),
     ) -> None:
         """Forget what it has, if that is much more than matters here: what is held here need not
         be announced to it, what is asked of another could be asked of it, what it offers waits for
         the window."""
-        if len(self.theirs) > THEIRS_MIN + 2 * (len(held) + len(asking) + len(offers)):
-            self.theirs = {id for id in self.theirs if id in held or id in asking or id in offers}
+        if len(self.known_to_peer) > KNOWN_TO_PEER_MIN + 2 * (
+            len(held) + len(requested_from) + len(offers)
+        ):
+            self.known_to_peer = {
+                id
+                for id in self.known_to_peer
+                if id in held or id in requested_from or id in offers
+            }

@@ -19,33 +19,37 @@ from beforehand.protocols.epidemic.frames import (
     IDS_MAX,
     NONE,
     Announce,
-    Behind,
     Data,
+    Digest,
     Frame,
-    Greeting,
     Push,
-    Reached,
     Request,
+    SyncHello,
+    Want,
     batches,
     split_ids,
 )
 from beforehand.protocols.epidemic.options import Options
-from beforehand.protocols.epidemic.peer import Neighbour
+from beforehand.protocols.epidemic.peer import Peer
 
 RETRY_TIMER: Timer = ("retry", None)
-Links = Mapping[NodeId, Neighbour]
+Links = Mapping[NodeId, Peer]
 
 
 class Sender(ABC):
     """What the layer asks to be sent. `ids` are never empty."""
 
     def __init__(
-        self, options: Options, cache: Cache, asking: dict[MessageId, NodeId], rng: random.Random
+        self,
+        options: Options,
+        cache: Cache,
+        requested_from: dict[MessageId, NodeId],
+        rng: random.Random,
     ) -> None:
         """asking: of whom each message is requested; the sender keeps it up to date."""
         self._options = options
         self._cache = cache
-        self._asking = asking
+        self._requested_from = requested_from
         self._rng = rng
 
     @abstractmethod
@@ -65,7 +69,7 @@ class Sender(ABC):
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: Collection[MessageId],
         out: Outbox[Frame],
     ) -> None:
@@ -76,7 +80,7 @@ class Sender(ABC):
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
         heard: int = 0,
@@ -88,7 +92,7 @@ class Sender(ABC):
     def serve(
         self,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
@@ -136,10 +140,10 @@ class Sender(ABC):
         return {}
 
     def _note_requested(
-        self, now_us: int, peer: NodeId, link: Neighbour, ids: frozenset[MessageId]
+        self, now_us: int, peer: NodeId, link: Peer, ids: frozenset[MessageId]
     ) -> None:
-        self._asking.update(dict.fromkeys(ids, peer))
-        link.asked.update(ids)
+        self._requested_from.update(dict.fromkeys(ids, peer))
+        link.requested.update(ids)
         link.progress_us = now_us
 
 
@@ -147,9 +151,13 @@ class Direct(Sender):
     """Frames leave at once. With `Options.retry_us`, what is not answered is repeated."""
 
     def __init__(
-        self, options: Options, cache: Cache, asking: dict[MessageId, NodeId], rng: random.Random
+        self,
+        options: Options,
+        cache: Cache,
+        requested_from: dict[MessageId, NodeId],
+        rng: random.Random,
     ) -> None:
-        super().__init__(options, cache, asking, rng)
+        super().__init__(options, cache, requested_from, rng)
         self._number = 0
         self._retry_armed = False
         period_us = options.announce_us
@@ -165,21 +173,21 @@ class Direct(Sender):
         # A frame takes some thousand origins. Of those that it does not name the peer announces
         # all that it holds; so the origins with most messages are named first.
         most = max(1, min(IDS_MAX, (self._options.frame_bytes_max - FRAME_BYTES) // ID_BYTES))
-        out.sends.append((peer, Greeting(frozenset(known[:most]))))
+        out.sends.append((peer, SyncHello(frozenset(known[:most]))))
 
     def want(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         for batch in split_ids(ids, self._options.frame_bytes_max):
-            out.sends.append((peer, Behind(batch)))
+            out.sends.append((peer, Want(batch)))
 
     def digest(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         for batch in split_ids(ids, self._options.frame_bytes_max):
-            out.sends.append((peer, Reached(batch)))
+            out.sends.append((peer, Digest(batch)))
 
     def announce(
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: Collection[MessageId],
         out: Outbox[Frame],
     ) -> None:
@@ -187,7 +195,7 @@ class Direct(Sender):
             self._number += 1
             out.sends.append((peer, Announce(self._number, batch)))
             if self._options.retry_us is not None:
-                link.unheard[self._number] = batch
+                link.unacked[self._number] = batch
         if self._options.retry_us is not None:
             self._arm_retry(now_us, out)
 
@@ -195,7 +203,7 @@ class Direct(Sender):
         self,
         now_us: int,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
         heard: int = 0,
@@ -210,7 +218,7 @@ class Direct(Sender):
     def serve(
         self,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         ids: frozenset[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
@@ -220,7 +228,7 @@ class Direct(Sender):
             self._rng.shuffle(messages)
         elif self._options.transfer == "newest":
             messages.reverse()
-        link.theirs.update([message.id for message in messages])
+        link.known_to_peer.update([message.id for message in messages])
         gone = NONE
         if len(messages) < len(ids):
             gone = ids.difference([message.id for message in messages])
@@ -247,17 +255,17 @@ class Direct(Sender):
         assert self._options.retry_us is not None
         self._retry_armed = False
         for peer, link in links.items():
-            if link.unheard:
-                unheard = frozenset().union(*link.unheard.values())
-                link.unheard.clear()
-                ids = unheard.intersection(self._cache.live_ids(horizon_us))
-                if ids - link.theirs:
-                    self.announce(now_us, peer, link, ids - link.theirs, out)
-            if link.asked:
+            if link.unacked:
+                unacked = frozenset().union(*link.unacked.values())
+                link.unacked.clear()
+                ids = unacked.intersection(self._cache.live_ids(horizon_us))
+                if ids - link.known_to_peer:
+                    self.announce(now_us, peer, link, ids - link.known_to_peer, out)
+            if link.requested:
                 # While data keeps coming the rest is on its way: a busy link is not a lossy one.
                 # A clock that was set back shows nothing: then the request is sent once too often.
                 if not 0 <= now_us - link.progress_us < self._options.retry_us:
-                    self.request(now_us, peer, link, frozenset(link.asked), out)
+                    self.request(now_us, peer, link, frozenset(link.requested), out)
                 else:
                     self._arm_retry(now_us, out)
 

@@ -22,19 +22,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.epidemic.frames import Behind, Frame, Greeting, Reached
+from beforehand.protocols.epidemic.frames import Digest, Frame, SyncHello, Want
 from beforehand.protocols.epidemic.options import Options
-from beforehand.protocols.epidemic.peer import Neighbour
+from beforehand.protocols.epidemic.peer import Peer
 from beforehand.protocols.epidemic.sender import Sender
 from beforehand.protocols.orders.order import LONG_AGO, Order
 
-Marking = Reached | Behind | Greeting
+VectorFrame = Digest | Want | SyncHello
 NOWHERE = 1 - (1 << 62)
 """The least that a frame can carry: nothing of an origin was delivered."""
 STALE_MIN = 1024
 
 
-class Marks:
+class VersionVectors:
     """Of one node: what it told as marks, and what it holds by origin."""
 
     def __init__(
@@ -91,12 +91,12 @@ class Marks:
         self._news, self._rest = news, frozenset(rest)
 
     def tell(
-        self, peer: NodeId, link: Neighbour, fresh: frozenset[MessageId], out: Outbox[Frame]
+        self, peer: NodeId, link: Peer, fresh: frozenset[MessageId], out: Outbox[Frame]
     ) -> frozenset[MessageId]:
         """Tell a neighbour of the news by marks, of the origins for which it gets those; what is
         left to be told."""
         if self._after is None:
-            return fresh - link.theirs
+            return fresh - link.known_to_peer
         marks: list[MessageId] = []
         single: list[MessageId] = []
         for origin, (mark, ids) in self._news.items():
@@ -110,7 +110,7 @@ class Marks:
                 single += [id for id in ids if id[1] <= unfolded]
         if marks:
             self._sender.digest(peer, marks, out)
-        left = self._rest.union(single) - link.theirs
+        left = self._rest.union(single) - link.known_to_peer
         for origin, _ in left:
             link.unasked[origin] = link.unasked.get(origin, 0) + 1
         return left
@@ -125,12 +125,12 @@ class Marks:
     # ---- what comes -----------------------------------------------------------------------------
 
     def on_message(
-        self, source: NodeId, link: Neighbour, frame: Marking, horizon_us: int, out: Outbox[Frame]
+        self, source: NodeId, link: Peer, frame: VectorFrame, horizon_us: int, out: Outbox[Frame]
     ) -> None:
         """From a neighbour. horizon_us: up to where deadlines have passed."""
-        if isinstance(frame, Reached):
-            self._on_reached(source, frame, horizon_us, out)
-        elif isinstance(frame, Behind):
+        if isinstance(frame, Digest):
+            self._on_digest(source, frame, horizon_us, out)
+        elif isinstance(frame, Want):
             link.lacks(frame.ids)
             self._unfold(source, link, frame.ids, horizon_us, out)
         elif not link.greeted:  # what is held is much: it is told once in a contact
@@ -140,7 +140,7 @@ class Marks:
     def unfold_all(
         self,
         peer: NodeId,
-        link: Neighbour,
+        link: Peer,
         known: Iterable[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
@@ -150,8 +150,8 @@ class Marks:
         ids = [(origin, come.get(origin, NOWHERE)) for origin in self._seqs]
         self._unfold(peer, link, ids, horizon_us, out)
 
-    def _on_reached(
-        self, source: NodeId, frame: Reached, horizon_us: int, out: Outbox[Frame]
+    def _on_digest(
+        self, source: NodeId, frame: Digest, horizon_us: int, out: Outbox[Frame]
     ) -> None:
         own, reached = self._order.node, self._order.reached
         behind = [
@@ -165,7 +165,7 @@ class Marks:
     def _unfold(
         self,
         source: NodeId,
-        link: Neighbour,
+        link: Peer,
         marks: Iterable[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
@@ -180,11 +180,11 @@ class Marks:
             # Up to where this node has come itself. What turns up below is announced one by one.
             if (reached := self._order.reached(origin)) > start:
                 link.unfolded[origin] = reached
-        held, theirs = self._held, link.theirs
-        if ids := [id for id in found if id in held and id not in theirs]:
+        held, known_to_peer = self._held, link.known_to_peer
+        if ids := [id for id in found if id in held and id not in known_to_peer]:
             self._sender.announce(horizon_us, source, link, ids, out)
 
-    def on_gone(self, peer: NodeId, links: Mapping[NodeId, Neighbour], out: Outbox[Frame]) -> None:
+    def on_gone(self, peer: NodeId, links: Mapping[NodeId, Peer], out: Outbox[Frame]) -> None:
         """The link to this neighbour is down. What it said, and whatever came by way of it, has to
         come from others now: they are told how far we have come with whom we have no link to,
         before they find out by a mark."""
@@ -198,7 +198,7 @@ class Marks:
 
     # ---- what is kept ---------------------------------------------------------------------------
 
-    def forget(self, links: Iterable[Neighbour], horizon_us: int) -> None:
+    def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
         """Marks up to here are of no use any more."""
         self._told = {origin: seq for origin, seq in self._told.items() if seq > horizon_us}
         for link in links:
@@ -206,7 +206,7 @@ class Marks:
             link.unfolded = alive
             link.unasked = {origin: n for origin, n in link.unasked.items() if origin in self._told}
 
-    def gauges(self, links: Iterable[Neighbour]) -> dict[str, int]:
+    def gauges(self, links: Iterable[Peer]) -> dict[str, int]:
         unfolded = unasked = 0
         for link in links:
             unfolded += len(link.unfolded)

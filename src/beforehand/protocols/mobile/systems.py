@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from beforehand.protocols.contract.base import Core, NodeId, Speaker
+from beforehand.protocols.contract.base import Broadcaster, Core, NodeId
 from beforehand.protocols.mobile.ck.host import CkHost
 from beforehand.protocols.mobile.ck.station import CkStation
 from beforehand.protocols.mobile.pace import Pace
@@ -18,7 +18,7 @@ Wires = Sequence[tuple[NodeId, NodeId]]
 
 class System(NamedTuple):
     make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
-    make_host: Callable[[NodeId, Pace], Speaker[Any]]
+    make_host: Callable[[NodeId, Pace], Broadcaster[Any]]
     is_mobile: bool = True
     """Whether hosts may change their cell."""
     survives_crashes: bool = True

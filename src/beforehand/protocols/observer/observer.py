@@ -30,9 +30,9 @@ from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import (
     Count,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -243,10 +243,10 @@ class Observer:
         self._deliver_due(out)
         self._set_timer(out)
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         if message in self._pending:
-            return Fate("waiting", since_us=self._pending[message] * self._tick_us)
-        return Fate("delivered" if message in self._delivered else "unknown")
+            return MessageStatus("waiting", since_us=self._pending[message] * self._tick_us)
+        return MessageStatus("delivered" if message in self._delivered else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {

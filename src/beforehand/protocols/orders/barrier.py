@@ -41,7 +41,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import Fate, Message, MessageId, NodeId, Said
+from beforehand.protocols.contract.base import (
+    BroadcastRequest,
+    Message,
+    MessageId,
+    MessageStatus,
+    NodeId,
+)
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.orders.order import (
@@ -92,9 +98,11 @@ class Barrier(Order):
 
     # ---- inputs ---------------------------------------------------------------------------------
 
-    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+    def on_broadcasts(
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Any]
+    ) -> list[Message]:
         """Code 2, and Code 9 with lifetimes; of several, each names the one before it."""
-        lifetimes_us = self._chosen_us(said)
+        lifetimes_us = self._chosen_us(broadcasts)
         self._refuse_while_own_wait()
         if self.expires:
             self._expire(now_us, out)
@@ -102,7 +110,7 @@ class Barrier(Order):
         if self.expires:
             self._purge_barrier(out)
         pasts = [tuple(self._barrier.items()), *(((self.node, seq),) for seq in seqs)]
-        stamped = zip(seqs, pasts, said, strict=False)  # nobody names the last one yet
+        stamped = zip(seqs, pasts, broadcasts, strict=False)  # nobody names the last one yet
         messages = self._proven([self._make(s, p, text) for s, p, (text, _) in stamped])
         self._last_seq = seqs[-1]
         if self.durable:
@@ -171,18 +179,18 @@ class Barrier(Order):
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         origin, seq = message
         entry = self._waiting.pending.get(message)
         if entry is not None:
             missing = self._waiting.missing(entry, self._horizon_us)
             until_us = self._waiting.deferred_until_us(entry)
-            return Fate("waiting", missing, entry.since_us, until_us)
+            return MessageStatus("waiting", missing, entry.since_us, until_us)
         last = self._waiting.delivered.get(origin, LONG_AGO)
         if seq == last or (seq < last and seq > self._horizon_us):
-            return Fate("delivered")
+            return MessageStatus("delivered")
         # Past the deadline the registries have forgotten; before it, nothing came.
-        return Fate("expired" if seq <= self._horizon_us else "unknown")
+        return MessageStatus("expired" if seq <= self._horizon_us else "unknown")
 
     def pending(self) -> tuple[MessageId, ...]:
         return tuple(self._waiting.pending)

@@ -14,12 +14,12 @@ import msgspec
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
+    BroadcastRequest,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
-    Said,
     Timer,
 )
 from beforehand.protocols.contract.outbox import Outbox
@@ -124,7 +124,9 @@ class Order(ABC):
         return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
 
     @abstractmethod
-    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
+    def on_broadcasts(
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Any]
+    ) -> list[Message]:
         """Several at once, each after the one before it: all of them, or none. So all are stamped
         and proven before the first of them changes anything: a signer may fail."""
 
@@ -190,7 +192,7 @@ class Order(ABC):
         """Take up what an earlier incarnation saved. Held messages are then received anew."""
 
     @abstractmethod
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """What became of a message, and what it waits for."""
 
     def passed_us(self) -> int:
@@ -246,13 +248,13 @@ class Order(ABC):
         out.losses += [("drop", message.id) for message in late]
         late.clear()
 
-    def _chosen_us(self, said: Sequence[Said]) -> list[int]:
+    def _chosen_us(self, broadcasts: Sequence[BroadcastRequest]) -> list[int]:
         """The lifetime of each, 0 where there are none; LocalError if the group forbids one."""
         if self._lifetimes is None:
-            for _, lifetime_us in said:
+            for _, lifetime_us in broadcasts:
                 refuse_lifetime(self.node, lifetime_us)
-            return [0] * len(said)
-        return [self._lifetimes.chosen_us(self.node, lifetime_us) for _, lifetime_us in said]
+            return [0] * len(broadcasts)
+        return [self._lifetimes.chosen_us(self.node, lifetime_us) for _, lifetime_us in broadcasts]
 
     def _stamp(self, deadline_us: int) -> int:
         """Return the stamp of an own message: the horizon, or as much more as the deadline needs to

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.protocols.contract.base import Fate, Message, MessageId, NodeId, Said
+from beforehand.protocols.contract.base import (
+    BroadcastRequest,
+    Message,
+    MessageId,
+    MessageStatus,
+    NodeId,
+)
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.orders.order import (
@@ -26,12 +32,14 @@ class Unordered(Order):
         self._delivered: dict[MessageId, None] = {}
         self._purge_at = PURGE_AT_MIN
 
-    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
-        lifetimes_us, seq = self._chosen_us(said), self._last_seq
+    def on_broadcasts(
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Any]
+    ) -> list[Message]:
+        lifetimes_us, seq = self._chosen_us(broadcasts), self._last_seq
         if self.expires:
             self._expire(now_us, out)
         messages = []
-        for (payload, _), lifetime_us in zip(said, lifetimes_us, strict=True):
+        for (payload, _), lifetime_us in zip(broadcasts, lifetimes_us, strict=True):
             seq = max(self._horizon_us + lifetime_us, seq + 1) if self.expires else seq + 1
             messages.append(Message((self.node, seq), (), payload, stamp=self._stamp(seq)))
         messages = self._proven(messages)
@@ -67,10 +75,10 @@ class Unordered(Order):
         self._last_seq = self._last_seq if last_seq is None else last_seq
         self._delivered = dict.fromkeys(rows.get("delivered", {}))
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         if message in self._delivered:
-            return Fate("delivered")
-        return Fate("expired" if message[1] <= self._horizon_us else "unknown")
+            return MessageStatus("delivered")
+        return MessageStatus("expired" if message[1] <= self._horizon_us else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {"delivered": len(self._delivered)}

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from beforehand.protocols.contract.base import Fate, Message, MessageId, NodeId, Said
+from beforehand.protocols.contract.base import (
+    BroadcastRequest,
+    Message,
+    MessageId,
+    MessageStatus,
+    NodeId,
+)
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.orders.order import LONG_AGO, Order
@@ -26,11 +32,13 @@ class Vector(Order):
         super().__init__(node)
         self._waiting = Waiting(expires=False)
 
-    def on_broadcasts(self, now_us: int, said: Sequence[Said], out: Outbox[Any]) -> list[Message]:
-        self._chosen_us(said)
+    def on_broadcasts(
+        self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Any]
+    ) -> list[Message]:
+        self._chosen_us(broadcasts)
         clock = dict(self._waiting.delivered)
         messages = []
-        for payload, _ in said:
+        for payload, _ in broadcasts:
             past = tuple(clock.items())
             clock[self.node] = seq = clock.get(self.node, 0) + 1
             messages.append(Message((self.node, seq), past, payload))
@@ -71,11 +79,11 @@ class Vector(Order):
         self._waiting.delivered = dict(rows.get("delivered", {}))
         self._last_seq = self._waiting.delivered.get(self.node, 0)
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         entry = self._waiting.pending.get(message)
         if entry is not None:
-            return Fate("waiting", self._waiting.missing(entry, LONG_AGO), entry.since_us)
-        return Fate("delivered" if self.has_delivered(message) else "unknown")
+            return MessageStatus("waiting", self._waiting.missing(entry, LONG_AGO), entry.since_us)
+        return MessageStatus("delivered" if self.has_delivered(message) else "unknown")
 
     def pending(self) -> tuple[MessageId, ...]:
         return tuple(self._waiting.pending)

@@ -18,7 +18,7 @@ from operator import attrgetter
 import msgspec
 
 from beforehand.protocols.contract.base import NodeId
-from beforehand.protocols.vcube.frames import CubeMessage, CubeOutbox, Entry, Packet, pack
+from beforehand.protocols.vcube.frames import CubeOutbox, Entry, Packet, VCubeMessage, pack
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, heights_by_distance
 
 NEWS_PER_NODE = 2
@@ -32,7 +32,7 @@ class Copy(msgspec.Struct, gc=False):
     """A message at this node while anything is left to do: to deliver it, to send it on, or to send
     it again."""
 
-    message: CubeMessage
+    message: VCubeMessage
     since_us: int
     causes: Iterator[Entry]
     """Those yet to be looked at: what is delivered stays so."""
@@ -45,7 +45,7 @@ class Copy(msgspec.Struct, gc=False):
     """If any are: the arrival that this waits for."""
 
 
-class Aggregation:
+class Dissemination:
     """What the paper says: arrivals, what is held back, deliveries. Who keeps messages for nodes
     that fail (`protocols.vcube.retention`) is told of what is kept and delivered."""
 
@@ -78,7 +78,7 @@ class Aggregation:
 
     # ---- arrivals -------------------------------------------------------------------------------
 
-    def _arrive(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+    def _arrive(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
         id, causes = message.id, iter(message.past)
         if id in self._pending:  # whatever it waits for: under one id nothing is delivered twice
             self._again(now_us, message, height, out)
@@ -109,7 +109,7 @@ class Aggregation:
             self._hold_back(copy)
             self._serve(message, copy.postponed, height, out)
 
-    def _again(self, now_us: int, message: CubeMessage, height: int, out: CubeOutbox) -> None:
+    def _again(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
         """A duplicate may bring a larger share of the tree: its first receiver has failed.
 
         In the single tree a node's own message comes back once, with the share that is its own.
@@ -140,7 +140,7 @@ class Aggregation:
     def _has_passed(self, id: Entry) -> bool:
         return self._clock[id[0]] >= id[1] or (id in self._pending and id not in self._early)
 
-    def _blocked(self, message: CubeMessage, limit: int) -> tuple[int, Entry]:
+    def _blocked(self, message: VCubeMessage, limit: int) -> tuple[int, Entry]:
         """How many of the clusters 1..limit must wait, and for which arrival (line 26).
 
         A missing cause blocks the clusters that this node serves in the cause's own tree. The
@@ -181,14 +181,14 @@ class Aggregation:
         for copy in sorted(copies, key=_BY_ID):  # a message after the previous one of its origin
             judged.append((copy.order, copy.postponed, copy))
             self._hold_back(copy)
-        batches: dict[int, list[CubeMessage]] = {}
+        batches: dict[int, list[VCubeMessage]] = {}
         # In the order of arrival, as Algorithm 2 reads `pending`: what has just arrived is last.
         for _, before, copy in sorted(judged):
             for level in range(copy.postponed + 1, before + 1):
                 batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
 
-    def _serve(self, message: CubeMessage, served: int, height: int, out: CubeOutbox) -> None:
+    def _serve(self, message: VCubeMessage, served: int, height: int, out: CubeOutbox) -> None:
         """One message to the clusters served+1..height."""
         alone, children, sends = (message,), self._child, out.sends
         for level in range(served + 1, height + 1):
@@ -196,14 +196,14 @@ class Aggregation:
             if child != NO_NODE:
                 sends.append((child, Packet(level - 1, alone)))
 
-    def _send(self, batches: dict[int, list[CubeMessage]], out: CubeOutbox) -> None:
+    def _send(self, batches: dict[int, list[VCubeMessage]], out: CubeOutbox) -> None:
         """To the child in each cluster its messages, the lowest cluster first."""
         for level, messages in sorted(batches.items()):
             child = self._child[level]
             if child != NO_NODE:
                 out.sends += [(child, packet) for packet in self._packets(level - 1, messages)]
 
-    def _packets(self, height: int, messages: list[CubeMessage]) -> list[Packet]:
+    def _packets(self, height: int, messages: list[VCubeMessage]) -> list[Packet]:
         if len(messages) == 1 or not self._aggregates:
             return [Packet(height, (message,)) for message in messages]
         return [Packet(height, tuple(batch)) for batch in pack(messages, self._mtu_bytes)]
@@ -213,7 +213,7 @@ class Aggregation:
     def _keep(
         self,
         now_us: int,
-        message: CubeMessage,
+        message: VCubeMessage,
         causes: Iterator[Entry],
         height: int,
         out: CubeOutbox,
@@ -224,7 +224,7 @@ class Aggregation:
             self._on_kept(copy, out)
         return copy
 
-    def _keep_late(self, now_us: int, message: CubeMessage, out: CubeOutbox) -> Copy:
+    def _keep_late(self, now_us: int, message: VCubeMessage, out: CubeOutbox) -> Copy:
         """Delivered, perhaps forgotten: what was done for it is not known any more."""
         return self._keep(now_us, message, iter(()), 0, out)
 
@@ -235,14 +235,14 @@ class Aggregation:
 
     def _on_kept(self, copy: Copy, out: CubeOutbox) -> None: ...
 
-    def _on_delivered(self, messages: Sequence[CubeMessage], out: CubeOutbox) -> None: ...
+    def _on_delivered(self, messages: Sequence[VCubeMessage], out: CubeOutbox) -> None: ...
 
-    def _refuse_second(self, message: CubeMessage, out: CubeOutbox) -> None:
+    def _refuse_second(self, message: VCubeMessage, out: CubeOutbox) -> None:
         """Another message under an id that is taken."""
 
     # ---- deliveries -----------------------------------------------------------------------------
 
-    def _deliver(self, message: CubeMessage, out: CubeOutbox) -> None:
+    def _deliver(self, message: VCubeMessage, out: CubeOutbox) -> None:
         """A message, and all that this makes ready (lines 29-33)."""
         waiting, ready = self._waiting, [message]
         for message in ready:  # it grows while it is walked through

@@ -19,7 +19,7 @@ Entry = tuple[Count, Seq]
 """(origin, seq): up to here the origin's messages are in the past. Also the id of a message."""
 
 
-class CubeMessage(Message, frozen=True, array_like=True, gc=False):
+class VCubeMessage(Message, frozen=True, array_like=True, gc=False):
     """`past` holds the entries of the vector clock that changed since the sender's last broadcast
     (Birman's compression, section 5). The others are those of the previous message of the same
     origin, which every node delivers, and forwards, before this one: nothing is rebuilt.
@@ -49,7 +49,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet
 
     height: Count
     """The receiver answers for its clusters 1..height."""
-    messages: tuple[CubeMessage, ...]
+    messages: tuple[VCubeMessage, ...]
 
     def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         """What is wrong with it, for node `me` that has sent so many messages; empty if nothing
@@ -106,10 +106,10 @@ def _vector_problem(vector: tuple[int, ...], nodes: int) -> str:
     return f"a clock with negative entries: {vector}" if min(vector) < 0 else ""
 
 
-def pack(messages: list[CubeMessage], mtu_bytes: int) -> list[list[CubeMessage]]:
+def pack(messages: list[VCubeMessage], mtu_bytes: int) -> list[list[VCubeMessage]]:
     """In this order, into as few packets as that allows: one that cannot take the next message is
     closed. A message too large for any packet travels alone; to cut it up is up to the network."""
-    packed: list[list[CubeMessage]] = []
+    packed: list[list[VCubeMessage]] = []
     room = -1
     for message in messages:
         size = message_bytes(message)
@@ -121,6 +121,6 @@ def pack(messages: list[CubeMessage], mtu_bytes: int) -> list[list[CubeMessage]]
     return packed
 
 
-def message_bytes(message: CubeMessage) -> int:
+def message_bytes(message: VCubeMessage) -> int:
     """Payload, proof and clock entries, the origin's own included (section 5.2)."""
     return len(message.payload) + len(message.proof) + ENTRY_BYTES * (1 + len(message.past))

@@ -13,7 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from beforehand.errors import LocalError, RemoteError
-from beforehand.protocols.contract.base import Counters, Fate, MessageId, NodeId, Speaker, Timer
+from beforehand.protocols.contract.base import (
+    Broadcaster,
+    Counters,
+    MessageId,
+    MessageStatus,
+    NodeId,
+    Timer,
+)
 from beforehand.protocols.contract.needs import Link, Needs
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
@@ -23,18 +30,18 @@ from beforehand.protocols.vcube.frames import (
     Answer,
     Ask,
     CubeFrame,
-    CubeMessage,
     CubeOutbox,
     Known,
     Packet,
+    VCubeMessage,
 )
-from beforehand.protocols.vcube.retention import ASK, SPANS_MAX, Keeping
+from beforehand.protocols.vcube.retention import ASK, SPANS_MAX, Retention
 from beforehand.protocols.vcube.state import TABLES
 
 SEQ_MAX = 1 << 62
 
 
-class VCube(Keeping):
+class VCube(Retention):
     """One node. With `root`, all messages travel over the one tree of that node (section 5.5).
 
     `keep_us` is how long a message is kept, after its delivery, for children that fail and for
@@ -90,7 +97,7 @@ class VCube(Keeping):
     ) -> MessageId:
         """The id of a new message: delivered here, and on its way down the tree."""
         refuse_lifetime(self.node, lifetime_us)
-        if self._book.is_forgetful:
+        if self._state.is_forgetful:
             raise LocalError(
                 "peers know messages of this node that it does not remember",
                 where=f"node {self.node}",
@@ -98,7 +105,7 @@ class VCube(Keeping):
             )
         me = self._self
         seq = self._clock[me] + 1
-        message = CubeMessage((me, seq), self._past(), payload)
+        message = VCubeMessage((me, seq), self._past(), payload)
         if self._proofs is not None:
             # The signer may fail. Until it has signed, nothing changes: the next message must name
             # the same causes.
@@ -108,10 +115,10 @@ class VCube(Keeping):
         self._news.clear()
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
-        self._book.sent_count += 1
+        self._state.sent_count += 1
         out.deliveries.append(message)
         if self._keep_us:
-            self._on_spoken(message, out)
+            self._on_own_broadcast(message, out)
         head = self._head(me)
         if head == me:
             self._keep(now_us, message, iter(()), self.dimension, out)
@@ -146,7 +153,7 @@ class VCube(Keeping):
                     self._again(now_us, message, height, out)
                 else:
                     if keep_us and height < self._served(origin):
-                        self._book.has_gained = True
+                        self._state.has_gained = True
                     self._arrive(now_us, message, height, out)
         elif not keep_us:
             self._refuse(source, "a question, but this group keeps nothing")
@@ -161,13 +168,13 @@ class VCube(Keeping):
         """
         if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
             raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
-        if self._live[peer] == up and peer not in self._book.unheard:
+        if self._live[peer] == up and peer not in self._state.unheard:
             if not up and self._keep_us:
                 # Down once more: what it was asked since then it may never have heard.
                 self._ask_no_more(peer, out)
                 self._watch(now_us, out)
             return
-        self._book.unheard.discard(peer)
+        self._state.unheard.discard(peer)
         before = self._child
         self._live[peer] = up
         self._look_around()
@@ -182,7 +189,7 @@ class VCube(Keeping):
 
     def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
         """Somebody does not answer, or something waits for too long."""
-        if timer == ASK and self._book.is_watching:
+        if timer == ASK and self._state.is_watching:
             self._pass_time(now_us, out)
             self._look_after(now_us, out)
 
@@ -191,26 +198,26 @@ class VCube(Keeping):
         if self._keep_us:
             self._pass_time(now_us, out)
             self._restore(now_us, rows)
-            self._book.before_count = sum(self._clock)
-            self._book.held_before_count = len(self._pending)
+            self._state.before_count = sum(self._clock)
+            self._state.held_before_count = len(self._pending)
             self._watch(now_us, out)
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         origin, seq = message
         if not isinstance(origin, int) or not 0 <= origin < self._nodes or seq < 1:
-            return Fate("unknown")
+            return MessageStatus("unknown")
         copy = self._pending.get((origin, seq))
         if copy is not None:
             past = copy.message.past if seq == 1 else ((origin, seq - 1), *copy.message.past)
             missing = tuple(id for id in past if self._clock[id[0]] < id[1])
-            return Fate("waiting", missing, copy.since_us)
-        spans = self._book.missed.get(origin, ())
+            return MessageStatus("waiting", missing, copy.since_us)
+        spans = self._state.missed.get(origin, ())
         if seq > self._clock[origin] or (len(spans) == SPANS_MAX and seq < spans[0][0]):
-            return Fate("unknown")
+            return MessageStatus("unknown")
         is_missed = any(first <= seq <= last for first, last in spans)
-        return Fate("missed" if is_missed else "delivered")
+        return MessageStatus("missed" if is_missed else "delivered")
 
     def pending(self) -> list[MessageId]:
         """What was received and waits, in the order in which it came."""
@@ -219,15 +226,15 @@ class VCube(Keeping):
     @property
     def counters(self) -> Counters:
         """What the clock tells is not counted beside it."""
-        sent = self._book.sent_count
-        delivered = sum(self._clock) - self._book.before_count - self._book.missed_count
-        pending = len(self._pending) + self._book.dropped_count - self._book.held_before_count
+        sent = self._state.sent_count
+        delivered = sum(self._clock) - self._state.before_count - self._state.missed_count
+        pending = len(self._pending) + self._state.dropped_count - self._state.held_before_count
         return Counters(
             broadcast=sent,
             received=delivered - sent + pending,
             delivered=delivered,
             duplicate=self.duplicates,
-            missed=self._book.missed_count,
+            missed=self._state.missed_count,
             refused=self.refused,
         )
 
@@ -240,8 +247,8 @@ class VCube(Keeping):
             "awaiting": sum(map(len, self._awaiting.values())),
             "news": len(self._news),
             "kept": len(self._kept),
-            "asking": len(self._book.to_ask) + (self._book.asked >= 0),
-            "gaps": sum(map(len, self._book.missed.values())),
+            "asking": len(self._state.to_ask) + (self._state.asked >= 0),
+            "gaps": sum(map(len, self._state.missed.values())),
         }
 
     # ---- frames ---------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ class VCube(Keeping):
 
     def _serve_again(self, peer: int, before: list[int], out: CubeOutbox) -> None:
         """What is kept, to the clusters whose first live node is another one now, or came back."""
-        batches: dict[int, list[CubeMessage]] = {}
+        batches: dict[int, list[VCubeMessage]] = {}
         for copy in self._kept.values():
             served = copy.height
             origin = copy.message.id[0]
@@ -293,4 +300,4 @@ class VCube(Keeping):
 
 
 if TYPE_CHECKING:
-    _: Speaker[CubeFrame] = VCube(0, 1)
+    _: Broadcaster[CubeFrame] = VCube(0, 1)

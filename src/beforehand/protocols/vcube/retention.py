@@ -32,8 +32,8 @@ from beforehand.protocols.contract.base import Timer
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.vcube import frames, state
-from beforehand.protocols.vcube.dissemination import Aggregation, Copy
-from beforehand.protocols.vcube.frames import CubeMessage, CubeOutbox, Entry
+from beforehand.protocols.vcube.dissemination import Copy, Dissemination
+from beforehand.protocols.vcube.frames import CubeOutbox, Entry, VCubeMessage
 from beforehand.protocols.vcube.topology import NO_NODE
 
 ASK: Timer = ("ask", None)
@@ -48,7 +48,7 @@ NAMED_MAX = 1024
 peer claims to have forgotten may be any number."""
 
 
-class Keeping(Aggregation):
+class Retention(Dissemination):
     """What happens only if `keep_us` is not 0."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Keeping(Aggregation):
         )
         self._durable = durable
         self._proofs = proofs
-        self._book = state.Book(gone=[0] * nodes, proven=[0] * nodes)
+        self._state = state.VCubeState(gone=[0] * nodes, proven=[0] * nodes)
 
     def _save(self, table: Table, key: object, value: object, out: CubeOutbox) -> None:
         if self._durable:
@@ -78,18 +78,18 @@ class Keeping(Aggregation):
 
     def _pass_time(self, now_us: int, out: CubeOutbox) -> None:
         """Ages are counted in time that passed: a clock that is set back lets none pass."""
-        if now_us >= self._book.now_us:
-            self._book.age_us += now_us - self._book.now_us
-        elif self._book.is_watching:
+        if now_us >= self._state.now_us:
+            self._state.age_us += now_us - self._state.now_us
+        elif self._state.is_watching:
             out.timers.append((ASK, now_us + self._keep_us))
-        self._book.now_us = now_us
+        self._state.now_us = now_us
         self._forget(out)
 
     def _forget(self, out: CubeOutbox) -> None:
-        gone, last_us = self._book.gone, self._book.age_us - self._keep_us
-        last: dict[int, CubeMessage] = {}
-        while self._book.ages and self._book.ages[0][0] <= last_us:
-            id = self._book.ages.popleft()[1]
+        gone, last_us = self._state.gone, self._state.age_us - self._keep_us
+        last: dict[int, VCubeMessage] = {}
+        while self._state.ages and self._state.ages[0][0] <= last_us:
+            id = self._state.ages.popleft()[1]
             message = self._kept.pop(id).message
             self._save(state.MESSAGES, id, None, out)
             self._save(state.HEIGHTS, id, None, out)
@@ -97,21 +97,21 @@ class Keeping(Aggregation):
             if seq > gone[origin]:
                 gone[origin] = seq
                 self._save(state.GONE, origin, seq, out)
-            if seq == self._book.proven[origin]:
+            if seq == self._state.proven[origin]:
                 last[origin] = message
         if last and self._proofs is not None:
-            self._book.last |= last
+            self._state.last |= last
             for origin, message in last.items():
                 self._save(state.LAST, origin, message, out)
 
     def _on_kept(self, copy: Copy, out: CubeOutbox) -> None:
         origin, seq = id = copy.message.id
-        self._book.proven[origin] = max(seq, self._book.proven[origin])
+        self._state.proven[origin] = max(seq, self._state.proven[origin])
         self._kept[id] = copy
         self._save(state.MESSAGES, id, copy.message, out)
         self._save(state.HEIGHTS, id, copy.height, out)
 
-    def _keep_late(self, now_us: int, message: CubeMessage, out: CubeOutbox) -> Copy:
+    def _keep_late(self, now_us: int, message: VCubeMessage, out: CubeOutbox) -> Copy:
         self._date([message.id])
         return super()._keep_late(now_us, message, out)
 
@@ -120,14 +120,14 @@ class Keeping(Aggregation):
         if self._keep_us:
             self._save(state.HEIGHTS, copy.message.id, height, out)
 
-    def _on_delivered(self, messages: Sequence[CubeMessage], out: CubeOutbox) -> None:
+    def _on_delivered(self, messages: Sequence[VCubeMessage], out: CubeOutbox) -> None:
         self._date(message.id for message in messages)
         if self._durable:
             for message in messages:
                 origin, seq = message.id
                 out.saves += [(state.CLOCK.name, origin, seq), (state.NEWS.name, origin, seq)]
 
-    def _on_spoken(self, message: CubeMessage, out: CubeOutbox) -> None:
+    def _on_own_broadcast(self, message: VCubeMessage, out: CubeOutbox) -> None:
         me, seq = message.id
         self._date([message.id])
         self._save(state.CLOCK, me, seq, out)
@@ -136,29 +136,29 @@ class Keeping(Aggregation):
 
     def _date(self, ids: Iterable[Entry]) -> None:
         if self._keep_us:
-            self._book.ages.extend((self._book.age_us, id) for id in ids)
+            self._state.ages.extend((self._state.age_us, id) for id in ids)
 
     # ---- asking and answering -------------------------------------------------------------------
 
     def _ask(self, peer: int, out: CubeOutbox) -> None:
-        if peer != self._book.asked:
-            self._book.to_ask[peer] = None
-        if self._book.asked == NO_NODE:
+        if peer != self._state.asked:
+            self._state.to_ask[peer] = None
+        if self._state.asked == NO_NODE:
             self._ask_next(out)
 
     def _ask_next(self, out: CubeOutbox) -> None:
-        self._book.asked = next(iter(self._book.to_ask), NO_NODE)
-        if self._book.asked != NO_NODE:
-            del self._book.to_ask[self._book.asked]
-            self._book.has_asked.add(self._book.asked)
-            self._book.awaited.add(self._book.asked)
-            out.sends.append((self._book.asked, frames.Ask(tuple(self._clock[: self._nodes]))))
+        self._state.asked = next(iter(self._state.to_ask), NO_NODE)
+        if self._state.asked != NO_NODE:
+            del self._state.to_ask[self._state.asked]
+            self._state.has_asked.add(self._state.asked)
+            self._state.awaited.add(self._state.asked)
+            out.sends.append((self._state.asked, frames.Ask(tuple(self._clock[: self._nodes]))))
 
     def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
-        self._book.to_ask.pop(peer, None)
-        self._book.has_asked.discard(peer)
-        self._book.awaited.discard(peer)
-        if peer == self._book.asked:
+        self._state.to_ask.pop(peer, None)
+        self._state.has_asked.discard(peer)
+        self._state.awaited.discard(peer)
+        if peer == self._state.asked:
             self._ask_next(out)
 
     def _on_ask(self, source: int, ask: frames.Ask, out: CubeOutbox) -> None:
@@ -172,19 +172,19 @@ class Keeping(Aggregation):
             if theirs[source] < clock[source]:
                 out.sends.append((source, frames.Known(clock[source])))
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
-        is_lacking = any(map(gt, self._book.gone, theirs))
-        out.sends.append((source, frames.Answer(tuple(self._book.gone) if is_lacking else ())))
+        is_lacking = any(map(gt, self._state.gone, theirs))
+        out.sends.append((source, frames.Answer(tuple(self._state.gone) if is_lacking else ())))
         if any(map(gt, theirs, clock)) and self._is_news(source, sum(theirs)):
             self._ask(source, out)  # its detector was faster than ours, or suspected us for long
 
     def _evidence(
-        self, source: int, theirs: Sequence[int], lacking: Sequence[CubeMessage]
-    ) -> list[CubeMessage]:
+        self, source: int, theirs: Sequence[int], lacking: Sequence[VCubeMessage]
+    ) -> list[VCubeMessage]:
         """Return the last message of each origin of which the peer lacks what is kept no more, and
         of the peer itself if it does not remember it: proof of the answer that follows."""
         shown = {message.id for message in lacking}
         found = []
-        for origin, seq in enumerate(self._book.gone):
+        for origin, seq in enumerate(self._state.gone):
             is_own = origin == source and theirs[origin] < self._clock[origin]
             if theirs[origin] < seq or is_own:
                 message = self._latest_of(origin)
@@ -192,29 +192,29 @@ class Keeping(Aggregation):
                     found.append(message)
         return found
 
-    def _latest_of(self, origin: int) -> CubeMessage | None:
-        copy = self._kept.get((origin, self._book.proven[origin]))
-        return self._book.last.get(origin) if copy is None else copy.message
+    def _latest_of(self, origin: int) -> VCubeMessage | None:
+        copy = self._kept.get((origin, self._state.proven[origin]))
+        return self._state.last.get(origin) if copy is None else copy.message
 
     def _is_news(self, source: int, total: int) -> bool:
         """Whether it had not been asked, or has more than when it last made us ask: two that lack
         something of each other would else ask in turns for ever."""
-        is_news = source not in self._book.has_asked or total > self._book.heard.get(source, -1)
+        is_news = source not in self._state.has_asked or total > self._state.heard.get(source, -1)
         if is_news:
-            self._book.heard[source] = total
+            self._state.heard[source] = total
         return is_news
 
     def _on_answer(self, source: int, answer: frames.Answer, out: CubeOutbox) -> None:
-        if source not in self._book.awaited:
+        if source not in self._state.awaited:
             # Nobody asked; or an earlier incarnation did, or this one before the detector reported
             # that the peer was down: an honest peer cannot know that, so it is not refused.
             return
-        self._book.awaited.discard(source)
+        self._state.awaited.discard(source)
         if answer.gone and self._is_plausible(answer.gone):
             if answer.gone[self._self] > self._clock[self._self]:
                 self._find_out(out)
             self._pass_over(answer.gone, out)
-        if source == self._book.asked:
+        if source == self._state.asked:
             self._ask_next(out)
 
     def _is_plausible(self, gone: Sequence[int]) -> bool:
@@ -224,7 +224,7 @@ class Keeping(Aggregation):
         forgotten its messages sends the last one before the answer. If packets overtake each other,
         the messages that wait here are asked for again. Without proofs, peers are trusted.
         """
-        return self._proofs is None or not any(map(gt, gone, self._book.proven))
+        return self._proofs is None or not any(map(gt, gone, self._state.proven))
 
     def _on_known(self, source: int, known: frames.Known, out: CubeOutbox) -> None:
         if known.seq > self._clock[self._self]:
@@ -233,12 +233,12 @@ class Keeping(Aggregation):
     def _find_out(self, out: CubeOutbox) -> None:
         """Somebody knows messages of ours that we do not: we came back without our state. We listen
         and forward on, and take these messages like those of anybody else."""
-        if not self._book.is_forgetful:
+        if not self._state.is_forgetful:
             self.refused += 1
-            self._book.is_forgetful = True
+            self._state.is_forgetful = True
             self._save(state.FORGETFUL, self._self, True, out)
 
-    def _refuse_second(self, message: CubeMessage, out: CubeOutbox) -> None:
+    def _refuse_second(self, message: VCubeMessage, out: CubeOutbox) -> None:
         self.refused += 1
         origin, seq = message.id
         if origin == self._self:
@@ -254,22 +254,22 @@ class Keeping(Aggregation):
 
     def _watch(self, now_us: int, out: CubeOutbox) -> None:
         """Look again later, if there is anything to look after."""
-        if self._book.is_watching:
+        if self._state.is_watching:
             return
-        if self._pending or self._book.asked != NO_NODE or self._book.has_gained:
-            self._book.is_watching = True
-            self._book.watched = self._book.asked, next(iter(self._pending), None)
+        if self._pending or self._state.asked != NO_NODE or self._state.has_gained:
+            self._state.is_watching = True
+            self._state.watched = self._state.asked, next(iter(self._pending), None)
             out.timers.append((ASK, now_us + self._keep_us))
 
     def _look_after(self, now_us: int, out: CubeOutbox) -> None:
         """Who was asked long ago will not answer, and what came long ago has lost a cause."""
-        self._book.is_watching = False
-        asked, oldest = self._book.watched
-        if asked != NO_NODE and asked == self._book.asked:
+        self._state.is_watching = False
+        asked, oldest = self._state.watched
+        if asked != NO_NODE and asked == self._state.asked:
             self._ask_next(out)
-        if self._book.has_gained:
+        if self._state.has_gained:
             self._ask_all(out)
-        elif self._book.asked == NO_NODE and oldest in self._pending:
+        elif self._state.asked == NO_NODE and oldest in self._pending:
             self._ask_about(oldest, out)
         self._watch(now_us, out)
 
@@ -281,17 +281,17 @@ class Keeping(Aggregation):
         it learns that a child was down. The child then gets the message from somebody else, or
         skips it, and nobody answers for the nodes below the child. They hear of the message here.
         """
-        self._book.has_gained = False
+        self._state.has_gained = False
         peers = (peer for peer in range(self._nodes) if self._live[peer] and peer != self._self)
-        self._book.to_ask.update(dict.fromkeys(peers))
-        if self._book.asked == NO_NODE:
+        self._state.to_ask.update(dict.fromkeys(peers))
+        if self._state.asked == NO_NODE:
             self._ask_next(out)
 
     def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
         """First its origin, which has delivered all causes; then one after the other."""
         for _ in range(self._nodes):
-            peer = (id[0] + self._book.tries) % self._nodes
-            self._book.tries += 1
+            peer = (id[0] + self._state.tries) % self._nodes
+            self._state.tries += 1
             if peer != self._self and self._live[peer]:
                 self._ask(peer, out)
                 return
@@ -312,22 +312,22 @@ class Keeping(Aggregation):
                 self._note_missed(origin, first, last, out)
         if not lost:
             return
-        self._book.missed_count += count
-        self._book.has_gained = True
+        self._state.missed_count += count
+        self._state.has_gained = True
         out.losses += [("drop", id) for id in lost]
         # Also what of it was delivered here: without that, the set would not be closed.
         for origin, last in enumerate(gone):
-            if last > self._book.gone[origin]:
-                self._book.gone[origin] = last
+            if last > self._state.gone[origin]:
+                self._state.gone[origin] = last
                 self._save(state.GONE, origin, last, out)
         self._go_on(out)
 
     def _note_missed(self, origin: int, first: int, last: int, out: CubeOutbox) -> None:
-        spans = self._book.missed.get(origin, ())
+        spans = self._state.missed.get(origin, ())
         if spans and spans[-1][1] == first - 1:
             first, spans = spans[-1][0], spans[:-1]
-        self._book.missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
-        self._save(state.MISSED, origin, self._book.missed[origin], out)
+        self._state.missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
+        self._save(state.MISSED, origin, self._state.missed[origin], out)
 
     def _go_on(self, out: CubeOutbox) -> None:
         """What waited for what was passed over need not wait for it any more."""
@@ -338,7 +338,7 @@ class Keeping(Aggregation):
         self._mark_early()
         self._release(held, out)
 
-    def _index(self, copies: list[Copy]) -> list[CubeMessage]:
+    def _index(self, copies: list[Copy]) -> list[VCubeMessage]:
         """Sort out what is pending, but for what was passed over. What is ready."""
         self._pending.clear()
         self._waiting.clear()
@@ -348,7 +348,7 @@ class Keeping(Aggregation):
             origin, seq = id = copy.message.id
             copy.causes = iter(copy.message.past)
             if seq <= self._clock[origin]:
-                self._book.dropped_count += 1
+                self._state.dropped_count += 1
                 self._date([id])
                 continue
             cause = self._undelivered(id, copy.causes)
@@ -373,21 +373,21 @@ class Keeping(Aggregation):
         for origin, seq in rows.get(state.CLOCK.name, {}).items():
             self._clock[origin] = seq
         for origin, seq in rows.get(state.GONE.name, {}).items():
-            self._book.gone[origin] = seq
+            self._state.gone[origin] = seq
         self._news = sorted(rows.get(state.NEWS.name, {}).items())
-        self._book.missed = dict(rows.get(state.MISSED.name, {}))
-        self._book.is_forgetful = bool(rows.get(state.FORGETFUL.name))
-        self._book.last = dict(rows.get(state.LAST.name, {}))
-        for origin, message in self._book.last.items():
-            self._book.proven[origin] = message.seq
-        self._book.unheard = set(range(self._nodes)) - {self._self}
+        self._state.missed = dict(rows.get(state.MISSED.name, {}))
+        self._state.is_forgetful = bool(rows.get(state.FORGETFUL.name))
+        self._state.last = dict(rows.get(state.LAST.name, {}))
+        for origin, message in self._state.last.items():
+            self._state.proven[origin] = message.seq
+        self._state.unheard = set(range(self._nodes)) - {self._self}
         heights = rows.get(state.HEIGHTS.name, {})
         copies = []
         for id, message in sorted(rows.get(state.MESSAGES.name, {}).items()):
             self._order += 1
             copy = Copy(message, now_us, iter(()), self._order, heights[id], 0, id)
             self._kept[id] = copy
-            self._book.proven[id[0]] = max(id[1], self._book.proven[id[0]])
+            self._state.proven[id[0]] = max(id[1], self._state.proven[id[0]])
             if id[1] > self._clock[id[0]]:
                 copies.append(copy)
             else:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from beforehand.protocols.contract.tables import Table
-from beforehand.protocols.vcube.frames import CubeMessage, Entry
+from beforehand.protocols.vcube.frames import Entry, VCubeMessage
 from beforehand.protocols.vcube.topology import NO_NODE
 
 Span = tuple[int, int]
@@ -16,15 +16,15 @@ CLOCK = Table("clock", int, int)
 NEWS = Table("news", int, int)
 GONE = Table("gone", int, int)
 MISSED = Table("missed", int, tuple[Span, ...])
-MESSAGES = Table("messages", Entry, CubeMessage)
+MESSAGES = Table("messages", Entry, VCubeMessage)
 HEIGHTS = Table("heights", Entry, int)
 FORGETFUL = Table("forgetful", int, bool)
-LAST = Table("last", int, CubeMessage)
+LAST = Table("last", int, VCubeMessage)
 TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL, LAST)
 
 
 @dataclass(slots=True)
-class Book:
+class VCubeState:
     """What the paper does not need. One object, because Python reads the attributes of an object
     that has more than thirty of them more slowly, and the way of a message is hot."""
 
@@ -34,7 +34,7 @@ class Book:
     """The highest number of each origin under which this node has seen a message."""
     ages: deque[tuple[int, Entry]] = field(default_factory=deque)
     """When those that are kept were delivered, in that order."""
-    last: dict[int, CubeMessage] = field(default_factory=dict)
+    last: dict[int, VCubeMessage] = field(default_factory=dict)
     """With proofs, of each origin the last message that is kept no more. The origin's signature
     proves to anybody that there are so many messages."""
     now_us: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from beforehand.protocols.contract.tables import Table
 from beforehand.runtime.crypto.keys import MemberKey, new_member
 from beforehand.runtime.crypto.trust import Trust
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 
 BINDINGS = Table("binding", str, bytes)
@@ -13,12 +13,12 @@ BINDINGS = Table("binding", str, bytes)
 MEMBER = "member"
 
 
-def identity(name: str, disk: DiskStore, commits: Commits) -> tuple[MemberKey, Trust]:
+def identity(name: str, disk: DiskStore, group_commit: GroupCommit) -> tuple[MemberKey, Trust]:
     """The key is made once, with the store."""
     member = _member_of(disk)
     bound = disk.load((BINDINGS,))[BINDINGS.name]
     return member, Trust(
-        name, member, bound, lambda who, public: commits.save([(BINDINGS.name, who, public)])
+        name, member, bound, lambda who, public: group_commit.save([(BINDINGS.name, who, public)])
     )
 
 

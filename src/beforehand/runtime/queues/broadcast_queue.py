@@ -9,31 +9,31 @@ from collections.abc import Callable
 from typing import Generic
 
 from beforehand.errors import LocalError
-from beforehand.protocols.contract.base import FrameT, MessageId, Said
-from beforehand.protocols.contract.driver import SpeakerDriver
+from beforehand.protocols.contract.base import BroadcastRequest, FrameT, MessageId
+from beforehand.protocols.contract.driver import BroadcasterDriver
 from beforehand.runtime.crypto.merkle import LEAVES_MAX
-from beforehand.runtime.storage.group_commit import Commits
+from beforehand.runtime.storage.group_commit import GroupCommit
 
 Answers = list[tuple[MessageId, "asyncio.Future[MessageId]"]]
 
 
-class Speaking(Generic[FrameT]):
+class BroadcastQueue(Generic[FrameT]):
     """Broadcasts on their way through the core to the disk."""
 
     def __init__(
         self,
-        driver: SpeakerDriver[FrameT],
-        commits: Commits,
+        driver: BroadcasterDriver[FrameT],
+        group_commit: GroupCommit,
         begin: Callable[[], int],
         on_failure: Callable[[Exception], None],
     ) -> None:
         """begin: a step begins; the node's time."""
         self._driver = driver
-        self._commits = commits
+        self._group_commit = group_commit
         self._begin = begin
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[tuple[Said, asyncio.Future[MessageId]]] = []
+        self._waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]] = []
         self._unsaved: deque[Answers] = deque()
         """Said, and not on the disk yet."""
         self._refusal: Exception | None = None
@@ -44,10 +44,10 @@ class Speaking(Generic[FrameT]):
             raise self._refusal
         answer: asyncio.Future[MessageId] = self._loop.create_future()
         if not self._waiting:
-            self._commits.before_next(self._speak)
+            self._group_commit.before_next(self._speak)
         self._waiting.append(((payload, lifetime_us), answer))
         if len(self._waiting) == LEAVES_MAX:
-            self._commits.hurry()  # more would not share a signature with these
+            self._group_commit.hurry()  # more would not share a signature with these
         return answer
 
     def stop(self, error: Exception | None) -> None:
@@ -67,20 +67,22 @@ class Speaking(Generic[FrameT]):
     def _speak(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting and self._refusal is None:
-            answers = self._say_together(waiting) or self._say_each(waiting)
+            answers = self._broadcast_together(waiting) or self._broadcast_each(waiting)
             if answers:
                 self._unsaved.append(answers)
-                self._commits.after(self._settle)
+                self._group_commit.after(self._settle)
         if (refusal := self._refusal) is not None:
             for _, answer in waiting:
                 _refuse(answer, refusal)
 
-    def _say_together(self, waiting: list[tuple[Said, asyncio.Future[MessageId]]]) -> Answers:
+    def _broadcast_together(
+        self, waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]]
+    ) -> Answers:
         """As one step; none if there is no such step, or one of them is wrong."""
-        if len(waiting) == 1 or not self._driver.is_chorus:
+        if len(waiting) == 1 or not self._driver.takes_batches:
             return []
         try:
-            ids = self._driver.on_broadcasts(self._begin(), [said for said, _ in waiting])
+            ids = self._driver.on_broadcasts(self._begin(), [request for request, _ in waiting])
         except LocalError:
             return []  # nothing was said: one by one, it shows which of them is wrong
         except Exception as error:
@@ -88,12 +90,14 @@ class Speaking(Generic[FrameT]):
             return []
         return [(id, answer) for id, (_, answer) in zip(ids, waiting, strict=True)]
 
-    def _say_each(self, waiting: list[tuple[Said, asyncio.Future[MessageId]]]) -> Answers:
+    def _broadcast_each(
+        self, waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]]
+    ) -> Answers:
         answers: Answers = []
-        for said, answer in waiting:
+        for request, answer in waiting:
             try:
                 if self._refusal is None:
-                    answers.append((self._driver.on_broadcast(self._begin(), *said), answer))
+                    answers.append((self._driver.on_broadcast(self._begin(), *request), answer))
             except LocalError as error:
                 _refuse(answer, error)
             except Exception as error:

@@ -15,7 +15,7 @@ from beforehand.protocols.contract.base import FrameT
 from beforehand.protocols.vcube.frames import CubeFrame
 
 
-class Lane(Generic[FrameT]):
+class HeldFrames(Generic[FrameT]):
     """One link: nothing is postponed."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Lane(Generic[FrameT]):
         return news
 
 
-class CubeLane(Lane[CubeFrame]):
+class VCubeHeldFrames(HeldFrames[CubeFrame]):
     """A link of an overlay: while its program does not read, a node takes in nothing. It passes on
     nothing then either, so peers must not take it for a node that does for long."""
 

@@ -54,7 +54,7 @@ class GroupMessage:
         return f"GroupMessage(id={self.id!r}, payload={self.payload[:60]!r})"
 
 
-class Reading:
+class Inbox:
     """Delivered messages in their order, towards one or more readers."""
 
     def __init__(self, *, inbox: bool, on_open: Callable[[bool], None]) -> None:

@@ -9,7 +9,7 @@ from typing import Generic, Protocol
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import FrameT
 from beforehand.protocols.contract.codec import Codec
-from beforehand.runtime.queues.held_frames import Lane
+from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 OUT_FRAMES_MAX = 20_000
@@ -23,12 +23,12 @@ class Wire(Protocol):
     def room(self, peer: str) -> int: ...
 
 
-class Outgoing(Generic[FrameT]):
+class FrameQueue(Generic[FrameT]):
     """Of all links of a node."""
 
     def __init__(
         self,
-        lanes: Mapping[str, Lane[FrameT]],
+        held_frames: Mapping[str, HeldFrames[FrameT]],
         codec: Codec[FrameT],
         queue_bytes_max: int,
         on_slow: Callable[[str], None],
@@ -37,7 +37,7 @@ class Outgoing(Generic[FrameT]):
         """queue_bytes_max: what a link takes before it is cut; half of it is made use of.
         on_unsendable: a frame for this peer cannot be encoded."""
         self.wire: Wire | None = None
-        self._lanes = lanes
+        self._held_frames = held_frames
         self._codec = codec
         self._room_min = queue_bytes_max // 2
         self._on_slow = on_slow
@@ -46,14 +46,14 @@ class Outgoing(Generic[FrameT]):
         """Peers with something to be put on the wire."""
         self._loop = asyncio.get_running_loop()
 
-    def put(self, frames: Sequence[tuple[str, Lane[FrameT], FrameT]]) -> None:
+    def put(self, frames: Sequence[tuple[str, HeldFrames[FrameT], FrameT]]) -> None:
         """What was said before a link broke is not said over the next one."""
-        for peer, lane, frame in frames:
-            if self._lanes.get(peer) is not lane:
+        for peer, held, frame in frames:
+            if self._held_frames.get(peer) is not held:
                 continue
-            lane.out.append(frame)
+            held.out.append(frame)
             self._schedule(peer)
-            if len(lane.out) > OUT_FRAMES_MAX:
+            if len(held.out) > OUT_FRAMES_MAX:
                 self._on_slow(peer)
 
     def put_on_wire(self, peer: str) -> None:
@@ -63,13 +63,13 @@ class Outgoing(Generic[FrameT]):
     def _put_on_wire(self, peer: str, encoded: dict[int, tuple[FrameT, bytes]]) -> None:
         """encoded: what goes to several is encoded once. The frames are kept with it, or another
         one might take the place in memory by which it is found."""
-        lane = self._lanes.get(peer)
-        if lane is None or self.wire is None:
+        held = self._held_frames.get(peer)
+        if held is None or self.wire is None:
             return
         datas, room = [], self.wire.room(peer)
         try:
-            while lane.out and room >= self._room_min:
-                frame = lane.out.popleft()
+            while held.out and room >= self._room_min:
+                frame = held.out.popleft()
                 if id(frame) not in encoded:
                     encoded[id(frame)] = (frame, self._codec.encode(frame))
                 data = encoded[id(frame)][1]

@@ -41,12 +41,12 @@ _seal = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
 _open = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Datagram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What is in a datagram."""
 
     kind: Kind
     sender: str
-    life: Count
+    incarnation: Count
     number: Count
     tick: Count
     frame: bytes
@@ -76,7 +76,7 @@ def new_number() -> int:
     return secrets.randbelow(TICK_MAX)
 
 
-_decode = msgspec.msgpack.Decoder(Said).decode
+_decode = msgspec.msgpack.Decoder(Datagram).decode
 
 
 class Voice:
@@ -85,11 +85,11 @@ class Voice:
     def __init__(self, key: GroupKey, name: str) -> None:
         self.name = name
         self._key = _cell_key(key)
-        self.life, self._number = new_number(), 0
+        self.incarnation, self._number = new_number(), 0
 
     def seal(self, kind: Kind, tick: int, frame: bytes) -> bytes:
         self._number += 1
-        said = Said(kind, self.name, self.life, self._number, tick, frame)
+        said = Datagram(kind, self.name, self.incarnation, self._number, tick, frame)
         nonce = secrets.token_bytes(NONCE_BYTES)
         return MAGIC + nonce + _seal(_encode(said), MAGIC, nonce, self._key)
 
@@ -97,18 +97,18 @@ class Voice:
 class _Sender:
     """What was heard of one sender."""
 
-    def __init__(self, life: int) -> None:
-        self.life = life
+    def __init__(self, incarnation: int) -> None:
+        self.incarnation = incarnation
         self.over: deque[int] = deque(maxlen=LIVES_MAX)
         self.highest = 0
         self.window = 0  # bit i: highest - i was heard
 
-    def is_new(self, said: Said) -> bool:
-        if said.life != self.life:
-            if said.life in self.over:
+    def is_new(self, said: Datagram) -> bool:
+        if said.incarnation != self.incarnation:
+            if said.incarnation in self.over:
                 return False
-            self.over.append(self.life)
-            self.life, self.highest, self.window = said.life, 0, 0
+            self.over.append(self.incarnation)
+            self.incarnation, self.highest, self.window = said.incarnation, 0, 0
         ahead = said.number - self.highest
         if ahead > 0:
             self.highest = said.number
@@ -130,7 +130,7 @@ class Ear:
         self._counters = counters
         self._senders: dict[str, _Sender] = {}
 
-    def hear(self, datagram: bytes) -> Said | None:
+    def hear(self, datagram: bytes) -> Datagram | None:
         """None for what is not heard; the counters say why."""
         head = len(MAGIC) + NONCE_BYTES
         if datagram[: len(MAGIC)] != MAGIC or len(datagram) > DATAGRAM_BYTES_MAX:
@@ -143,7 +143,9 @@ class Ear:
             self._counters.foreign += 1
             return None
         if said.sender == self._own.name:
-            if said.life != self._own.life:  # else it is our own, which a multicast brings back
+            if (
+                said.incarnation != self._own.incarnation
+            ):  # else it is our own, which a multicast brings back
                 self._counters.namesakes += 1
             return None
         if flaw_of_name(said.sender):
@@ -155,11 +157,11 @@ class Ear:
         self._counters.heard += 1
         return said
 
-    def _sender(self, said: Said) -> _Sender:
+    def _sender(self, said: Datagram) -> _Sender:
         if said.sender not in self._senders:
             if len(self._senders) >= SENDERS_MAX:
                 del self._senders[next(iter(self._senders))]
-            self._senders[said.sender] = _Sender(said.life)
+            self._senders[said.sender] = _Sender(said.incarnation)
         return self._senders[said.sender]
 
 

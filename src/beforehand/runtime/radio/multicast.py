@@ -13,9 +13,9 @@ from beforehand.errors import InputError
 from beforehand.runtime.radio.datagrams import (
     DATAGRAM_BYTES_MAX,
     AirCounters,
+    Datagram,
     Ear,
     Kind,
-    Said,
     Voice,
 )
 from beforehand.runtime.transport.address import Address
@@ -45,7 +45,7 @@ class Segment(msgspec.Struct, frozen=True):
         return cls(address, str(local))
 
 
-class Air(asyncio.DatagramProtocol):
+class Multicast(asyncio.DatagramProtocol):
     """One end of a cell: seals what is said, opens what is heard."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Air(asyncio.DatagramProtocol):
         voice: Voice,
         ear: Ear,
         counters: AirCounters,
-        on_heard: Callable[[Said], None],
+        on_heard: Callable[[Datagram], None],
     ) -> None:
         self._segment, self._voice, self._ear, self._counters = segment, voice, ear, counters
         self._on_heard = on_heard

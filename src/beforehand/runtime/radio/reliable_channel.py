@@ -27,7 +27,7 @@ ACK_PARTS = 64
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
     """The first word on a link."""
 
-    life: Count
+    incarnation: Count
     known: Count
     """The life of the other end, as far as this one knows; 0: it never heard of it."""
     received: Count
@@ -49,13 +49,13 @@ _encode = msgspec.msgpack.encode
 _decode = msgspec.msgpack.Decoder(Hello | Part | Ack).decode
 
 
-class Wire:
+class ReliableChannel:
     """One end. It says what to send; its owner has the link."""
 
-    def __init__(self, neighbour: str, life: int, on_frame: Callable[[bytes], None]) -> None:
+    def __init__(self, neighbour: str, incarnation: int, on_frame: Callable[[bytes], None]) -> None:
         """life: of this process, above 0."""
         self.neighbour = neighbour
-        self._life = life
+        self._incarnation = incarnation
         self._on_frame = on_frame
         self._theirs = 0
         self._sent = 0  # parts that were put on this link, or before that acknowledged
@@ -85,7 +85,7 @@ class Wire:
     def on_link(self, is_up: bool) -> bytes | None:
         """What to say first."""
         self._is_met = False
-        return _encode(Hello(self._life, self._theirs, self._received)) if is_up else None
+        return _encode(Hello(self._incarnation, self._theirs, self._received)) if is_up else None
 
     def next_parts(self) -> Iterator[bytes]:
         """What is to be sent now; each counts as sent when it is taken."""
@@ -124,16 +124,16 @@ class Wire:
         return _encode(Ack(self._received))
 
     def _on_hello(self, hello: Hello) -> None:
-        if hello.known not in (0, self._life):
+        if hello.known not in (0, self._incarnation):
             problem = f"station `{self.neighbour}` knows an earlier life of this one"
             hint = "a station does not come back: restart all stations of the tree"
             raise InputError(problem, hint=hint)
-        if self._theirs and hello.life != self._theirs:
+        if self._theirs and hello.incarnation != self._theirs:
             problem = "it was restarted, and has forgotten what it was told"
             raise RemoteError(problem, where=self.neighbour)
         if hello.known == 0 and hello.received:
             raise RemoteError("it has parts of nobody", where=self.neighbour)
-        self._theirs = hello.life
+        self._theirs = hello.incarnation
         self._drop(hello.received)
         self._sent = hello.received
         self._acknowledged = self._received

@@ -116,7 +116,7 @@ class EventLog:
             self._members.add(member)
             self._store.save([(ROSTER.name, member, 1)])
 
-    def spoke(self, message: MessageId, deliveries: Sequence[Message]) -> None:
+    def broadcasted(self, message: MessageId, deliveries: Sequence[Message]) -> None:
         """A broadcast is made. Of `deliveries`, which are to come, those that lie before the
         message itself precede it."""
         for delivery in deliveries:

@@ -64,7 +64,7 @@ def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
         rows[place] = value
 
 
-class Commits(Store):
+class GroupCommit(Store):
     """The store of a driver, in front of a `DiskStore`."""
 
     def __init__(

@@ -37,7 +37,7 @@ class Damaged(Exception):
         super().__init__(f"a saved row of `{kind}` has changed on the disk")
 
 
-class Bundles:
+class RowBatches:
     """The rows of one table. The key of a bundle is that of its first row."""
 
     def __init__(self, database: sqlite3.Connection, table: Table) -> None:

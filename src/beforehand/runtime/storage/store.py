@@ -23,7 +23,12 @@ import msgspec
 from beforehand.errors import InputError, LocalError
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.epidemic import MESSAGES
-from beforehand.runtime.storage.row_batches import Bundles, Damaged, checksum_of, put_into_bundles
+from beforehand.runtime.storage.row_batches import (
+    Damaged,
+    RowBatches,
+    checksum_of,
+    put_into_bundles,
+)
 from beforehand.runtime.storage.wal import log_of, lost_commits
 from beforehand.temporary import own_name
 
@@ -84,7 +89,7 @@ class DiskStore:
                 self._make(group, name)
             self._refuse_stranger()
             self._database = _connect(path)
-            self._bundles = Bundles(self._database, MESSAGES)
+            self._row_batches = RowBatches(self._database, MESSAGES)
             try:
                 self._open(group, name)
             except BaseException:
@@ -122,7 +127,7 @@ class DiskStore:
             del come[key]
         gone += [key for kind, key in again if kind == name]
         if come or gone:
-            self._bundles.change(gone, come)
+            self._row_batches.change(gone, come)
 
     def commit(self) -> None:
         """All that was staged is on the disk, or nothing of it."""
@@ -238,7 +243,7 @@ class DiskStore:
     def _load(self, table: Table) -> dict[Any, Any]:
         try:
             if table.name == MESSAGES.name:
-                return self._bundles.load()
+                return self._row_batches.load()
             return dict(self._load_rows(table))
         except msgspec.DecodeError as error:
             hint = "it was written by another version; start with a new store and a new name"

@@ -70,7 +70,7 @@ class Refused(RemoteError):
         self.kind = kind
 
 
-class Ending(msgspec.Struct, frozen=True):
+class Disconnect(msgspec.Struct, frozen=True):
     """One connection that was refused or ended otherwise than by a goodbye of ours."""
 
     kind: str

@@ -21,7 +21,7 @@ from beforehand.runtime.crypto.keys import GroupKey, MemberKey
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address, neighbourhood
 from beforehand.runtime.transport.dialer import Dialer
-from beforehand.runtime.transport.disconnects import Ending, LinkCounters
+from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
 from beforehand.runtime.transport.link import LINGER_SECONDS, Link, State
 from beforehand.runtime.transport.listener import Listener
@@ -91,7 +91,7 @@ class Mesh:
         self._open: set[Link] = set()
         self._greetings: dict[bytes, None] = {}
         self._shunned: dict[str, float] = {}
-        self._endings: deque[Ending] = deque(maxlen=ENDINGS_MAX)
+        self._endings: deque[Disconnect] = deque(maxlen=ENDINGS_MAX)
         self._listener = Listener(lambda: self._new_link(is_dialer=False))
         self._tick_seconds = min(limits.heartbeat_seconds, limits.handshake_seconds) / 4
         self._ticking: asyncio.TimerHandle | None = None
@@ -203,7 +203,7 @@ class Mesh:
         """Where it really listens."""
         return self._listener.addresses()
 
-    def endings(self) -> list[Ending]:
+    def endings(self) -> list[Disconnect]:
         """The last few connections that were refused or broke, newest last."""
         return list(self._endings)
 
@@ -369,4 +369,4 @@ class Mesh:
     def _note(self, kind: str, problem: str, address: Address, name: str) -> None:
         self.counters.count(kind)
         at_us = time.time_ns() // 1000
-        self._endings.append(Ending(kind, problem, str(address), name, at_us))
+        self._endings.append(Disconnect(kind, problem, str(address), name, at_us))

@@ -17,7 +17,7 @@ from beforehand.kernels.cells import hearing
 from beforehand.kernels.cells.hearing import EVERYBODY, NOWHERE
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.cells.tally import FATES, KINDS
-from beforehand.sim.grid_index import Places
+from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.links import FOREVER_US
 from beforehand.sim.radio import STREAM, Air
 from beforehand.sim.radio_play import MACS
@@ -90,7 +90,7 @@ class DrivenChannel:
         self.due_us = FOREVER_US
         self.frames = 0
         self._stations = spec.stations
-        self._places = Places(spec.nodes, spec.range_m)
+        self._places = GridIndex(spec.nodes, spec.range_m)
         self._air = Air(spec.radio, self._places.neighbours, seed)
         self._asked: list[Request] = []
         self._requests: dict[int, Request] = {}
@@ -164,7 +164,7 @@ class CompiledChannel:
         self.frames = 0
         nodes, radio = spec.nodes, spec.radio
         self._radio = radio
-        self._places = Places(nodes, spec.range_m)
+        self._places = GridIndex(nodes, spec.range_m)
         neighbours, degree = np.zeros((nodes, nodes), np.int64), np.zeros(nodes, np.int64)
         self._state = twin.new_state(neighbours, degree, FRAMES_START, nodes + 1)
         self._hearing = hearing.new_hearing(spec.stations, nodes, len(KINDS), FRAMES_START)

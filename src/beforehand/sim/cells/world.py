@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
-from beforehand.protocols.contract.driver import Driver, SpeakerDriver
+from beforehand.protocols.contract.driver import BroadcasterDriver, Driver
 from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Store
@@ -59,7 +59,7 @@ def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
     return world.result()
 
 
-class HostDriver(SpeakerDriver[Any]):
+class HostDriver(BroadcasterDriver[Any]):
     """A host may also go for good."""
 
     def on_leave(self, now_us: int) -> None:
@@ -357,7 +357,7 @@ class World:
     def deliver(self, node: Any, messages: Sequence[Message]) -> None:
         self._log.add(self._now_us, node, DELIVER, messages)
 
-    def spoke(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
+    def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
         self._log.add(self._now_us, node, BROADCAST, (Message(message, (), b""),))
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:

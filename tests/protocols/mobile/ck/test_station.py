@@ -155,11 +155,11 @@ def test_a_message_depends_on_what_its_host_had_delivered_and_said_before():
 
 def test_what_a_host_says_is_relayed_in_its_order_and_once():
     bench = Bench(G)
-    says = [Say(1, G, 1, message(seq, G), (0, 0, 0)) for seq in (1, 2)]
-    assert bench.get(G, says[1]) == []
-    relayed = [frame.message.seq for peer, frame in bench.get(G, says[0]) if peer == 0]
+    broadcasts = [Say(1, G, 1, message(seq, G), (0, 0, 0)) for seq in (1, 2)]
+    assert bench.get(G, broadcasts[1]) == []
+    relayed = [frame.message.seq for peer, frame in bench.get(G, broadcasts[0]) if peer == 0]
     assert relayed == [1, 2]
-    assert bench.get(G, says[0]) == []
+    assert bench.get(G, broadcasts[0]) == []
     assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (Heard(G, 1, 3),)))]
 
 

@@ -214,7 +214,7 @@ def test_a_connect_that_comes_again_is_answered_again():
     assert bench.connect(2, Place(1)) == first == [accepted(2, 0)]
 
 
-# ---- traps ---------------------------------------------------------------------------------------
+# ---- corrections ---------------------------------------------------------------------------------
 
 
 def test_from_connect_on_nothing_is_discarded_that_the_host_may_need():

@@ -15,7 +15,7 @@ import numpy as np
 
 from beforehand.errors import InputError, list_some
 from beforehand.mobility import lines
-from beforehand.mobility.detected_format import Understood
+from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats.gtfs.blocks import EMPTY_SPEED, Run, assign, distance_m, jumps
 from beforehand.mobility.formats.gtfs.calendar import parse_day
 from beforehand.mobility.formats.gtfs.files import Feed, Row, whole
@@ -99,7 +99,7 @@ def read_gtfs(
     counted = {"trips": trips, "stops": called, "runs": runs, "vehicles": vehicles}
     facts: dict[str, int | str] = {"day": f"{date:%Y-%m-%d}"}
     facts |= {name: len(items) for name, items in counted.items()}
-    return replace(found, understood=Understood("gtfs", assumed=tuple(assumed), facts=facts))
+    return replace(found, understood=DetectedFormat("gtfs", assumed=tuple(assumed), facts=facts))
 
 
 def _positions(

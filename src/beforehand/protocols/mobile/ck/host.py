@@ -12,9 +12,9 @@ from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
     CANCEL,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -118,10 +118,10 @@ class CkHost:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """A host of CK saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A host does not remember messages, but how many of each station it has delivered."""
         is_waiting = message[0] == self.node and message[1] in self._said
-        return Fate("waiting" if is_waiting else "unknown")
+        return MessageStatus("waiting" if is_waiting else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         extra = () if self._seen is None else self._seen.extra

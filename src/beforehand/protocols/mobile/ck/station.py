@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from beforehand.protocols.contract.base import EVERYBODY, Counters, Fate, MessageId, NodeId, Timer
+from beforehand.protocols.contract.base import (
+    EVERYBODY,
+    Counters,
+    MessageId,
+    MessageStatus,
+    NodeId,
+    Timer,
+)
 from beforehand.protocols.contract.needs import Link, Needs
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
@@ -104,9 +111,9 @@ class CkStation:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """A station saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A station delivers nothing to an application."""
-        return Fate("unknown")
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         guests = self.handoff.guests.values()

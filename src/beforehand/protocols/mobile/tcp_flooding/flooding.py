@@ -21,9 +21,9 @@ from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
     CANCEL,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -97,9 +97,9 @@ class TcpStation:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """A station saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A station delivers nothing to an application."""
-        return Fate("unknown")
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         guests = self.guests.values()
@@ -223,10 +223,10 @@ class TcpHost:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """A host of TCP-Flooding saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A host remembers only its own messages, by their number."""
         is_own = message[0] == self.node and 0 < message[1] < self._next_said
-        return Fate("delivered" if is_own else "unknown")
+        return MessageStatus("delivered" if is_own else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         said, early = (0, 0) if self._connection is None else self._connection.gauges()

@@ -90,7 +90,7 @@ class Cell:
 
     def discard(self) -> None:
         """What all who are registered have acknowledged. Who is in the middle of a handoff counts
-        from the moment of its connect (trap 14)."""
+        from the moment of its connect (correction 14)."""
         until = min((guest.next for guest in self.guests.values()), default=self.next)
         for seq in list(self.kept):
             if seq >= until:

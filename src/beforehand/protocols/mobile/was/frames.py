@@ -1,7 +1,7 @@
 """What hosts and stations say to each other, by radio and by wire.
 
-By radio, `cell` names the station whose cell it is, and everybody checks it (trap 9): cells may
-overlap. `ses` is the host's connection, counted up with every change of cell.
+By radio, `cell` names the station whose cell it is, and everybody checks it (correction 9): cells
+may overlap. `ses` is the host's connection, counted up with every change of cell.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     """The last connection in which it heard from its station; 0: it never joined."""
     is_catching: bool = False
     """Whether `next` counts what it catches up on in this connection, or what the cell hears: the
-    two share a number space in the paper (trap 7)."""
+    two share a number space in the paper (correction 7)."""
     next: Count = 0
-    """The number that it expects next (trap 4)."""
+    """The number that it expects next (correction 4)."""
 
 
 # ---- radio, up -----------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Request1(msgspec.Struct, frozen=True, array_like=True, tag="request1"):
 
 
 class Response1(msgspec.Struct, frozen=True, array_like=True, tag="response1"):
-    """The station's answer; every Request1 gets one (trap 13)."""
+    """The station's answer; every Request1 gets one (correction 13)."""
 
     source: NodeId
     target: NodeId

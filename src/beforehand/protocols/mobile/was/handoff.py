@@ -1,13 +1,13 @@
 """Who registers whom: joins, handoffs in three phases, leaves (MOB sections 4.2, 4.3 and 4.5).
 
 What a station knows of a host is there once: it is made by a join, and handed on from station to
-station in the order of the host's connections. Whoever is asked answers (trap 13): at once, or
-after its own handoff of that host, which is an older one; so nobody waits for ever. A newer
+station in the order of the host's connections. Whoever is asked answers (correction 13): at once,
+or after its own handoff of that host, which is an older one; so nobody waits for ever. A newer
 connection asks all that an older one may have left behind.
 
 Between a station and a host, sp and sn are the old and the new station of the paper. All frames
-travel the tree, behind the messages (trap 12): when Request1 arrives, sp has all that sn had. They
-go to the stations that the host names (MOB), or to all of them (MOB-TR, *flooded*).
+travel the tree, behind the messages (correction 12): when Request1 arrives, sp has all that sn had.
+They go to the stations that the host names (MOB), or to all of them (MOB-TR, *flooded*).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Handoff:
                 self._use_as_ack(guest, frame.place)
                 guest.ses, guest.is_fresh = frame.ses, False
                 guest.early.clear()
-                guest.has = ()  # what came early it has forgotten (trap 6)
+                guest.has = ()  # what came early it has forgotten (correction 6)
                 guest.catch_up = dict(enumerate(guest.catch_up.values()))
                 self._delete(frame.host, self._visits(frame), out)
                 self._accept(guest, out)
@@ -113,7 +113,7 @@ class Handoff:
     def _start(self, now_us: int, frame: Connect, out: Outbox[Frame]) -> None:
         cell = self._cell
         targets = [station for station, _ in self._visits(frame)]
-        # trap 14: from here on, nothing that is kept is discarded.
+        # correction 14: from here on, nothing that is kept is discarded.
         guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said, now_us, "asking")
         guest.asked = (
             [*self._via] if EVERYBODY in targets else [s for s in targets if s is not None]
@@ -158,7 +158,7 @@ class Handoff:
             next_said=guest.next_said,
             missing=tuple(missing),
         )
-        # trap 8: from here on, no frame of the host's old connection counts.
+        # correction 8: from here on, no frame of the host's old connection counts.
         guest.phase, guest.ses, guest.cut = "going", frame.ses, self._cell.next
         guest.early.clear()
         self._route(answer, out)
@@ -193,7 +193,8 @@ class Handoff:
 
     def _take_as_new(self, guest: Guest, out: Outbox[Frame]) -> None:
         """Nobody knows the host (any more). All that it can have delivered anywhere is here by now,
-        because the answers came behind it: so it starts with what comes next (traps 10 and 15)."""
+        because the answers came behind it: so it starts with what comes next (corrections 10 and
+        15)."""
         guest.next = self._cell.next
         guest.is_fresh = True
         self._finish(guest, out)
@@ -325,8 +326,8 @@ class Handoff:
         self.pass_on(self.node, frame, out)
 
     def pass_on(self, source: NodeId, frame: Routed, out: Outbox[Frame]) -> None:
-        """One hop further, behind the messages (trap 12). That somebody knows nothing is no frame
-        of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
+        """One hop further, behind the messages (correction 12). That somebody knows nothing is no
+        frame of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
         knows_nothing = isinstance(frame, Response1) and not frame.is_known
         if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
             out.sends.append((self._via[frame.target], frame))

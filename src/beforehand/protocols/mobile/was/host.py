@@ -5,8 +5,8 @@ numbers. All else is kept by the stations. It delivers its own messages when the
 in the place that its station gave them.
 
 *Crashes.* Saved are what it said, its connection and its place. The paper saves the place with
-every acknowledgement; what was delivered since then is delivered again after a crash (trap 11).
-`saves="delivery"` saves it with each delivery, and then nothing is.
+every acknowledgement; what was delivered since then is delivered again after a crash (correction
+11). `saves="delivery"` saves it with each delivery, and then nothing is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
     CANCEL,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -133,7 +133,7 @@ class Host:
         if self._proofs is not None:
             message = self._proofs.prove(message)
         refuse_long(message, self._message_bytes_max)
-        self._next_said += 1  # trap 1
+        self._next_said += 1  # correction 1
         self._said[seq] = message
         self._unheard.add(seq)
         self.counters.broadcast += 1
@@ -146,7 +146,7 @@ class Host:
         return message.id
 
     def on_leave(self, now_us: int, out: Outbox[Frame]) -> None:
-        """For good: who comes back comes under a new name (trap 10)."""
+        """For good: who comes back comes under a new name (correction 10)."""
         if self.state == "gone":
             return
         self.state = "leaving"
@@ -156,7 +156,7 @@ class Host:
             self._ask(now_us, out)
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """Only from the station of its cell (trap 9)."""
+        """Only from the station of its cell (correction 9)."""
         if not isinstance(frame, Downlink) or frame.cell != self.cell or source != self.cell:
             return
         if self._proofs is not None and not is_proven(frame, self._proofs):
@@ -196,7 +196,7 @@ class Host:
             self._repeat(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """The list of visits is not saved: whoever recovers asks all stations (trap 15)."""
+        """The list of visits is not saved: whoever recovers asks all stations (correction 15)."""
         memory = rows.get(MEMORY.name, {}).get("")
         if memory is not None:
             self._ses, self._place = memory.ses, memory.place
@@ -207,12 +207,12 @@ class Host:
         self._said = dict(sorted(rows.get(SAID.name, {}).items()))
         self._unheard = set(self._said)
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A host does not remember what it has delivered."""
         is_waiting = message[0] == self.node and message[1] in self._said
         if is_waiting or any(early.message.id == message for early in self._early.values()):
-            return Fate("waiting")
-        return Fate("unknown")
+            return MessageStatus("waiting")
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {
@@ -236,7 +236,7 @@ class Host:
 
     def _hush(self, out: Outbox[Frame]) -> None:
         """No acknowledgements while we change cells: they would count by the old cell's numbers.
-        What came early is numbered by the old cell too (trap 6)."""
+        What came early is numbered by the old cell too (correction 6)."""
         self._early.clear()
         self._elsewhere = ()
         self._owes_ack = self._is_repeating = False
@@ -316,7 +316,7 @@ class Host:
         while after in self._early:
             out.deliveries.append(self._early.pop(after).message)
             self.counters.delivered += 1
-            after = self._after_elsewhere(after + 1)  # trap 2
+            after = self._after_elsewhere(after + 1)  # correction 2
         if after > place.next:
             self._place = Place(place.ses, place.is_catching, after)
             if self._saves_deliveries:
@@ -355,7 +355,7 @@ class Host:
     # ---- what goes out --------------------------------------------------------------------------
 
     def _on_station_ack(self, frame: StationAck, out: Outbox[Frame]) -> None:
-        """It clears what was said, and nothing else (trap 3)."""
+        """It clears what was said, and nothing else (correction 3)."""
         if self.state != "connected":
             return
         for heard in frame.heard:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from beforehand.protocols.contract.base import (
     EVERYBODY,
     Counters,
-    Fate,
     Message,
     MessageId,
+    MessageStatus,
     NodeId,
     Timer,
 )
@@ -95,7 +95,7 @@ class Station:
         if not self._is_acceptable(frame):
             self.counters.refused += 1
         elif isinstance(frame, Uplink):
-            if frame.cell == self.node and frame.host == source:  # trap 9
+            if frame.cell == self.node and frame.host == source:  # correction 9
                 self._on_uplink(now_us, frame, out)
         elif isinstance(frame, Relay):
             self.counters.received += 1
@@ -122,9 +122,9 @@ class Station:
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """A station saves nothing."""
 
-    def explain(self, message: MessageId) -> Fate:
+    def explain(self, message: MessageId) -> MessageStatus:
         """A station delivers nothing to an application."""
-        return Fate("unknown")
+        return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         guests = self.cell.guests.values()
@@ -162,7 +162,9 @@ class Station:
         guest = self.cell.guests.get(frame.host)
         if guest is None:
             out.sends.append((EVERYBODY, Forgotten(self.node, frame.host, ses)))
-        elif guest.ses == ses and guest.phase == "here":  # trap 8: nothing of another connection
+        elif (
+            guest.ses == ses and guest.phase == "here"
+        ):  # correction 8: nothing of another connection
             guest.heard_us = now_us
             if isinstance(frame, Say):
                 self._on_say(guest, frame.message, out)
