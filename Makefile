@@ -9,7 +9,7 @@ BROWSER := $(VENV)/.browser
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check kernels bench clean
+.PHONY: help run test check kernels docs bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +48,10 @@ $(BROWSER): $(INSTALLED)
 $(ARCHIVE): $(INSTALLED)
 	@echo "preparing Java for the tests"
 	@PYTHONPATH=. $(BIN)/python tests/archive_java.py
+
+docs: $(INSTALLED) ## set up, then the documentation site, in build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 bench: $(INSTALLED) ## every benchmark, one JSON line each
 	@for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" || exit 1; done

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.processes import Process
 
-from beforehand.commands.dispatch import _parser
+from beforehand.commands.dispatch import make_parser
 from beforehand.runtime.crypto.keys import new_group
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -58,6 +58,6 @@ def command_of_container():
 
 @pytest.mark.parametrize("command", [command_of_unit, command_of_container])
 def test_what_unit_and_container_start_is_a_command_that_there_is(command):
-    args = _parser().parse_args(command())
+    args = make_parser().parse_args(command())
     assert args.group == "harbour"
     assert args.listen == [":7400"]

@@ -159,7 +159,7 @@ class Signals:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    args, rest = _parser().parse_known_args(arguments)
+    args, rest = make_parser().parse_known_args(arguments)
     if rest:
         chosen: Parser = args.parser
         known = [option for action in chosen._actions for option in action.option_strings]
@@ -223,7 +223,8 @@ def _crash(error: BaseException) -> str:
     )
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(
         prog="beforehand",
         description="Causal broadcast for networks that come and go: use it, study it, prove it.",
