@@ -15,7 +15,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
-	$(BIN)/beforehand run scenarios/city-bus.toml
+	$(BIN)/beforehand run city-bus
 
 # loadgroup: all tests that share a Spark session run in one worker. It often waits for Java, others
 # for clocks and links: with five of them, two cores have something to do meanwhile. The tests come in

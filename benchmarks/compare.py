@@ -119,7 +119,7 @@ def crowd() -> Work:
 
 
 def buses() -> Work:
-    """The first seed of `scenarios/city-bus.toml`, without lifetimes."""
+    """The first seed of `city-bus`, without lifetimes."""
     from beforehand.mobility.generators import buses
 
     spec = contacts_spec(

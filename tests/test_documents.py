@@ -61,7 +61,6 @@ RUN = [pair for pair in ALL if not pair[0].startswith(tuple(NOT_RUN))]
 def place(tmp_path, monkeypatch):
     """A folder with all the files that the documents name, as far as they do not come with us."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "scenarios").symlink_to(REPO / "scenarios")
     feed = write_feed(tmp_path / "feed")
     with zipfile.ZipFile(tmp_path / "feed.zip", "w") as packed:
         for file in feed.iterdir():

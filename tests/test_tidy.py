@@ -14,7 +14,7 @@ import pytest
 
 REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "src" / "beforehand"
-FOLDERS = (".ci", "benchmarks", "docs", "examples", "scenarios", "src", "tests")
+FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
 LINE_COLUMNS_MAX = 100

@@ -19,6 +19,7 @@ from beforehand.errors import InputError, LocalError
 from beforehand.mobility.read import read
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.work import read_progress
+from beforehand.scenario.shipped import FOLDER
 from beforehand.spark.session import open_session
 from beforehand.verify.verdict import verify_events
 from tests import quick_java
@@ -26,7 +27,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
-QUICK = Path(__file__).parent.parent.parent / "scenarios" / "quick.toml"
+QUICK = FOLDER / "quick.toml"
 SMALL = ("mobility.hours=0.1",)
 PUBLISHED = (
     *("runs", "quantiles", "scatter", "gauges", "presence", "trace"),

@@ -9,10 +9,11 @@ import pytest
 from beforehand.errors import InputError, InputErrors
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.pipeline.plan import specs_of
+from beforehand.scenario.shipped import FOLDER
 from beforehand.sim.run import Spec
 from beforehand.sim.workload import Traffic
 
-SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+SCENARIOS = FOLDER
 MINUTE_US = 60_000_000
 
 GOOD = """\

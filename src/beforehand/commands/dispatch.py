@@ -28,6 +28,7 @@ from beforehand.commands import (
     observe,
     report,
     run,
+    scenarios,
     simulate,
     station,
     status,
@@ -46,7 +47,7 @@ from beforehand.errors import (
 )
 
 COMMANDS = (
-    *(run, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
+    *(run, scenarios, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
     *(group, chat, node, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"

@@ -18,16 +18,20 @@ from beforehand.commands.console import (
 )
 from beforehand.commands.interrupt import Interruption, interruptible
 from beforehand.commands.report import write_report
+from beforehand.commands.scenarios import show
 from beforehand.errors import EXIT_VALID
 from beforehand.scenario.head import SEEDS_MAX
+from beforehand.scenario.shipped import find_scenario
 
-EXAMPLE = "beforehand run scenarios/city-bus.toml --seeds 3 --set network.announce=5s"
+EXAMPLE = "beforehand run city-bus --seeds 3 --set network.announce=5s"
 
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "run", "run a scenario, from mobility to a report", EXAMPLE)
-    parser.add_argument("scenario", type=Path, help="a TOML file; see scenarios/")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: out/NAME-OF-THE-FILE")
+    parser.add_argument(
+        "scenario", nargs="?", help="a TOML file, or a name of `beforehand scenarios`"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: out/NAME")
     parser.add_argument(
         "--seeds", type=whole(1, SEEDS_MAX), metavar="N", help="instead of the scenario's own"
     )
@@ -42,6 +46,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.scenario is None:
+        return show(as_json=args.json)
+    args.scenario = find_scenario(args.scenario)
     with interruptible() as interruption:
         try:
             return _run(args, interruption)

@@ -33,7 +33,7 @@ class Document:
         try:
             self.content: Table = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-            hint = "give the path of a TOML file; `scenarios/` has examples"
+            hint = "give the path of a TOML file; `beforehand scenarios` lists examples"
             raise InputError(f"not TOML: {error}", where=str(path), hint=hint) from error
         self.path = path
         self.problems: list[InputError] = []

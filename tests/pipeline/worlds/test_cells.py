@@ -1,7 +1,6 @@
 """The sweep of the world of cells: what is asked for, computed once, judged and left behind."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,10 +12,11 @@ from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import cells
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.report.mobile.page import build_mobile_page
+from beforehand.scenario.shipped import FOLDER
 from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = FOLDER
 SMALL = """
 [scenario]
 world = "cells"

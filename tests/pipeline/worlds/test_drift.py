@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
@@ -16,10 +15,11 @@ from beforehand.pipeline.experiment import read_scenario
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import drift
+from beforehand.scenario.shipped import FOLDER
 from beforehand.sim.drift import figure_dials, figure_specs, measure
 from tests.pipeline.in_process import InProcess
 
-SCENARIO = Path(__file__).parents[3] / "scenarios" / "observer-figures.toml"
+SCENARIO = FOLDER / "observer-figures.toml"
 SMALL = ["drift.messages=150", 'drift.readings=["one"]']
 SIMULATIONS = 22
 

@@ -4,7 +4,6 @@ import json
 import tomllib
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,11 +13,12 @@ from beforehand.errors import InputError, InputErrors
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import overlay
+from beforehand.scenario.shipped import FOLDER
 from beforehand.sim.overlay import OverlaySpec
 from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = FOLDER
 SMALL = """
 [scenario]
 world = "overlay"
