@@ -51,15 +51,13 @@ class Layout:
     units_us: Mapping[str, int] | None = None
     scale_m: float = 1.0
     kind_at: int | None = None
-    """The column that holds `contact` or `presence` for each row; None if there is no such
-    column."""
+    """The column that holds `contact` or `presence` for each row, or None."""
 
     def unit_us(self, role: str) -> int:
         return (self.units_us or {}).get(role, 1_000_000)
 
     def says_unit(self, role: str) -> bool:
-        """Return whether the header gives the unit, as a suffix or in the name, such as
-        `unixtime`."""
+        """Return whether the header gives the unit, also within a name such as `unixtime`."""
         if not self.header:
             return False
         name = self.header[self.at[role]].casefold()

@@ -34,8 +34,7 @@ class Table:
 
     @property
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the fields of every line. They are not stored: a long file would need much
-        memory."""
+        """Yield the fields of every line. They are not stored, to save memory."""
         return ((number, split(line, self.mark)) for number, line in self.lines)
 
     @property
@@ -44,8 +43,11 @@ class Table:
         return next((fields for _, fields in self.rows), [])
 
     def layout(self) -> Layout | None:
-        """Return the layout of the header; None without a header. Raise InputError if roles are
-        missing."""
+        """Return the layout of the header, or None without a header.
+
+        Raise InputError if roles are missing. A header in a comment that lacks roles counts as
+        none.
+        """
         if not self.header:
             return None
         if self.is_remark:
@@ -56,8 +58,10 @@ class Table:
         return resolve(self.header, f"{self.path}:{self.header_line}")
 
     def layout_of(self, format: str) -> Layout:
-        """Return the layout for a reader of one format; raise InputError if the file has another
-        format."""
+        """Return the layout for a reader of one format.
+
+        Raise InputError if the file has another format.
+        """
         found = self.layout()
         if found is None and format in PLAIN:
             return PLAIN[format]
@@ -85,8 +89,7 @@ class Table:
         return ["times are seconds (a header like `time_ms` says what else they are)"]
 
     def _refuse_days_apart(self, layout: Layout) -> None:
-        """Raise InputError if the day has its own column: times of all days would fall on one
-        day."""
+        """Raise InputError if dates have their own column: all days would fall on one."""
         apart = [i for i, name in enumerate(layout.header) if name.strip().casefold() in DAYS]
         if not apart:
             return
@@ -147,8 +150,10 @@ def parse_table(path: Path, text: str) -> Table:
 
 
 def separator(line: str) -> str:
-    """Return the separator that splits the line into the most fields; white space if they are too
-    few."""
+    """Return the separator that splits the line into the most fields.
+
+    It is white space if every other separator gives fewer than `FIELDS_MIN` fields.
+    """
     counts = {mark: len(split(line, mark)) for mark in MARKS}
     tabbed = split(line, "\t")
     # A header may omit the name of its first column.

@@ -1,12 +1,13 @@
 """Read ns-2 movement scripts, and the event lists of KTH's walkers.
 
 ns-2: `$node_(3) set X_ 10.0` places a node, and `$ns_ at 2.5 "$node_(3) setdest 40 60 1.5"` sends
-it off at a speed. Other Tcl is skipped and counted. KTH's walkers (CRAWDAD kth/walkers) have one
-event per line: `time create id x y [z]`, `time setdest id x y [z] speed [arrival]`, `time destroy
-id`.
+it off at a speed. Other Tcl is skipped and counted.
+
+KTH's walkers (CRAWDAD kth/walkers) have one event per line:
+`time create id x y [z]`, `time setdest id x y [z] speed [arrival]` or `time destroy id`.
 
 A node moves straight to its destination and rests there. Without `create` it is present from time
-0; without `destroy` it is present until the last event in the file.
+0; without `destroy` it is present until the last event or arrival in the file.
 """
 
 from __future__ import annotations

@@ -60,8 +60,9 @@ def read_one_events(
 
 
 def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
-    """Return the movement in the file, in metres; a node is present from its first to its last
-    line.
+    """Return the movement in the file, in metres.
+
+    A node is present from its first to its last line.
 
     strict: reject, line by line, what would otherwise be repaired.
     """

@@ -44,8 +44,7 @@ VALUES_MAX = 20
 
 
 def state_column(table: Table, layout: Layout) -> int | None:
-    """Return the column without a role that holds up or down for each row; None if there is
-    none."""
+    """Return the column without a role that holds up or down for each row, or None."""
     roles = set(layout.at.values())
     values = {i: set[str]() for i in range(len(layout.header)) if i not in roles}
     for _, fields in table.rows:
@@ -70,8 +69,7 @@ def read_states(
     slot_us: int | None,
     strict: bool,
 ) -> Trace:
-    """Return the contacts of a table of events. The options are as in
-    `contacts_list.read_contacts`."""
+    """Return the contacts of a table of events; options as in `contacts_list.read_contacts`."""
     problems, repairs = lines.Problems(table.path), Repairs(table.path, strict=strict)
     events: list[Event] = []
     for number, fields in table.rows:
@@ -103,8 +101,7 @@ def read_states(
 def contacts_of_events(
     events: Sequence[Event], repairs: Repairs
 ) -> tuple[list[Contact], list[int]]:
-    """Return the contacts, and the line that ends each; for a contact that never ends, its first
-    line.
+    """Return the contacts, and for each the line of its `down`, or of its `up` if it never ends.
 
     A second `up` before the `down` starts an overlapping contact (`duplicate_up`): the pair stays
     connected until as many `down` have followed. A `down` without an `up` is dropped

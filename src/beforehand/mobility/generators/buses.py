@@ -33,8 +33,7 @@ PACE_STDEV = 0.05  # relative standard deviation of the speed of a whole trip
 
 @dataclass(frozen=True)
 class _Line:
-    """One line: its stops from end to end, and the time when its first bus leaves the first
-    stop."""
+    """One line: its stops from end to end, and the first departure from the first stop."""
 
     stops: Floats
     square: int  # index of the central square

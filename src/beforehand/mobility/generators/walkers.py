@@ -81,7 +81,7 @@ def _wander(rng: np.random.Generator, heading: int, street: int, straight: float
 def _is_open(x: int, y: int, heading: int) -> bool:
     dx, dy = HEADINGS[heading]
     inside = 0 <= x + dx < STREETS and 0 <= y + dy < STREETS
-    # A walker who leaves passes an end in the opposite direction of those who enter there.
+    # A walker leaves through an end in the opposite direction of a walker that enters there.
     return inside or ((heading + 2) % 4, y if dx else x) not in CLOSED
 
 

@@ -77,8 +77,10 @@ def _append_to_block(
 
 
 def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> list[Run] | None:
-    """Return the vehicle for `run`: near its start and in time, then the one with the longest
-    wait."""
+    """Return the vehicle that can reach the start of `run` in time; None if there is none.
+
+    A near vehicle comes first, then the one with the longest wait.
+    """
     best: tuple[int, float] | None = None
     chosen = None
     for vehicle in free:

@@ -61,8 +61,10 @@ def read_map(feed: Feed, called: set[str]) -> Map:
 
 
 def _places(feed: Feed, called: set[str]) -> dict[str, tuple[float, float]]:
-    """Return longitude and latitude of every stop; a stop without a place gets that of its
-    station."""
+    """Return longitude and latitude of every stop.
+
+    A stop without a place gets that of its station.
+    """
     places: dict[str, tuple[float, float]] = {}
     parents: dict[str, tuple[int, str]] = {}
 

@@ -145,8 +145,7 @@ def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run
 
 
 def _usable(trip: Trip, city: Map, repairs: Repairs) -> Trip:
-    """Return the trip from its first to its last stop with a time, without stops that have no
-    place."""
+    """Return the trip from its first to its last timed stop, without stops that have no place."""
     calls = list(trip.calls)
     for call in [call for call in calls if call.stop not in city.stops]:
         what = f"trip `{trip.trip}`: stop `{call.stop}` has no place in stops.txt; left out"
@@ -187,11 +186,11 @@ def _trip_way(
 
 
 def _placed(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Placed:
-    """Place the stops by the feed's own measure if it is complete, else by the nearest places in
-    order.
+    """Place the stops along the road.
 
-    A measure that misplaces the stops is in another unit than the road. A road that does not pass
-    its stops belongs to another trip.
+    The feed's own measure is used if it is complete; otherwise the nearest places in order. A
+    measure that misplaces the stops is in another unit than the road. A road that does not pass its
+    stops belongs to another trip.
     """
     flaw = ""
     given = np.array([math.nan if c.shape_dist is None else c.shape_dist for c in trip.calls])
