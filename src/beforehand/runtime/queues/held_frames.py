@@ -52,7 +52,7 @@ class HeldFrames(Generic[FrameT]):
 
 
 class VCubeHeldFrames(HeldFrames[CubeFrame]):
-    """The queues of an overlay link, which hold received frames while the application does not read.
+    """An overlay link: received frames are held back while the application does not read.
 
     Such a node forwards nothing either. Peers must not rely on it for long, hence `held_since`.
     """
