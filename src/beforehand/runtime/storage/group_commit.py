@@ -118,7 +118,7 @@ class GroupCommit(Store):
         """Return the number of rows that are not committed yet."""
         return len(self._open.rows) + (len(self._flying.rows) if self._flying else 0)
 
-    # ---- actions that wait -----------------------------------------------------------------------
+    # ---- actions that wait ----------------------------------------------------------------------
 
     def after(self, action: Action) -> None:
         """Run `action` once everything saved so far is durable.
