@@ -54,6 +54,26 @@ class Group(MeshMember[Frame]):
     their lifetimes end and forward them. So origin and receiver need not be online at the same time
     if a third member carries the message. Delivery is at-most-once, or at-least-once with
     `inbox=True`. Every message is signed by its origin.
+
+    Arguments:
+
+    group: the name of the group, as in its key file.
+    name: the unique name of this member. It is bound to the key in the store.
+    store: the path of the SQLite file, which is created if there is none.
+    key: the path of the group's key file.
+    lifetime: the default lifetime of this member's messages, such as `20m`; at most 30 days.
+    listen: one or more `host:port`; `:0` means any free port on all interfaces.
+    peers: one or more `host:port` to dial.
+    discover: find peers on the local network by multicast DNS.
+    durable: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss may
+        cost the last second.
+    inbox: hand over each message again after a restart until it is acknowledged
+        (at-least-once).
+    capacity, capacity_bytes: limits of stored messages. Beyond them the oldest is evicted.
+    limits: limits of the links.
+    clock_us: returns the time in microseconds since the epoch; by default the system's clock.
+    log: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
+    make_recorder: creates a recorder of all events, instead of the event log.
     """
 
     codec = OPPORTUNISTIC
@@ -80,26 +100,7 @@ class Group(MeshMember[Frame]):
         log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
-        """Check the options without opening anything; raise `InputError` if one is not valid.
-
-        group: the name of the group, as in its key file.
-        name: the unique name of this member. It is bound to the key in the store.
-        store: the path of the SQLite file, which is created if there is none.
-        key: the path of the group's key file.
-        lifetime: the default lifetime of this member's messages, such as `20m`; at most 30 days.
-        listen: one or more `host:port`; `:0` means any free port on all interfaces.
-        peers: one or more `host:port` to dial.
-        discover: find peers on the local network by multicast DNS.
-        durable: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss
-            may cost the last second.
-        inbox: hand over each message again after a restart until it is acknowledged
-            (at-least-once).
-        capacity, capacity_bytes: limits of stored messages. Beyond them the oldest is evicted.
-        limits: limits of the links.
-        clock_us: returns the time in microseconds since the epoch; by default the system's clock.
-        log: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
-        make_recorder: creates a recorder of all events, instead of the event log.
-        """
+        """Check the options without opening anything; raise `InputError` if one is not valid."""
         least = MESSAGE_BYTES_MAX + OBJECT_BYTES
         if capacity < 1 or capacity_bytes < least:
             hint = f"hold one at least, which may take {least:,} bytes with its causes"

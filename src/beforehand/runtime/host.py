@@ -206,8 +206,11 @@ class Host(Member[Frame, Cell]):
 
     Use it as an asynchronous context manager, and iterate over it to receive messages. Every host
     that is registered when a message is broadcast gets it, in causal order. Delivery is
-    at-most-once, or at-least-once with `inbox=True`. A host that stays silent for more than a
-    minute while it owes acknowledgements misses the messages of that time.
+    at-most-once, or at-least-once with `inbox=True`.
+
+    The stations give up a host that stays silent for more than a minute while it owes
+    acknowledgements. When it comes back, it skips the messages of that time. Its own messages that
+    no station has acknowledged are dropped.
     """
 
     payload_bytes_max = PAYLOAD_BYTES_MAX

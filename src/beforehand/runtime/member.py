@@ -118,7 +118,6 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         """Set when opening has finished, successfully or not."""
 
     # ---- life cycle -----------------------------------------------------------------------------
-    # -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         """Open the member; see `open`."""

@@ -14,8 +14,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 LEAVES_MAX = 64
-"""Messages per tree. Each doubling adds a 32-byte hash to every path; beyond this limit the larger
-messages cost more than the saved signatures."""
+"""Messages per tree. Each doubling adds a 32-byte hash to every path. Beyond
+this limit messages grow, and little is saved."""
 HASH_BYTES = 32
 HEAD_BYTES = 2
 DEPTH_MAX = LEAVES_MAX.bit_length() - 1

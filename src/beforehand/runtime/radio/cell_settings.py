@@ -135,7 +135,7 @@ def check_name(name: str, *, where: str = "") -> None:
 
 
 def fit(frame: Frame) -> Iterable[Frame]:
-    """Return frames that carry the same and fit into one datagram each, as far as possible.
+    """Return equivalent frames that fit into one datagram each, as far as possible.
 
     A frame that is too long loses its list of visited cells, and the station then asks all others
     for the host. Acknowledgements for several hosts are sent one by one.

@@ -91,7 +91,7 @@ class EventLog:
         store: the node's own. Everything saved there during one step must be in one transaction.
         incarnation: how often the node was started with this store, with a log or without.
         members: all members, if they are known from the start. Otherwise the log learns them from
-        links and messages.
+            links and messages.
         name_of: returns the displayed name of an origin.
 
         Raise `InputError` if pyarrow is not installed or the folder cannot be used.

@@ -35,7 +35,7 @@ batches more per transaction before its queues grow."""
 PAUSE_ROWS = 256
 """Rows that are batch enough: the transaction starts without that pause."""
 SYNC_SECONDS = 1.0
-"""With durability `os`: the longest time between fsyncs. A power loss costs at most this much."""
+"""With durability `os`: the longest time until a write is synced, which a power loss may cost."""
 
 Action = Callable[[], None]
 

@@ -1,8 +1,8 @@
 """Discovery of members on the local network by multicast DNS.
 
 A node announces a random nonce and a tag of it that is keyed with the group secret. So members
-recognise each other. Others cannot tell which group it is, which members are present, or whether
-two announcements come from the same node.
+recognise each other. Others do not learn which group it is, which members are present, or that it
+is the same node as the day before.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def is_member(key: GroupKey, instance: str) -> bool:
 def local_hosts(interfaces: Sequence[str]) -> list[str]:
     """Return this machine's IP addresses.
 
-    Without `interfaces`, return all but loopback addresses. A machine without any network returns
-    loopback only, so that members on the same machine find each other.
+    With `interfaces`, return those of them that exist. Otherwise return all but loopback addresses.
+    On a machine without any network return loopback only, so that members on it find each other.
     """
     ips = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips]
     there = sorted(ip if isinstance(ip, str) else ip[0] for ip in ips)

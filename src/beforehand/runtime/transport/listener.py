@@ -10,7 +10,7 @@ from beforehand.errors import InputError
 from beforehand.runtime.transport.address import Address
 
 ACCEPT_TURNS = 4
-"""Event-loop iterations between asyncio's accept and the call of `connection_made`."""
+"""Event-loop iterations from asyncio's accept until the protocol has refused the connection."""
 
 
 class Listener:
