@@ -57,23 +57,23 @@ class Group(MeshMember[Frame]):
 
     Arguments:
 
-    group: the name of the group, as in its key file.
-    name: the unique name of this member. It is bound to the key in the store.
-    store: the path of the SQLite file, which is created if there is none.
-    key: the path of the group's key file.
-    lifetime: the default lifetime of this member's messages, such as `20m`; at most 30 days.
-    listen: one or more `host:port`; `:0` means any free port on all interfaces.
-    peers: one or more `host:port` to dial.
-    discover: find peers on the local network by multicast DNS.
-    durable: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss may
-        cost the last second.
-    inbox: hand over each message again after a restart until it is acknowledged
-        (at-least-once).
-    capacity, capacity_bytes: limits of stored messages. Beyond them the oldest is evicted.
-    limits: limits of the links.
-    clock_us: returns the time in microseconds since the epoch; by default the system's clock.
-    log: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
-    make_recorder: creates a recorder of all events, instead of the event log.
+    - `group`: the name of the group, as in its key file.
+    - `name`: the unique name of this member. It is bound to the key in the store.
+    - `store`: the path of the SQLite file, which is created if there is none.
+    - `key`: the path of the group's key file.
+    - `lifetime`: the default lifetime of this member's messages, such as `20m`; at most 30 days.
+    - `listen`: one or more `host:port`; `:0` means any free port on all interfaces.
+    - `peers`: one or more `host:port` to dial.
+    - `discover`: find peers on the local network by multicast DNS.
+    - `durable`: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss
+      may cost the last second.
+    - `inbox`: hand over each message again after a restart until it is acknowledged
+      (at-least-once).
+    - `capacity`, `capacity_bytes`: limits of stored messages. Beyond them the oldest is evicted.
+    - `limits`: limits of the links.
+    - `clock_us`: returns the time in microseconds since the epoch; by default the system's clock.
+    - `log`: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
+    - `make_recorder`: creates a recorder of all events, instead of the event log.
     """
 
     codec = OPPORTUNISTIC
@@ -142,8 +142,8 @@ class Group(MeshMember[Frame]):
         From then on the message is sent to all reachable members, if need be after a restart.
         Cancelling the call most likely does not withdraw it.
 
-        payload: at most 65,536 bytes.
-        lifetime: such as `5m`; by default that of the group object.
+        - `payload`: at most 65,536 bytes.
+        - `lifetime`: such as `5m`; by default that of the group object.
 
         Raise `LocalError` if the payload is not bytes or is too long, or if the group is not open.
         Raise `InputError` if the lifetime is not valid, if the clock is so far behind its earlier

@@ -232,13 +232,14 @@ class Host(Member[Frame, Cell]):
     ) -> None:
         """Check the options without opening anything; raise `InputError` if one is not valid.
 
-        group: the name of the group, as in its key file.
-        name: the unique name of this host, at most 48 bytes. It is bound to the key in the store.
-        store: the path of the SQLite file, which is created if there is none.
-        key: the path of the group's key file.
-        cell: the multicast address of the segment, such as `239.77.0.1:7700`.
-        interface: the host's own IP address on that segment; empty lets the system choose.
-        durable, inbox, clock_us, log, make_recorder: as for `Group`.
+        - `group`: the name of the group, as in its key file.
+        - `name`: the unique name of this host, at most 48 bytes. It is bound to the key in the
+          store.
+        - `store`: the path of the SQLite file, which is created if there is none.
+        - `key`: the path of the group's key file.
+        - `cell`: the multicast address of the segment, such as `239.77.0.1:7700`.
+        - `interface`: the host's own IP address on that segment; empty lets the system choose.
+        - `durable`, `inbox`, `clock_us`, `log`, `make_recorder`: as for `Group`.
         """
         check_name(name)
         super().__init__(
@@ -258,7 +259,7 @@ class Host(Member[Frame, Cell]):
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
         """Broadcast a payload, and return the message's id once the message is durable.
 
-        payload: at most 1,000 bytes.
+        - `payload`: at most 1,000 bytes.
 
         The message is sent as soon as a station hears this host, if need be after a restart.
         Cancelling the call most likely does not withdraw it. Raise `LocalError` if the payload is

@@ -72,15 +72,15 @@ class Overlay(MeshMember[CubeFrame]):
     ) -> None:
         """Check the options without opening anything; raise `InputError` if one is not valid.
 
-        members: the path of the file that lists all members. Its order numbers them, so all members
-            need the same file.
-        name: the name of this member in that file.
-        store: the path of the SQLite file, which is created if there is none.
-        key: the path of the group's key file.
-        keep: how long messages are kept for members that are offline. A member that is offline for
-            longer skips the messages that no member keeps, and counts them as `missed`.
-        listen: the address to listen on, instead of the one in the file.
-        durable, inbox, limits, clock_us, log, make_recorder: as for `Group`.
+        - `members`: the path of the file that lists all members. Its order numbers them, so all
+          members need the same file.
+        - `name`: the name of this member in that file.
+        - `store`: the path of the SQLite file, which is created if there is none.
+        - `key`: the path of the group's key file.
+        - `keep`: how long messages are kept for members that are offline. A member that is offline
+          for longer skips the messages that no member keeps, and counts them as `missed`.
+        - `listen`: the address to listen on, instead of the one in the file.
+        - `durable`, `inbox`, `limits`, `clock_us`, `log`, `make_recorder`: as for `Group`.
         """
         self._members = members_read = read_members(Path(members))
         self._number = members_read.number(name)
@@ -111,7 +111,7 @@ class Overlay(MeshMember[CubeFrame]):
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
         """Broadcast a payload, and return the message's id once the message is durable.
 
-        payload: at most 65,536 bytes.
+        - `payload`: at most 65,536 bytes.
 
         From then on the message is sent, if need be after a restart. Cancelling the call most
         likely does not withdraw it. Raise `LocalError` if the payload is not bytes or is too long,

@@ -85,10 +85,10 @@ class Station:
     ) -> None:
         """Read the files; raise `InputError` if one is not valid or the key is of another group.
 
-        stations: the path of the file that lists all stations.
-        name: the name of this station in that file.
-        key: the path of the group's key file.
-        limits: limits of the links to other stations.
+        - `stations`: the path of the file that lists all stations.
+        - `name`: the name of this station in that file.
+        - `key`: the path of the group's key file.
+        - `limits`: limits of the links to other stations.
         """
         self.name = name
         self._stations = read_stations(Path(stations))
