@@ -242,8 +242,8 @@ MUTANTS = [
     (
         "what has changed on the disk gets a new checksum",
         "RowBatches._write_anew",
-        "    self._check(key, content, checksum)  # or what",
-        "    # or what",
+        "    self._check(key, content, checksum)  # a rewrite",
+        "    # a rewrite",
         "test_a_message_that_changed_on_the_disk_is_noticed_when_its_neighbour_goes",
     ),
     (

@@ -1,4 +1,4 @@
-"""What people call the columns of a trace. Names are compared without case, `_`, `-` and spaces."""
+"""Known column names of traces. A reader compares names without case, `_`, `-` and spaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SPEAKERS = (
 )
 NODE = tuple(f"{name}{end}" for name in SPEAKERS for end in ("", "id", "name", "no", "number"))
 NODE_WEAK = ("id", "uid", "mac", "macaddress", "tag", "tagid", "badge", "badgeid", "name", "label")
-"""Taken only where no column has a better name: `id` is often the number of the row."""
+"""Names that count only where no column has a name in `NODE`: `id` is often the row number."""
 
 TIME = (
     *("time", "t", "timestamp", "ts", "times", "timesec", "timeseconds", "simtime", "unixtime"),
@@ -37,7 +37,7 @@ END = (
 )
 DURATION = ("duration", "dur", "length", "lasts", "contactduration", "contactlength", "elapsed")
 SPANS = (("t0", "t1"), ("t1", "t2"), ("time0", "time1"), ("time1", "time2"))
-"""Start and end that say so only together."""
+"""Pairs of names that mean start and end only if the header has both."""
 
 OTHER = (
     *("peer", "peerid", "neighbor", "neighbour", "neighborid", "neighbourid", "other", "otherid"),
@@ -45,7 +45,7 @@ OTHER = (
     *("peermac", "peername", "neighbormac", "neighbourmac", "othermac", "seenmac"),
     *("sightedid", "contact", "contactid", "contactnode", "encountered", "detected", "observed"),
 )
-"""The second of a pair whose first is a node of any name."""
+"""Names of the second node of a pair; the first node may have any name in `NODE`."""
 
 _BASES = (*SPEAKERS, "id", "uid", "mac", "tag", "tid", "badge", "n", "p", "u", "v", "name")
 _SUFFIXES = (("1", "2"), ("a", "b"), ("i", "j"), ("0", "1"), ("one", "two"))
@@ -86,4 +86,4 @@ KNOWN = {
     "end": ("end", "stop", "down", "end_time", "..."),
     "duration": ("duration", "length", "..."),
 }
-"""For people: of each role, a few of its names."""
+"""A few example names for each role, for error hints."""

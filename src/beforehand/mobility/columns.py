@@ -1,11 +1,11 @@
-"""What the columns of a header mean, in any order, by any of their usual names.
+"""Resolve the columns of a header: any order, any known name.
 
     positions    node, time, and x, y or lon, lat
     contacts     two nodes, and start, end; or start or end with a duration; or time with either
     sightings    two nodes and a time
 
-A unit may follow a name, as in `time_ms`, `x(km)` or `duration [min]`; without one, times are
-seconds, places metres and angles degrees.
+A unit may follow a name, as in `time_ms`, `x(km)` or `duration [min]`. Without a unit, times are in
+seconds, places in metres and angles in degrees.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUFFIX = re.compile(r"(.+?)[\s_.-]+([a-z]+)")
 
 
 class Column(NamedTuple):
-    """One column of a header: its names without case and marks, with and without its unit."""
+    """A column of a header: its normalised name without its unit, the unit, and the whole name."""
 
     position: int
     name: str
@@ -43,7 +43,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a row has what. Without a header: as the format is documented."""
+    """The column index of each role. A file without a header has the documented column order."""
 
     format: str
     at: Mapping[str, int]
@@ -51,13 +51,13 @@ class Layout:
     units_us: Mapping[str, int] | None = None
     scale_m: float = 1.0
     kind_at: int | None = None
-    """Where each row says whether it is a contact or presence."""
+    """The column that holds `contact` or `presence` for each row, or None."""
 
     def unit_us(self, role: str) -> int:
         return (self.units_us or {}).get(role, 1_000_000)
 
     def says_unit(self, role: str) -> bool:
-        """Whether the header does, be it in the name itself, as `unixtime`."""
+        """Return whether the header gives the unit, also within a name such as `unixtime`."""
         if not self.header:
             return False
         name = self.header[self.at[role]].casefold()
@@ -82,11 +82,15 @@ PLAIN = {
     CONTACTS: Layout(CONTACTS, {"a": 0, "b": 1, "start": 2, "end": 3}),
     SIGHTINGS: Layout(SIGHTINGS, {"time": 0, "a": 1, "b": 2}),
 }
-"""Of files without a header."""
+"""The layout by format for files without a header."""
 
 
 def resolve(header: Sequence[str], where: str) -> Layout:
-    """What the header says. Refused: too little, too much, two columns for one thing."""
+    """Return the layout that the header describes.
+
+    Raise InputError if a role has no column or two columns, or if the header names both positions
+    and contacts.
+    """
     columns = [_column(i, name) for i, name in enumerate(header)]
     found: list[Layout] = []
     missing: list[tuple[str, ...]] = []
@@ -128,7 +132,7 @@ def _layout(at: dict[str, int], header: Sequence[str], columns: Sequence[Column]
 
 
 Attempt = tuple[dict[str, int], tuple[str, ...], str]
-"""Where each role is, which are missing, and what else is wrong."""
+"""The column of each role, the roles without a column, and any other problem in words."""
 
 
 def _positions(columns: Sequence[Column]) -> Attempt:
@@ -145,11 +149,11 @@ def _positions(columns: Sequence[Column]) -> Attempt:
     if len(plane) == 2 and columns[plane["x"]].unit != columns[plane["y"]].unit:
         problems.append("x and y in different units")
     axes, places = (("lon", "lat"), globe) if len(globe) > len(plane) else (("x", "y"), plane)
-    if not places:  # a node and a time alone are nothing
+    if not places:  # a node and a time without a place are not positions
         return {}, axes, ""
     at |= places
     lacking = tuple(role for role in ("node", "time", *axes) if role not in at)
-    # Two columns for one role matter only where positions are what the header is about.
+    # Two columns for one role are a problem only if the header describes positions.
     return at, lacking, "" if lacking else _first(problems)
 
 
@@ -170,7 +174,7 @@ def _contacts(columns: Sequence[Column]) -> Attempt:
     pairs = [(names[one], names[two]) for one, two in aliases.PAIRS if {one, two} <= set(names)]
     fromto = (named.get("from", -1), named.get("to", -1))
     pairs = list(dict.fromkeys(pairs)) or list(_pair_with_other(columns))
-    if fromto in pairs and len(pairs) > 1:  # then they are times
+    if fromto in pairs and len(pairs) > 1:  # another pair names the nodes, so from and to are times
         pairs.remove(fromto)
         if not {"start", "end"} & set(times):
             times |= {"start": fromto[0], "end": fromto[1]}
@@ -194,7 +198,10 @@ def _first(problems: Sequence[str]) -> str:
 
 
 def _span(times: dict[str, int]) -> dict[str, int]:
-    """Of the times of a contact two are enough; a time that is not alone is its start."""
+    """Keep at most two times of a contact.
+
+    A lone `time` beside an end or a duration is the start.
+    """
     at = dict(times)
     if "time" in at and "start" not in at and ("end" in at or "duration" in at):
         at["start"] = at.pop("time")
@@ -206,7 +213,7 @@ def _span(times: dict[str, int]) -> dict[str, int]:
 
 
 def _pair_with_other(columns: Sequence[Column]) -> Iterator[tuple[int, int]]:
-    """A node of any name and the other that it met."""
+    """Yield pairs of a node column and a column that names the node it met."""
     for other in [column for column in columns if column.whole in aliases.OTHER]:
         at: dict[str, int] = {}
         rest = [column for column in columns if column is not other]
@@ -223,7 +230,7 @@ def _place(
     weak: Sequence[str],
     units: Mapping[str, object],
 ) -> str:
-    """Find the column of a role; what is wrong if there are two."""
+    """Find the column of a role and store it in `at`; return a problem if two columns fit."""
     fitting = [column for column in columns if _fits(column, strong, units)]
     if not fitting:
         ranked = [column for name in weak for column in columns if _fits(column, (name,), units)]
@@ -240,11 +247,14 @@ def _fits(column: Column, names: Sequence[str], units: Mapping[str, object]) -> 
 
 
 def _column(index: int, written: str) -> Column:
-    """A name that is known as a whole has no unit: `t_s` is `ts`, in seconds either way."""
+    """Split a column name into name and unit.
+
+    A name that is known as a whole has no unit: `t_s` is `ts`, which is in seconds anyway.
+    """
     text = written.strip().casefold()
     match = BRACKETS.fullmatch(text) or SUFFIX.fullmatch(text)
     if match is not None and match.re is SUFFIX and match[2] == "min":
-        match = None  # `t_min` is the least of something as often as minutes
+        match = None  # `t_min` means a minimum as often as minutes
     whole = _squashed(text)
     if match is None or match[2] not in UNITS or whole in WHOLE:
         return Column(index, whole, "", whole)

@@ -1,4 +1,4 @@
-"""What a reader took a file to be: told beside every result, so that a wrong guess is seen."""
+"""The detected format of a file. Results carry it so that the operator can see a wrong guess."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class DetectedFormat:
-    """The format, where everything was found, and what the file does not say."""
+    """The format, the column of each role, and the assumptions about what the file leaves open."""
 
     format: str
     columns: Mapping[str, str] = field(default_factory=dict)
-    """By role, as the header writes it; `column 3` where there is no header."""
+    """The column name by role, as the header spells it; `column 3` in a file without a header."""
     ignored: tuple[str, ...] = ()
-    """Columns of the header that nothing was made of."""
+    """Columns of the header that the reader does not use."""
     assumed: tuple[str, ...] = ()
-    """In words, with what to pass where it is wrong."""
+    """Assumptions in words, each with the option that overrides it."""
     facts: Mapping[str, int | str] = field(default_factory=dict)
-    """What else is worth telling, by name: the day of a timetable, its trips."""
+    """Further facts by name, such as the day and the trip count of a timetable."""
 
     def sentences(self) -> list[str]:
-        """For people, one line each."""
+        """Return the detected format as text, one line per sentence."""
         found = [f"{role} from `{name}`" for role, name in self.columns.items()]
         found += [f"{name} {value}" for name, value in self.facts.items()]
         told = [f"read as {self.format}" + (f": {', '.join(found)}" if found else "")]

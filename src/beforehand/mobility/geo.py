@@ -1,4 +1,4 @@
-"""Longitude and latitude to metres, for areas the size of a city."""
+"""Project longitude and latitude to metres, for areas the size of a city."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from beforehand.errors import InputError
 Floats = NDArray[np.float64]
 
 EARTH_RADIUS_M = 6_371_008.8
-"""Mean radius."""
+"""The mean radius of the Earth in metres."""
 
 STRETCH_TOLD = 0.01
 STRETCH_MAX = 0.25
-"""Of distances from east to west, at the northern or southern end of the flat picture."""
+"""Relative errors of east-west distances at the northern or southern edge of the map.
+
+Above `STRETCH_TOLD` the reader reports the error; above `STRETCH_MAX` it rejects the file.
+"""
 
 
 def project(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-    """x to the east and y to the north in metres, from the middle of the given points."""
+    """Return x (east) and y (north) in metres from the middle of the points."""
     return project_around(lon, lat, *middle(lon, lat))
 
 
 def middle(lon: Floats, lat: Floats) -> tuple[float, float]:
-    """Of the smallest area that holds all points, also where that crosses the date line."""
+    """Return the middle of the smallest area that holds all points, even across the date line."""
     ordered = np.unique(lon)
     west, east = float(ordered[0]), float(ordered[-1])
     gaps = np.diff(ordered)
@@ -42,14 +45,17 @@ def middle(lon: Floats, lat: Floats) -> tuple[float, float]:
 def project_around(
     lon: Floats, lat: Floats, lon_middle: float, lat_middle: float
 ) -> tuple[Floats, Floats]:
-    # Across the date line the short way is the right one.
+    # Wrap the difference to ±180 degrees: across the date line the short way is right.
     east = np.remainder(lon - lon_middle + 180.0, 360.0) - 180.0
     x = np.radians(east) * EARTH_RADIUS_M * math.cos(math.radians(lat_middle))
     return x, np.radians(lat - lat_middle) * EARTH_RADIUS_M
 
 
 def check_area(lon: Floats, lat: Floats, where: str) -> list[str]:
-    """What there is to tell of how flat the picture is; refused where it would be a lie."""
+    """Return notes about the distortion of the flat map.
+
+    Raise InputError if the area is too wide for one flat map.
+    """
     _, lat_middle = middle(lon, lat)
     ends = np.radians([lat.min(), lat.max()])
     widths = np.maximum(np.cos(ends), 1e-9)

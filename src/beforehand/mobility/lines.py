@@ -1,4 +1,4 @@
-"""What the readers share: numbered lines, exact times, and the problems of a file."""
+"""Shared parts of the readers: numbered lines, exact times, and the problems of a file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from beforehand.errors import InputError, InputErrors
 from beforehand.mobility.trace import Ints, Trace, make_trace
 
 PROBLEMS_MAX = 20
-"""A file that is wrong throughout is wrong in one way: the first few lines show it."""
+"""A reader stops after this many problems: they are usually all of one kind."""
 
 SECONDS_MAX = 253_402_300_799
-"""The end of the year 9999 in Unix time; what is beyond it is in milliseconds by mistake."""
+"""The end of the year 9999 in Unix time. A larger number is most likely in milliseconds."""
 METRES_MAX = 1e8
-"""Of a coordinate. Twice around the Earth is 8e7; what is beyond it is in no unit of places."""
+"""The largest coordinate in metres. Twice around the Earth is 8e7, so more is a wrong unit."""
 COMMENTS = ("#", "%", "//")
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}.*")
@@ -33,7 +33,10 @@ PRESENCES = ("whole", "seen")
 
 
 class Problems:
-    """What is wrong with one input, raised together by `check`, or at once when there are many."""
+    """Collect the problems of one input.
+
+    `check` raises them together; `add` raises as soon as there are `PROBLEMS_MAX`.
+    """
 
     def __init__(self, name: str | Path) -> None:
         self._name = str(name)
@@ -55,7 +58,7 @@ class Problems:
 
 
 def read_text(path: Path) -> str:
-    """The whole file as text, unpacked where it is gzip, without the mark of some editors."""
+    """Return the file as text, decompressed if it is gzip, without a byte order mark."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -92,8 +95,8 @@ def is_comment(stripped: str) -> bool:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(line number from 1, stripped line) of every line that is neither empty nor a comment."""
-    # Not `splitlines`: it also breaks at form feeds and the like, and the numbers would be off.
+    """Yield (line number from 1, stripped line) for every line that is not empty or a comment."""
+    # `splitlines` also breaks at form feeds and the like, which would shift the line numbers.
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
         stripped = line.strip()
         if stripped and not is_comment(stripped):
@@ -101,14 +104,14 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
-    """Microseconds of a decimal number of seconds, without passing through a float.
+    """Return a decimal number of seconds in microseconds, without passing through a float.
 
-    unit_us: of the number, if it is not seconds. Raises ValueError with what is wrong: not a
-    number, negative, or absurd. Times before zero are refused because the simulator reads a
-    negative time as "cancelled".
+    unit_us: the unit of the number in microseconds, if it is not seconds. Raise ValueError if the
+    text is not a number, is negative, or is too large. A negative time is rejected because the
+    simulator reads it as "cancelled".
     """
     try:
-        value = Decimal(text.replace("_", "?"))  # Python would take `1_0` for 10
+        value = Decimal(text.replace("_", "?"))  # Python would read `1_0` as 10
     except InvalidOperation:
         raise ValueError(f"not a time in seconds: `{text}`{_comma(text) or _date(text)}") from None
     if not value.is_finite():
@@ -122,7 +125,7 @@ def seconds_us(text: str, unit_us: int = 1_000_000) -> int:
 
 
 def metres(text: str) -> float:
-    """A coordinate, a speed or an angle. Raises ValueError with what is wrong."""
+    """Return a coordinate, a speed or an angle. Raise ValueError if it is not a finite number."""
     try:
         value = float(text.replace("_", "?"))
     except ValueError:
@@ -133,7 +136,7 @@ def metres(text: str) -> float:
 
 
 def place_m(text: str, scale_m: float = 1.0) -> float:
-    """A coordinate on a plane. Raises ValueError with what is wrong."""
+    """Return a coordinate on a plane in metres. Raise ValueError if it is not a plausible one."""
     return check_place(metres(text) * scale_m, text)
 
 
@@ -144,7 +147,10 @@ def check_place(value: float, text: str) -> float:
 
 
 def degrees(text: str, most: int) -> float:
-    """A longitude (most 180) or a latitude (most 90). Raises ValueError with what is wrong."""
+    """Return a longitude (most=180) or a latitude (most=90).
+
+    Raise ValueError if the text is not a number or is out of range.
+    """
     value = metres(text)
     if abs(value) > most:
         kind = "longitude" if most == 180 else "latitude"
@@ -172,7 +178,7 @@ def is_number(text: str) -> bool:
 
 
 def is_moment(text: str) -> bool:
-    """Whether it is a number or a date: what no header holds."""
+    """Return whether the text is a number or a date. A header has neither."""
     return is_number(text) or DECIMAL_COMMA.fullmatch(text) is not None or is_date(text)
 
 
@@ -181,13 +187,18 @@ def is_date(text: str) -> bool:
 
 
 def is_of_this_century(text: str) -> bool:
-    """Whether a number is a time between 2000 and 2100 if it is seconds since 1970: in any other
-    unit it would be one that nobody has in a file."""
+    """Return whether a number, read as Unix seconds, lies between 2000 and 2100.
+
+    Such a number is almost certainly Unix seconds: in another unit the time would be implausible.
+    """
     return is_number(text) and 946_684_800 <= float(text) < 4_102_444_800
 
 
 def moment_us(text: str, unit_us: int = 1_000_000) -> int:
-    """As `seconds_us`, and of a date with a time of day: since 1970, in UTC unless it says."""
+    """Return a time as `seconds_us` does, or a date with a time of day.
+
+    Dates count from 1970, in UTC unless they carry an offset.
+    """
     if ":" not in text or not is_date(text):
         return seconds_us(text, unit_us)
     try:
@@ -203,12 +214,15 @@ def moment_us(text: str, unit_us: int = 1_000_000) -> int:
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
-    """Distinct names, numbers in them by value, so that the order of the rows is no matter."""
+    """Return the distinct names in natural order: numbers in them compare by value.
+
+    The result does not depend on the order of the rows.
+    """
     return sorted(set(names), key=lambda name: (_natural_key(name), name))
 
 
 def _natural_key(name: str) -> list[tuple[int, str]]:
-    # Of two numbers without leading zeros the longer is the larger, and digits compare as text.
+    # Without leading zeros the longer number is larger, and equal lengths compare as text.
     parts = re.split(r"([0-9]+)", name)
     return [
         (len(part.lstrip("0")), part.lstrip("0")) if i % 2 else (0, part)
@@ -219,10 +233,10 @@ def _natural_key(name: str) -> list[tuple[int, str]]:
 def trace_of_contacts(
     rows: Sequence[tuple[str, str, int, int]], changes: dict[str, int], presence: str | None
 ) -> Trace:
-    """A trace from named contacts, for formats that say who met but not who was there.
+    """Build a trace from named contacts, for formats without presence.
 
-    presence: `whole`, everybody from the first to the last instant of the file (if not given); or
-    `seen`, each node from its own first to its own last contact.
+    presence: `whole` (default), every node from the first to the last instant of the file; `seen`,
+    each node from its first to its last contact.
     """
     names = natural_order(name for row in rows for name in row[:2])
     contacts = indexed(rows, names)
@@ -231,7 +245,7 @@ def trace_of_contacts(
 
 
 def indexed(rows: Sequence[tuple[str, str, int, int]], names: Sequence[str]) -> Ints:
-    """The same with numbers for names."""
+    """Return the contacts as an array, with the index of each node instead of its name."""
     index = {name: i for i, name in enumerate(names)}
     return np.array(
         [(index[a], index[b], up, down) for a, b, up, down in rows], dtype=np.int64
@@ -245,7 +259,7 @@ def check_presence(presence: str | None) -> None:
 
 
 def assumed_presence(presence: str | None) -> str:
-    """In words, for files that do not say who was there."""
+    """Return the assumption about presence in words, for files that do not give presence."""
     if presence == "seen":
         return "each node is there from its first to its last contact"
     wish = "" if presence else " (`--presence seen`: each from its first to its last contact)"
@@ -253,7 +267,7 @@ def assumed_presence(presence: str | None) -> str:
 
 
 def span_us(name: str, seconds: float | None) -> int | None:
-    """An option in seconds as microseconds; refused if it is no time that can pass."""
+    """Return an option in seconds as microseconds. Raise InputError if it is not positive."""
     if seconds is None:
         return None
     if not 1e-6 <= seconds <= SECONDS_MAX:
@@ -265,9 +279,9 @@ def span_us(name: str, seconds: float | None) -> int | None:
 def lengthen(
     rows: list[tuple[str, str, int, int]], slot_us: int | None, changes: dict[str, int], name: str
 ) -> list[tuple[str, str, int, int]]:
-    """Contacts without duration last `slot_us`; without it they are left to be dropped.
+    """Extend contacts of zero length to `slot_us`; without `slot_us` the caller drops them.
 
-    A file that has nothing else is refused: dropping all of it would be no reading at all.
+    Raise InputError if every contact has zero length: nothing would remain.
     """
     instants = sum(up_us == down_us for _, _, up_us, down_us in rows)
     if slot_us is None:
@@ -288,4 +302,4 @@ def _seen(nodes_count: int, contacts: Ints) -> Ints:
         np.minimum.at(first, contacts[:, column], contacts[:, 2])
         np.maximum.at(last, contacts[:, column], contacts[:, 3])
     rows = np.column_stack([np.arange(nodes_count), first, last])
-    return rows[first < last]  # a node met only for an instant was not there for any time
+    return rows[first < last]  # a node whose contacts all have zero length is never present

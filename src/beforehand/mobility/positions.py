@@ -1,4 +1,4 @@
-"""Where everybody is: straight movement in time, from which contacts are computed."""
+"""Positions of nodes: piecewise linear movement, from which contacts are computed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from beforehand.mobility.trace import Ints, Trace, make_trace
 Floats = NDArray[np.float64]
 
 SPEED_TOLD = 150.0
-"""Metres per second. No bus, train or car is as fast."""
+"""Metres per second. A faster node is reported: no bus, train or car is as fast."""
 SMALL_M = 5.0
-"""Nobody traces people or vehicles within a few metres; in degrees a city is less than one wide."""
+"""Metres. A smaller area is reported as probably degrees: in degrees a city spans less than 1."""
 WAYS_MAX, WAY_MAX = 100_000_000, 10_000_000
-"""All ways together, and the longest that goes straight, in units of the range: the first is what
-finding contacts costs (some minutes), the second what it takes of memory."""
+"""Limits on the total and the longest straight path, in units of the radio range.
+
+The total bounds the time that finding contacts takes (some minutes); the longest path bounds the
+memory.
+"""
 
 
 @dataclass(frozen=True)
 class Positions:
     """Nodes 0..n-1 and their movement, one row per straight segment, in metres and microseconds.
 
-    A node goes from (x0, y0) at t0_us to (x1, y1) at t1_us; at rest both places are the same. The
-    segments of one node do not overlap in time, and t0_us < t1_us. A node is there exactly while it
-    has a segment: presence, (rows, 3) of node, up_us, down_us, is their union.
+    A node moves from (x0, y0) at t0_us to (x1, y1) at t1_us; at rest both places are the same. The
+    segments of one node do not overlap in time, and t0_us < t1_us. A node is present exactly while
+    it has a segment. presence, (rows, 3) of node, up_us, down_us, is the union of the segments.
     """
 
     names: tuple[str, ...]
@@ -43,16 +46,16 @@ class Positions:
     y1: Floats
     presence: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
-    """What was mended to make the raw input clean: the kind of dirt, and how often."""
+    """The number of repairs of the raw input by kind."""
     understood: DetectedFormat | None = None
-    """What the file was taken to be, where it comes from one."""
+    """The detected format of the file; None if the positions are not from a file."""
 
     @property
     def segments(self) -> Segments:
         return Segments(self.node, self.t0_us, self.x0, self.y0, self.t1_us, self.x1, self.y1)
 
     def doubts(self) -> list[str]:
-        """Ways that nobody goes, in words: most likely a place or a time is wrong."""
+        """Return implausibly fast segments in words: most likely a place or a time is wrong."""
         ways_m = np.hypot(self.x1 - self.x0, self.y1 - self.y0)
         speeds = ways_m / np.maximum((self.t1_us - self.t0_us) / 1e6, 1e-6)
         fast = int((speeds > SPEED_TOLD).sum())
@@ -66,7 +69,7 @@ class Positions:
         ]
 
     def _doubt_of_unit(self) -> list[str]:
-        """Degrees in columns x and y would make everybody meet everybody for ever."""
+        """Return a warning if x and y look like degrees: all nodes would be in contact for ever."""
         if self.understood is None or "x" not in self.understood.columns:
             return []
         spans = [float(np.ptp(np.concatenate(ends))) for ends in self._axes()]
@@ -81,7 +84,7 @@ class Positions:
         return [(self.x0, self.x1), (self.y0, self.y1)] if len(self.x0) else []
 
     def contacts_within(self, range_m: float) -> Trace:
-        """Who is there when, and who is within `range_m` metres of whom when."""
+        """Return the trace of presence and of contacts within `range_m` metres."""
         ways_m = np.maximum(np.abs(self.x1 - self.x0), np.abs(self.y1 - self.y0))
         check_ways(float(ways_m.sum()), float(ways_m.max(initial=0.0)), range_m)
         found = find_contacts(self.segments, range_m)
@@ -90,7 +93,7 @@ class Positions:
 
 
 def check_ways(total_m: float, longest_m: float, range_m: float) -> None:
-    """Refuse ways of which no machine would see the end."""
+    """Raise InputError if the paths are too long to compute contacts for this range."""
     least_m = max(total_m / WAYS_MAX, longest_m / WAY_MAX)
     if range_m < least_m:
         raise InputError(
@@ -104,9 +107,10 @@ def check_ways(total_m: float, longest_m: float, range_m: float) -> None:
 def make_positions(
     names: Sequence[str], segments: Segments, changes: Mapping[str, int] | None = None
 ) -> Positions:
-    """Positions from the segments of all nodes in any order; their sources must not overlap.
+    """Build positions from the segments of all nodes, in any order, without overlap per node.
 
-    Segments without duration are dropped, and nodes that then have none: both are counted.
+    Segments without duration are dropped, and so are nodes without segments. The dropped nodes are
+    counted.
     """
     counts = dict(changes or {})
     lasting = np.flatnonzero(segments.t0_us < segments.t1_us)
@@ -129,10 +133,10 @@ def positions_of_points(
     gap_us: int | None = None,
     changes: Mapping[str, int] | None = None,
 ) -> Positions:
-    """Positions from sightings of nodes at points, in any order; in between they go straight.
+    """Build positions from samples of nodes at points, in any order, joined by straight segments.
 
-    A node that is not seen for longer than `gap_us` is taken to be away. Of two sightings of one
-    node at one time the later row counts, and the other is counted as a `duplicate_position`.
+    A node without a sample for longer than `gap_us` is absent in between. Of two samples of one
+    node at one time the later row counts; the other is counted as `duplicate_position`.
     """
     counts = dict(changes or {})
     rows = len(np.asarray(node))
@@ -147,9 +151,9 @@ def positions_of_points(
 def join_points(
     node: ArrayLike, t_us: ArrayLike, x: ArrayLike, y: ArrayLike
 ) -> tuple[Segments, int]:
-    """Segments from each point of a node to its next in time, and how many points they join.
+    """Return segments from each point of a node to its next, and the number of points joined.
 
-    Of points of one node at one time the last row counts.
+    Of several points of one node at one time the last row counts.
     """
     nodes, times = np.asarray(node, np.int64), np.asarray(t_us, np.int64)
     xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
@@ -164,7 +168,7 @@ def join_points(
 
 
 def _presence(segments: Segments) -> Ints:
-    """The union of each node's segments: rows of node, up_us, down_us in order of time."""
+    """Return the union of each node's segments: rows of node, up_us, down_us in order of time."""
     order = np.lexsort((segments.t0_us, segments.node))
     node, up_us, down_us = segments.node[order], segments.t0_us[order], segments.t1_us[order]
     # Segments of one node do not overlap, so a stay ends where the next segment starts later.

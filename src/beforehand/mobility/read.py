@@ -1,23 +1,23 @@
 """Read a mobility trace of any known format from a path.
 
-Without `format` the content decides, never the name. Looked at are the first lines of a text file
-that are neither empty nor a comment:
+Without `format` the content decides, never the file name. The reader looks at the first lines of a
+text file that are neither empty nor a comment:
 
     gtfs            a zip or a folder that holds `stop_times.txt`
     ns2             `time create|setdest|destroy id ...`, or a Tcl line with `setdest` or `X_`
     one-events      a line `time CONN ...`
 
-These have marks of their own. A header is believed next (`columns.py`): it makes the file `csv`
-(positions), `contacts` or `sociopatterns` (sightings), or it is refused. Without a header:
+These formats have unique markers. The header decides next (`columns.py`): the file is `csv`
+(positions), `contacts` or `sociopatterns` (sightings), or the reader rejects it. Without a header:
 
     one-movement    a line of 6 or 8 numbers, then lines `time id x y`
     bonnmotion      lines of 3, 6, 9, ... numbers that start at time 0, one of them longer than 3
     contacts        `a b start end ...` with start <= end
     sociopatterns   `t i j` or `t i j class class`, t a number that does not decrease
 
-Of these that one is taken which fits every line, or else the one that fits at least half of them:
-its reader then says which lines are wrong and why. When none fits or several do, the file is
-refused, and `format` must say what it is.
+The reader takes the format that fits every line, or else the one that fits at least half of them.
+The reader of that format then reports the wrong lines. If no format fits, or several do, the file
+is rejected and the operator must pass `format`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ READERS: dict[str, Callable[..., Positions | Trace]] = {
 
 
 def read(path: str | Path, format: str | None = None, **options: object) -> Positions | Trace:
-    """What the file says, as `Positions` where it has places and as `Trace` where it has contacts.
+    """Read a file: `Positions` if it has places, `Trace` if it has contacts.
 
-    format: one of `READERS`; found from the content if not given. options: those of the reader.
+    format: one of `READERS`; detected from the content if not given. options: those of the reader.
     """
     path = Path(path)
     name = format_of(path, format)
@@ -88,7 +88,7 @@ def read(path: str | Path, format: str | None = None, **options: object) -> Posi
 
 
 def _alike(names: Sequence[str]) -> Iterator[str]:
-    """Names that a person would read as one."""
+    """Yield a warning about names that look the same to a person."""
     seen: dict[str, str] = {}
     alike = []
     for name in names:
@@ -101,7 +101,7 @@ def _alike(names: Sequence[str]) -> Iterator[str]:
 
 
 def format_of(path: Path, format: str | None = None) -> str:
-    """The format of a file that is there: as told, or as its content says."""
+    """Return the given or detected format of an existing file."""
     if not path.exists():
         raise InputError("no such file or folder", where=str(path), hint="check the path")
     name = detect(path) if format is None else format
@@ -111,19 +111,22 @@ def format_of(path: Path, format: str | None = None) -> str:
 
 
 def options_of(format: str) -> list[str]:
-    """What the reader of a format takes besides the path."""
+    """Return the names of the options of the format's reader."""
     return [p for p in inspect.signature(READERS[format]).parameters if p != "path"]
 
 
 def has_places(format: str) -> bool:
-    """Whether contacts have yet to be computed from what a reader gives."""
+    """Return whether the reader returns positions, from which contacts must be computed."""
     return get_type_hints(READERS[format])["return"] is Positions
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The same path; of `-` and of a pipe, whose content comes once and is looked at twice, that
-    of a copy, which errors call by its name."""
+    """Yield the path itself, or the path of a copy for `-` and for a pipe.
+
+    A pipe can be read only once, but detection and reading both need the content. Errors show the
+    original name.
+    """
     is_stdin = str(path) == STDIN
     if not is_stdin and not path.is_fifo():
         yield path
@@ -151,9 +154,9 @@ def _renamed(error: InputError, copy: Path, shown: str) -> InputError:
 
 
 def detect(path: Path) -> str:
-    """The one format that fits the content."""
+    """Return the one format that fits the content."""
     if path.is_dir() or zipfile.is_zipfile(path):
-        return "gtfs"  # whose reader says what is missing if it is something else
+        return "gtfs"  # the reader of GTFS reports what is missing if it is not a feed
     text = lines.read_text(path)
     sample = [line for _, line in islice(lines.numbered_lines(text), SAMPLE_LINES)]
     if not sample:
@@ -178,12 +181,12 @@ def detect(path: Path) -> str:
 
 
 def _headed(path: Path, text: str) -> str | None:
-    """What the header says, if there is one."""
+    """Return the format that the header describes; None if there is no header."""
     found = table.parse_table(path, text[:SAMPLE_CHARACTERS])
     try:
         layout = found.layout()
     except InputError:
-        # Words above words are prose; words above numbers are a header that is not known.
+        # Words above words are prose; words above numbers are a header with unknown names.
         if any(map(lines.is_moment, found.first)):
             raise
         return None
@@ -219,7 +222,7 @@ def _bonnmotion_share(sample: Sequence[str]) -> float:
         return 0.0
     return _share(
         len(row) % 3 == 0
-        # A waypoint that is not a number makes it no list of contacts.
+        # A waypoint such as `nan` does not make the file a contact list.
         and all(lines.is_number(field) or NOT_NUMBERS.fullmatch(field) for field in row)
         and float(row[0]) == 0
         and all(float(a) <= float(b) for a, b in pairwise(row[::3]))
@@ -231,15 +234,17 @@ def _contacts_share(sample: Sequence[str]) -> float:
     body = _split(sample)
     shaped = [row for row in body if len(row) >= 4 and _numbers(row[2:4]) and _is_span(row[2:4])]
     ordered = _share(float(row[2]) <= float(row[3]) for row in shaped)
-    # Contacts the wrong way round are still more like contacts than like anything else, and rows
-    # of different lengths are less so.
+    # Contacts that end before they start still count half: the file is more like a contact list
+    # than like any other format. Rows of different lengths lower the share.
     share = (1 + ordered) / 2 * len(shaped) / max(len(body), 1)
     return share if len({len(row) for row in body}) == 1 else 0.9 * share
 
 
 def _is_span(ends: Sequence[str]) -> bool:
-    """A time of this century beside a small number is not the end of what began with that: it is
-    the time of something with a weight."""
+    """Return whether both fields can be a start and an end.
+
+    A Unix time of this century beside a small number is a time with a weight.
+    """
     first, last = map(lines.is_of_this_century, ends)
     return first == last
 

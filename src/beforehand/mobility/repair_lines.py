@@ -1,7 +1,7 @@
-"""The lines of what would be mended without looking at lines: only where that is to be refused.
+"""Find the lines of repairs that are made on arrays; only strict mode needs them.
 
-`make_trace` and `positions_of_points` work on arrays, which is fast and knows no lines. Here the
-same is found row by row, once more.
+`make_trace` and `positions_of_points` repair arrays, which is fast but loses line numbers. This
+module finds the same repairs again row by row.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ def find_unclean_contacts(
     numbers: Sequence[int],
     stays: Stays | None = None,
 ) -> None:
-    """rows: names and times; numbers: the line of each. stays: of every node, where that is known.
+    """Report contacts that `make_trace` would repair, with their lines; strict mode only.
 
-    Nothing is done where nothing is to be refused.
+    rows: names and times. numbers: the line of each row. stays: the presence intervals of every
+    node, if the file gives presence.
     """
     if not repairs.strict:
         return
@@ -43,7 +44,7 @@ def find_unclean_contacts(
 
 
 def _find_overlaps(repairs: Repairs, kept: Sequence[tuple[str, str, int, int, int]]) -> None:
-    until: dict[tuple[str, str], tuple[int, int]] = {}  # pair -> when it parts, and the line
+    until: dict[tuple[str, str], tuple[int, int]] = {}  # pair -> its end, and the line
     for a, b, up_us, down_us, number in sorted(kept):
         last = until.get((a, b))
         if last is not None and up_us <= last[0]:
@@ -72,7 +73,10 @@ def _compare_with_stays(repairs: Repairs, contact: Contact, number: int, stays: 
 def find_unclean_points(
     repairs: Repairs, points: Sequence[tuple[str, int, int]], found: Positions
 ) -> None:
-    """points: node, time and line of each. found: what was made of them."""
+    """Report points that `positions_of_points` would repair, with their lines; strict mode only.
+
+    points: node, time and line of each point. found: the positions built from the points.
+    """
     if not repairs.strict:
         return
     first: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What is mended in a file, counted by kind; or refused line by line, if that is asked for."""
+"""Count the repairs of a file by kind, or reject them line by line in strict mode."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from beforehand.errors import InputError, InputErrors
 from beforehand.mobility import lines
 
 LEGAL = ("interpolated_time", "same_time", "inferred_vehicle", "without_shape")
-"""Counted, but no dirt: GTFS allows a feed to leave these to its readers."""
+"""Counted, but not errors: GTFS lets a feed leave these to its readers."""
 
 
 class Repairs:
-    """Counts, or in strict mode the places of what would have been counted."""
+    """Count repairs; in strict mode also record where each would have been made."""
 
     def __init__(self, path: Path, *, strict: bool) -> None:
         self.changes: dict[str, int] = {}
@@ -22,9 +22,9 @@ class Repairs:
         self._unlisted = 0
 
     def mend(self, kind: str, file: str, line: int | None, what: str, times: int = 1) -> None:
-        """Something of the input is not taken as it stands. what: in words, with what is done.
+        """Count a repair. what: the problem and the repair in words.
 
-        file: in the feed; empty where the input is a file itself.
+        file: the file within the feed; empty if the input is a single file.
         """
         if times <= 0:
             return
@@ -39,13 +39,13 @@ class Repairs:
                 self._unlisted += 1
 
     def fill(self, kind: str, times: int = 1) -> None:
-        """Something that a feed may leave out was filled in."""
+        """Count a value that the reader filled in and that GTFS allows a feed to omit."""
         assert kind in LEGAL
         if times > 0:
             self.changes[kind] = self.changes.get(kind, 0) + times
 
     def check(self) -> None:
-        """Raise what strict mode found."""
+        """Raise the problems that strict mode recorded."""
         if self._unlisted:
             more = InputError(f"and {self._unlisted} more of such problems", where=str(self._path))
             self._refused.append(more)

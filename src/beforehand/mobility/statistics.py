@@ -9,9 +9,9 @@ from beforehand.mobility.trace import Ints, Trace
 
 
 def describe(trace: Trace) -> dict[str, float]:
-    """Counts, and min, max, avg, stdev in seconds of each node's activity and of the contacts.
+    """Return counts, and min, max, avg, stdev in seconds of node activity and of contacts.
 
-    The activity of a node is the sum of its presence. A trace without contacts has zeros there.
+    The activity of a node is the sum of its presence. Without contacts their figures are zero.
     """
     up_us, down_us = trace.presence[:, 1], trace.presence[:, 2]
     activity = np.zeros(trace.nodes_count)
@@ -29,7 +29,7 @@ def describe(trace: Trace) -> dict[str, float]:
 
 
 def at_once_max(up_us: Ints, down_us: Ints) -> int:
-    """The most intervals that cover one instant; at its end an interval covers no more."""
+    """Return the largest number of intervals that cover one instant; intervals are half-open."""
     if not len(up_us):
         return 0
     times = np.concatenate([down_us, up_us])

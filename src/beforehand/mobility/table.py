@@ -1,4 +1,4 @@
-"""Text files of rows: which mark separates the fields, whether there is a header, what it says."""
+"""Text files of rows: find the separator and the header, and resolve the header."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MARKS = (",", ";", "\t", "|")
 SPACE = " "
 DAYS, DAY_US = ("date", "day"), 86_400_000_000
 FIELDS_MIN = 3
-"""No format has fewer."""
+"""The fewest fields per row: no format has fewer."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The lines of a file, each with its number; the header is not among them."""
+    """The lines of a file with their numbers, without the header."""
 
     path: Path
     lines: list[tuple[int, str]]
@@ -30,20 +30,24 @@ class Table:
     header: tuple[str, ...] = ()
     header_line: int = 0
     is_remark: bool = False
-    """The header stands in a comment, so that it binds only if it makes sense."""
+    """Whether the header stands in a comment. Then it counts only if it resolves to a layout."""
 
     @property
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The fields of every line; not kept, because a long file has many."""
+        """Yield the fields of every line. They are not stored, to save memory."""
         return ((number, split(line, self.mark)) for number, line in self.lines)
 
     @property
     def first(self) -> list[str]:
-        """The fields of the first line; none of an empty table."""
+        """Return the fields of the first line; an empty list for an empty table."""
         return next((fields for _, fields in self.rows), [])
 
     def layout(self) -> Layout | None:
-        """What the header says; None if there is none. Refused if it says too little."""
+        """Return the layout of the header, or None without a header.
+
+        Raise InputError if roles are missing. A header in a comment that lacks roles counts as
+        none.
+        """
         if not self.header:
             return None
         if self.is_remark:
@@ -54,7 +58,10 @@ class Table:
         return resolve(self.header, f"{self.path}:{self.header_line}")
 
     def layout_of(self, format: str) -> Layout:
-        """The layout for a reader of one format, or a refusal if the file is of another."""
+        """Return the layout for a reader of one format.
+
+        Raise InputError if the file has another format.
+        """
         found = self.layout()
         if found is None and format in PLAIN:
             return PLAIN[format]
@@ -69,12 +76,12 @@ class Table:
         return found
 
     def assumed_times(self, layout: Layout) -> list[str]:
-        """What is assumed of times that are dates, or numbers whose unit nobody says."""
+        """Return the assumptions about times that are dates, or numbers without a given unit."""
         self._refuse_days_apart(layout)
         fields = {role: self.first[layout.at[role]] for role in TIMES if role in layout.at}
         if any(map(lines.is_date, fields.values())):
             return ["dates are in UTC unless they say otherwise, and counted from 1970"]
-        if layout.kind_at is not None:  # as we write it
+        if layout.kind_at is not None:  # a file that `write_contacts` wrote
             return []
         open_ended = [role for role in fields if not layout.says_unit(role)]
         if all(lines.is_of_this_century(fields[role]) for role in open_ended):
@@ -82,7 +89,7 @@ class Table:
         return ["times are seconds (a header like `time_ms` says what else they are)"]
 
     def _refuse_days_apart(self, layout: Layout) -> None:
-        """Times of day with the day in a column of its own: all days would be one."""
+        """Raise InputError if dates have their own column: all days would fall on one."""
         apart = [i for i, name in enumerate(layout.header) if name.strip().casefold() in DAYS]
         if not apart:
             return
@@ -102,7 +109,7 @@ class Table:
             )
 
     def check_width(self, fields: Sequence[str], layout: Layout) -> None:
-        """Raises ValueError if a row does not have the fields that it should have."""
+        """Raise ValueError if a row has the wrong number of fields."""
         if layout.header:
             if len(fields) != len(layout.header):
                 raise ValueError(f"{len(fields)} fields under a header of {len(layout.header)}")
@@ -117,9 +124,9 @@ def read_table(path: Path) -> Table:
 
 
 def parse_table(path: Path, text: str) -> Table:
-    """A first line without any number is a header: every row has a time, which is one.
+    """Parse a table. A first line without a number is a header, because every row has a time.
 
-    So is a comment right before the first row if it names its columns, as `# t i j`.
+    A comment directly before the first row is also a header if it names the columns, as `# t i j`.
     """
     numbered: list[tuple[int, str]] = []
     remark: tuple[int, str] | None = None
@@ -143,18 +150,21 @@ def parse_table(path: Path, text: str) -> Table:
 
 
 def separator(line: str) -> str:
-    """The mark that makes most of the line; white space where none makes enough of it."""
+    """Return the separator that splits the line into the most fields.
+
+    It is white space if every other separator gives fewer than `FIELDS_MIN` fields.
+    """
     counts = {mark: len(split(line, mark)) for mark in MARKS}
     tabbed = split(line, "\t")
-    # A header may leave the name of its first column out.
+    # A header may omit the name of its first column.
     if "" in (tabbed[1:] if is_header(tabbed) else tabbed):
-        counts["\t"] = 0  # tabs that align columns, not that separate them
+        counts["\t"] = 0  # tabs that align columns do not separate them
     best = max(MARKS, key=lambda mark: counts[mark])
     return best if counts[best] >= FIELDS_MIN else SPACE
 
 
 def split(line: str, mark: str) -> list[str]:
-    """The fields of one line; within quotes every character counts, outside the ends are cut."""
+    """Split a line into fields. Quoted fields keep their spaces; other fields are stripped."""
     if '"' in line:
         if mark == SPACE:
             line = line.replace("\t", " ")
@@ -169,7 +179,7 @@ def split(line: str, mark: str) -> list[str]:
         fields = line.split()
         if len(fields) >= FIELDS_MIN or "," not in line:
             return fields
-        mark = ","  # one line in another style than the first
+        mark = ","  # this line has another style than the first
     return [part.strip() for part in line.split(mark)]
 
 

@@ -1,4 +1,4 @@
-"""What the simulator needs to know of a mobility trace: who is there when, who meets whom when."""
+"""The simulator's view of a mobility trace: presence of nodes and contacts of pairs over time."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Trace:
-    """Nodes 0..n-1, their presence and their contacts, sorted and clean.
+    """Nodes 0..n-1, their presence and their contacts, sorted and repaired.
 
     presence: (rows, 3) of node, up_us, down_us; the intervals of one node do not overlap.
-    contacts: (rows, 4) of a, b, up_us, down_us with a < b and up_us < down_us; the contacts of one
-    pair do not overlap, and both ends are present throughout. Intervals are half-open: at `down_us`
-    the contact is over.
+    contacts: (rows, 4) of a, b, up_us, down_us with a < b and up_us < down_us. The contacts of one
+    pair do not overlap, and both nodes are present throughout. Intervals are half-open: at
+    `down_us` the contact is over.
     """
 
     names: tuple[str, ...]
     presence: Ints
     contacts: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
-    """What was mended to make the raw input clean: the kind of dirt, and how often."""
+    """The number of repairs of the raw input by kind."""
     understood: DetectedFormat | None = None
-    """What the file was taken to be, where it comes from one."""
+    """The detected format of the file; None if the trace is not from a file."""
 
     @property
     def nodes_count(self) -> int:
@@ -50,9 +50,9 @@ def make_trace(
     presence: Ints | None = None,
     changes: Mapping[str, int] | None = None,
 ) -> Trace:
-    """A clean trace from raw rows: ordered ends, merged overlaps, nothing outside the presence.
+    """Build a clean trace from raw rows: sort, merge overlaps, cut contacts to the presence.
 
-    Without `presence` every node is there from the first to the last instant of the contacts.
+    Without `presence` every node is present from the first to the last instant of the contacts.
     Every repair is counted in `changes`.
     """
     counts = dict(changes or {})
@@ -87,7 +87,7 @@ def _drop(rows: Ints, bad: NDArray[np.bool_], kind: str, counts: dict[str, int])
 
 
 def _merge_overlaps(rows: Ints, counts: dict[str, int]) -> Ints:
-    """Contacts of one pair that overlap or touch become one."""
+    """Merge contacts of one pair that overlap or touch."""
     if not len(rows):
         return rows
     rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
@@ -103,7 +103,7 @@ def _merge_overlaps(rows: Ints, counts: dict[str, int]) -> Ints:
 
 
 def _clip(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
-    """Cut every contact to the time in which both of its nodes are there."""
+    """Cut every contact to the time in which both nodes are present."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for node, up_us, down_us in presence.tolist():
         spans.setdefault(node, []).append((up_us, down_us))

@@ -1,4 +1,4 @@
-"""The columns that `observe` takes: what is wrong with them, and what an observer makes of them."""
+"""Check the columns that `observe` takes, and derive the columns that an observer uses."""
 
 from __future__ import annotations
 
@@ -36,22 +36,24 @@ STAMP_HINT = "a stamp is a struct of the integers r and c and the array of integ
 TIME_HINT = "use a timestamp, text, or a whole number (`--time-unit`)"
 
 FLUSHES = "_flushes"
-"""True on a row that is no event: its observer gives out all it holds, and is remembered."""
+"""True on a row that is not an event: its observer delivers all it holds, but keeps its state."""
 
 OURS = frozenset(
     {KEY, PROCESS, TIE, TIME_US, ARRIVED_US, ENDS, LEAVES, FLUSHES, ROWS, *REJECTED}
     | {"_parsed", "_metadata", "_unknown", "_broken", "_row", "_broken_line"}
 )
-"""Columns that stand beside those of a row on its way."""
+"""Internal column names, which stand beside the user's columns inside the query."""
 
 TextOfTime = Literal["number", "timestamp"]
 NUMBER, DATE = r"^[+-]?[0-9]+$", r"^[0-9]{4,}-[0-9]"
-"""What text of a time looks like. A year alone is a number; an hour without a day, which Spark
-would take for one of today, is neither."""
+"""Patterns of times written as text.
+
+A year alone is a number. An hour without a day is neither: Spark would read it as an hour of today.
+"""
 
 
 def check_columns(schema: StructType, clock: ClockSource, results: Iterable[str]) -> None:
-    """Refuse a table that no observer can order: all that is wrong with it at once."""
+    """Raise all problems of a table that no observer can order, together."""
     problems = list(_problems(schema, clock))
     problems += [
         InputError(f"the column `{name}` is one that comes out", hint="rename yours")
@@ -88,7 +90,7 @@ def _problems(schema: StructType, clock: ClockSource) -> Iterator[InputError]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse what Spark reads as something else, and what stands for something on the way."""
+    """Raise InputError for names that Spark misreads, and for internal names."""
     for name in names:
         if "." in name or "`" in name:
             hint = "rename it: Spark would look for a field within a column"
@@ -112,9 +114,9 @@ def _is_stamp(kind: DataType) -> bool:
 def mark(
     events: DataFrame, carried: Sequence[str], clock: ClockSource, passed: Sequence[str] = ()
 ) -> DataFrame:
-    """What is carried along, and beside it what an observer looks at, as plain numbers.
+    """Return the carried columns and the observer's internal columns, as plain numbers.
 
-    passed: columns that are neither, and left as they are.
+    passed: further columns that stay as they are.
     """
     schema = events.schema
     marks = {
@@ -132,7 +134,7 @@ def mark(
 
 
 def _number(schema: StructType, name: str) -> Column:
-    """A number breaks the tie between two stamps; any will do if it is always the same."""
+    """Return the column as a number, to break ties between stamps; a name is hashed."""
     is_text = isinstance(schema[name].dataType, StringType)
     return F.xxhash64(name) if is_text else F.col(name).cast("bigint")
 
@@ -146,7 +148,7 @@ def _is_true(schema: StructType, name: str) -> Column:
 
 
 def times(schema: StructType, clock: ClockSource) -> dict[str, str]:
-    """The columns of times that an observer looks at, by the names that they have on the way."""
+    """Return the time columns that an observer needs, by their internal names."""
     found = {} if "stamp" in schema.names else {TIME_US: "time"}
     return found | ({ARRIVED_US: "arrived"} if clock == "arrival" else {})
 
@@ -154,9 +156,9 @@ def times(schema: StructType, clock: ClockSource) -> dict[str, str]:
 def micros(
     schema: StructType, name: str, text: TextOfTime | None = None, unit: TimeUnit = DEFAULT
 ) -> Column:
-    """Microseconds; null where it is no time, as one bad row must not end a stream.
+    """Return microseconds; null if the value is not a time, as one bad row must not end a stream.
 
-    text: what all of a column of text is; None: a whole number or a timestamp, row by row.
+    text: what a text column holds; None: decide row by row between whole number and timestamp.
     unit: of whole numbers.
     """
     kind, column = schema[name].dataType, F.col(name)
@@ -173,7 +175,7 @@ def micros(
 
 
 def whole_number(schema: StructType, name: str) -> Column:
-    """Of a column of whole numbers, or of text that may be some; else null."""
+    """Return the integers of an integer column, or of a text column; null for other text."""
     if isinstance(schema[name].dataType, IntegralType):
         return F.col(name).cast("bigint")
     column = F.trim(name)

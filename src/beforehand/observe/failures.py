@@ -1,4 +1,4 @@
-"""What a file or a disk did to Spark, in a line: it answers with pages of Java."""
+"""Report failures of files and disks in one line: Spark raises pages of Java stack traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 @contextmanager
 def readable_files(folder: Path) -> Iterator[None]:
-    """What cannot be read or written is told with its place, as the user's to mend."""
+    """Raise InputError with the path if Spark cannot read a file or write to the disk."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -32,7 +32,7 @@ def readable_files(folder: Path) -> Iterator[None]:
 
 
 def tell_failure(text: str, where: str) -> InputError | None:
-    """None if it is neither a file nor a disk."""
+    """Return the error of a file or a disk; None if the failure has another cause."""
     causes = [STATE.sub("", cause) for cause in CAUSE.findall(text)]
     if reading := READING.search(text):
         reason = STATE.sub("", reading[2]).strip() or (causes[-1] if causes else "it is broken")

@@ -1,8 +1,9 @@
-"""Folders of JSON lines or Parquet files that grow, ordered into a folder of Parquet files.
+"""Order a growing folder of JSON lines or Parquet files into a folder of Parquet files.
 
-A checkpoint folder holds `settings.json` (what the stream was started with), `spark` (Spark's own)
-and `ends` (files that tell observers to let out what they hold: they are input like any other, so
-what they cause happens exactly once, whatever is killed). Beside the output is a folder of rejects.
+A checkpoint folder holds `settings.json` (the settings that the stream was started with), `spark`
+(Spark's own checkpoint) and `ends`. The files in `ends` tell observers to deliver what they hold.
+They are input like any other, so their effect happens exactly once even after a crash. Rejected
+rows go to a folder beside the output.
 """
 
 from __future__ import annotations
@@ -52,30 +53,32 @@ STOP_SECONDS_MAX, STOP_POLL_SECONDS = 2, 0.02
 Counts = dict[str, int]
 OnBatch = Callable[[Counts], None]
 Tell = Callable[[str], None]
-"""Takes what a user should know of and no count says."""
+"""Called with a message for the user that no count shows."""
 Until = Literal["stopped", "read", "empty"]
-"""When a stream ends: when it is stopped, when all is read, or when nothing is held either."""
+"""A stream ends when it is stopped, when all files are read, or when nothing is held."""
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a stream comes from and where it goes."""
+    """The folders and the timing of a stream."""
 
     folder: Path
     out: Path
     checkpoint: Path
     files_per_batch: int = 32
     every_us: int = 1_000_000
-    """How often new files are looked for. Spark starts a batch each time, also for none."""
+    """The period of the search for new files. Each starts a micro-batch, even if it finds none."""
     idle_us: int | None = None
-    """After so long without a row an observer lets out what it holds; None: ten seconds, or δ + 2ε
-    if that is longer. Only while a stream runs until it is stopped: how long a bounded run takes
-    must not change what comes out of it."""
+    """An observer without a row for this long delivers what it holds; None: max(10 s, δ + 2ε).
+
+    It applies only while a stream runs until it is stopped. The duration of a bounded run must not
+    change its output.
+    """
 
 
 def order_table(
     spark: SparkSession, folder: Path, out: Path, plan: Plan, *, tell: Tell = lambda _: None
 ) -> Counts:
-    """Everything that is in the folder now, in one go. All of it comes out, or nothing does."""
+    """Order everything that is in the folder now, in one batch job: all of the output or none."""
     check_places(folder, out, None)
     settings = settle(spark, folder, plan)
     _tell_unit(settings, plan, tell)
@@ -83,7 +86,7 @@ def order_table(
         place: place.with_name(f".{place.name}.part") for place in (out, folder_of_rejects(out))
     }
     for part in parts.values():
-        shutil.rmtree(part, ignore_errors=True)  # of a run that was broken off
+        shutil.rmtree(part, ignore_errors=True)  # left over from an interrupted run
     read = Observation(READ)
     try:
         events = read_events(spark.read, folder, settings, read)
@@ -116,11 +119,13 @@ def order_stream(
     stop: threading.Event | None = None,
     tell: Tell = lambda _: None,
 ) -> Counts:
-    """What this run delivered and rejected, how many observers are remembered, and, unless it was
-    stopped, how many events are still held.
+    """Run the stream; return the counts of this run.
 
-    on_batch: is told the counts so far after every batch that delivered or rejected something.
-    stop: set it from elsewhere, and the stream ends after the batch at hand, or breaks it off.
+    They are the rows delivered and rejected and the observers in the state store. Unless the stream
+    was stopped, they include the events still held.
+
+    on_batch: called with the counts so far after each micro-batch that delivered or rejected rows.
+    stop: when another thread sets it, the stream ends after the current micro-batch or aborts it.
     """
     stop = stop or threading.Event()
     check_places(stream.folder, stream.out, stream.checkpoint)
@@ -147,8 +152,11 @@ def order_stream(
 
 
 def _wind_up(ends: Path) -> None:
-    """Spark looks after timers once a run had a first batch. A file without rows makes it have
-    one; else what is held from an earlier run would stay until new files come."""
+    """Write a file without rows, so that the run has a first micro-batch.
+
+    Spark handles timers only after the first micro-batch of a run. Without one, rows held from an
+    earlier run would stay until new files arrive.
+    """
     name = f"{time.time_ns()}.parquet"
     pq.write_table(pa.table({"nothing": pa.array([], pa.int8())}), ends / f".{name}")
     (ends / f".{name}").rename(ends / name)
@@ -168,14 +176,14 @@ def _start(
 ) -> StreamingQuery:
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
-    # Batches without rows are there for timers, and would go on for ever.
+    # A bounded run disables micro-batches without rows: timers would trigger them for ever.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", is_live)
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
     events = read_events(reader, stream.folder, settings)
     told = spark.readStream.schema(f"observer {_observer_type(settings)}")
     ends = told.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
-    # A checkpoint has timers or has none, so a bounded run has some, and does not act on them.
+    # Timers are fixed in the checkpoint. So a bounded run sets them but ignores them.
     idle_us = stream.idle_us or idle_us_of(settings.guarantees, settings.tick_us)
     waking = Waking(idle_us, since_us=time.time_ns() // 1000, acts=is_live)
     ordered = _ordered(both, settings, waking, folder_of_rejects(stream.out))
@@ -189,7 +197,7 @@ def _start(
 
 
 class _Run:
-    """What a run comes to, over all of its queries."""
+    """The counts of a run over all of its queries."""
 
     def __init__(self, stream: Stream, settings: Settings, on_batch: OnBatch, tell: Tell) -> None:
         self._stream, self._settings = stream, settings
@@ -199,7 +207,7 @@ class _Run:
         self.totals: Counts = dict.fromkeys(names, 0)
 
     def follow(self, query: StreamingQuery, stop: threading.Event) -> None:
-        """To its end."""
+        """Follow a query until it ends, and add up its counts."""
         seen = ""
         is_over = False
         try:
@@ -208,11 +216,12 @@ class _Run:
                     _stop(query)
                 is_over = not query.isActive
                 for progress in query.recentProgress:
-                    # Not by the number of the batch: a look for files that finds none has it too.
+                    # Compare timestamps, not batch ids: a search that finds no files reports the
+                    # same id.
                     if progress.timestamp > seen:
                         seen = progress.timestamp
                         self._add(progress)
-            query.awaitTermination()  # raises what went wrong
+            query.awaitTermination()  # raises the error of the query
         except StreamingQueryException as error:
             told = tell_failure(str(error), str(self._stream.out))
             raise BeforehandError(
@@ -244,8 +253,11 @@ class _Run:
             self._on_batch(self.totals)
 
     def _look_for_gone(self, files: list[str]) -> None:
-        """Spark passes over a file that it knows of and does not find. Who removes files that were
-        read removes them some time after, so one that is gone by now may not have been read."""
+        """Report files that were gone when their micro-batch ended.
+
+        Spark silently skips a listed file that it does not find. A cleanup removes files some time
+        after they were read, so a file that is gone this early may not have been read.
+        """
         for file in files:
             if not Path(file).exists():
                 self.totals["gone"] += 1
@@ -254,12 +266,12 @@ class _Run:
                     " rows are not in the output, put it back under another name"
                 )
             elif self._settings.format == "parquet" and not Path(file).stat().st_size:
-                self.totals["gone"] += 1  # Spark passes over it, and never comes back
+                self.totals["gone"] += 1  # Spark skips it and never reads it again
                 self._tell(f"{file} is empty, so no Parquet file: write it under another name")
 
 
 def _offsets(progress: StreamingQueryProgress) -> tuple[int, int]:
-    """Of the files of a batch in the log of their source: after the first, up to the second."""
+    """Return the log offsets of a micro-batch's files: after the first, up to the second."""
     source = progress.sources[0]
     start, end = (
         re.search(r"[0-9]+", str(text)) for text in (source.startOffset, source.endOffset)
@@ -268,7 +280,7 @@ def _offsets(progress: StreamingQueryProgress) -> tuple[int, int]:
 
 
 def _stop(query: StreamingQuery) -> None:
-    """Between two batches if it can be: one that is broken off has to be done again."""
+    """Stop between two micro-batches if possible: an aborted one must be repeated."""
     ends = time.monotonic() + STOP_SECONDS_MAX
     while query.status["isTriggerActive"] and time.monotonic() < ends:
         time.sleep(STOP_POLL_SECONDS)
@@ -276,7 +288,7 @@ def _stop(query: StreamingQuery) -> None:
 
 
 def _reason(error: StreamingQueryException) -> str:
-    """What was raised in a worker, without the way it took through Spark."""
+    """Return the error that a worker raised, without Spark's stack trace."""
     raised = re.findall(r"^[\w.]*(?:Error|Exception): .*", str(error), re.MULTILINE)
     return raised[-1] if raised else str(error).splitlines()[0]
 
@@ -289,12 +301,12 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
         settings.tick_us,
         settings.clock,
         waking,
-        rejects.resolve(),  # a worker may run elsewhere
+        rejects.resolve(),  # a worker may have another working directory
     )
 
 
 def _tell_unit(settings: Settings, plan: Plan, tell: Tell) -> None:
-    """What whole numbers are taken for, unless somebody said it or their size does."""
+    """Report the assumed unit of whole numbers, unless the plan or their size gives it."""
     if plan.time_unit is not None or settings.are_dates:
         return
     schema = settings.columns
@@ -322,7 +334,7 @@ def _observer_type(settings: Settings) -> str:
 
 
 def _held(spark: SparkSession, stream: Stream) -> DataFrame | None:
-    """The observers that hold rows, as the checkpoint has it, and how many; None for none."""
+    """Return the observers that hold rows in the state store, with the row count, or None."""
     spark_folder = stream.checkpoint / "spark"
     if not any((spark_folder / "commits").glob("[0-9]*")):
         return None

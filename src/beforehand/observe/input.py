@@ -1,4 +1,4 @@
-"""What is in a folder of events: the kind of its files, or a sample with ground truth."""
+"""Find the file format of a folder of events, or read it as a sample with ground truth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAST_HINT = "the vector clock of each sending: one integer for each process, its
 
 
 def find_format(folder: Path) -> Format:
-    """What kind of files are in it, by their names. One file will do where nothing is to come."""
+    """Return the format of the files by their names. The path may also be a single file."""
     files = list_files(folder)
     formats = {_format_of(file) for file in files}
     format = formats.pop() if len(formats) == 1 else None
@@ -54,7 +54,10 @@ def _format_of(file: Path) -> Format | None:
 
 
 def _refuse_folders(files: list[Path], folder: Path) -> None:
-    """Spark goes into folders that are named like partitions, and passes over all others."""
+    """Raise InputError for files in subfolders that are not named `column=value`.
+
+    Spark reads `column=value` folders as partitions and silently skips all others.
+    """
     for file in files:
         above = file.relative_to(folder).parts[:-1] if file != folder else ()
         if any("=" not in part for part in above):
@@ -66,13 +69,13 @@ def _refuse_folders(files: list[Path], folder: Path) -> None:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """In order of their names; of a file, that."""
+    """Return the files of a folder in order of their names; a file yields itself."""
     if folder.is_file():
         return [folder]
     if not folder.is_dir():
         problem = f"no such file or folder: {folder}"
         raise InputError(problem, hint="give a file, or the folder that the files are in")
-    # Spark passes over such names too: they are of files that are still being written.
+    # Spark skips names with `.` or `_` too: such files are still being written.
     return sorted(
         file
         for file in folder.rglob("*")
@@ -81,18 +84,18 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def default_tick_us(*, has_stamp: bool) -> int:
-    """Stamps count milliseconds where nothing else is said; times are read as microseconds."""
+    """Return the default tick: 1 ms for stamps, 1 us for times."""
     return 1000 if has_stamp else 1
 
 
 def read_sample(
     folder: Path, tick_us: int | None, time_unit: TimeUnit | None = None
 ) -> tuple[Sample, int]:
-    """The messages in order of `arrived`; without that column, of the files and their lines.
+    """Return the messages in order of `arrived`, or else of files and lines; and the tick.
 
-    With them the tick, which by default is that of a run, as is the unit of times.
+    The defaults of the tick and of the time unit are those of a run.
     """
-    format: Any = find_format(folder)  # the stubs do not know JSON yet
+    format: Any = find_format(folder)  # the type stubs do not know JSON
     where = str(folder)
     try:
         table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
@@ -126,7 +129,7 @@ def read_sample(
 
 
 def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:
-    """With as many processes, and as many events at one tick, as the sample shows."""
+    """Return guarantees with the processes and the events per tick of the sample."""
     processes = sample.past.shape[1]
     counts = int(sample.stamps.kn.max(initial=1))
     return Guarantees(processes, epsilon, delta, max(-(-counts // processes), 1))
@@ -135,7 +138,7 @@ def guarantees_of(sample: Sample, epsilon: int, delta: int) -> Guarantees:
 def _check_units(
     table: pa.Table, tick_us: int | None, time_unit: TimeUnit | None, where: str
 ) -> None:
-    """As a run does it, with the same answers."""
+    """Check the units of times as a run does, with the same errors."""
     unread = {"time"} if "stamp" in table.column_names else set()
     read = {"time", "arrived"} & set(table.column_names) - unread
     numbers = {name: _whole(table[name], name, where) for name in sorted(read)}

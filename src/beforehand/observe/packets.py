@@ -1,7 +1,7 @@
-"""Many rows as one binary value. Little is imported here: half of Spark's workers need no more.
+"""Pack many rows into one binary value. Imports are few: half of Spark's workers need only this.
 
-A stateful operator of Spark in Python takes its rows one by one and through pandas: that is several
-times slower than one packet per observer and batch, and it changes some types.
+A stateful Spark operator in Python takes its rows one by one and through pandas. That is several
+times slower than one packet per observer and micro-batch, and it changes some types.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def pack(batches: Batches, rejects: Path | None = None) -> Batches:
-    """One packet for each observer of a batch.
+    """Yield one packet for each observer of a batch.
 
-    rejects: the folder for rows that cannot be read, where some are marked so.
+    rejects: the folder for rows marked as unreadable; None if no rows are marked.
     """
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -54,10 +54,10 @@ def open_packets(packets: Iterable[Any]) -> pa.Table:
 
 
 def join(tables: list[pa.Table]) -> pa.Table:
-    """One after the other, also where they disagree on which values may be null.
+    """Concatenate tables, even if they disagree on which columns may be null.
 
-    Spark decides that anew for every batch: a union of two streams, of which one brings nothing
-    this time, may leave a column that is never null.
+    Spark decides nullability anew for every micro-batch. In a union of two streams, of which one is
+    empty this time, a column may become non-nullable.
     """
     return pa.concat_tables(tables, promote_options="permissive")
 

@@ -1,7 +1,7 @@
-"""The folders of a stream: which of them do not go together, and what is in its checkpoint.
+"""Check the folders of a stream for conflicts, and read its checkpoint.
 
-Spark writes down what it reads before it reads it (`offsets`, and for each source the names of
-its files), and what it has done (`commits`).
+Spark logs what it will read before it reads it (`offsets`, and for each source the names of its
+files), and what it has finished (`commits`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from beforehand.errors import InputError
 from beforehand.observe.rejects import folder_of_rejects, local_path
 
 SINK_LOG = "_spark_metadata"
-"""In an output folder: which of its files count."""
+"""The log in an output folder that lists its committed files."""
 EVENTS_SOURCE = 0
 NAMES_SHOWN = 3
 
 
 def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
-    """Refuse, before anything runs, folders with which rows would be read twice, or lost."""
+    """Raise InputError for folders that would make rows repeat or get lost."""
     places = {"the input": folder, "the output": out, "the rejects": folder_of_rejects(out)}
     places |= {} if checkpoint is None else {"the checkpoint": checkpoint}
     for (inner, inside), (outer, around) in permutations(places.items(), 2):
@@ -48,9 +48,9 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
 
 
 def check_begun(checkpoint: Path) -> None:
-    """Refuse to go on without a file of the batch that was under way when the stream stopped.
+    """Raise InputError if a file of the micro-batch that was interrupted is missing.
 
-    Spark would take the batch for done, and the name of the file for read.
+    Spark would treat the batch as finished and the file as read.
     """
     begun = _numbers(checkpoint / "spark" / "offsets")
     done = max(_numbers(checkpoint / "spark" / "commits"), default=-1)
@@ -64,7 +64,7 @@ def check_begun(checkpoint: Path) -> None:
 
 
 def files_between(checkpoint: Path, start: int, end: int) -> list[str]:
-    """The files that the source of events read after one of its offsets, up to another."""
+    """Return the files that the source of events read after one offset, up to another."""
     folder = checkpoint / "spark" / "sources" / str(EVENTS_SOURCE)
     found: dict[str, None] = {}
     for log in folder.glob("[0-9]*"):
@@ -79,19 +79,19 @@ def files_between(checkpoint: Path, start: int, end: int) -> list[str]:
 
 
 def new_columns(files: Iterable[str], known: set[str]) -> set[str]:
-    """Columns of Parquet files that nobody asks for."""
+    """Return the columns of Parquet files that are not among the known ones."""
     found: set[str] = set()
     for file in files:
         try:
             found |= set(pq.read_schema(file).names) - known
         except (OSError, pa.ArrowInvalid):
-            continue  # gone or broken, which others tell
+            continue  # gone or broken, which is reported elsewhere
     return found
 
 
 class _Entry(msgspec.Struct):
     path: str
-    batchId: int  # as Spark writes it
+    batchId: int  # Spark's spelling
 
 
 def _log_offset(checkpoint: Path, batch: int) -> int:

@@ -1,7 +1,7 @@
-"""Rows of files, and beside each that cannot be read: why, its text, its file and its line.
+"""Read rows from files; unreadable rows carry the reason, their text, their file and their line.
 
-Left alone, Spark reads a broken line as a row of nulls, takes the first of two objects on one line
-for the whole, and forgets what is in no column that it knows.
+By default Spark reads a broken line as a row of nulls. It takes only the first of two objects on
+one line, and drops values without a known column.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from beforehand.observe.settings import Settings, whole_times
 from beforehand.observe.time_unit import NAMES, UNITS, span
 
 READ = "beforehand_read"
-"""The name of the counts of what was read among the observed metrics of a query."""
+"""The name of the read counts among the observed metrics of a query."""
 
 LINE_TEXT, ROW, BROKEN, UNKNOWN = "value", "_row", "_broken", "_unknown"
 NO_TEXT, NO_LETTER = "not UTF-8 text", "an escape that is half of a letter"
 HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
 HALF = rf"(?<!\\)(?:\\\\)*(?:{HIGH}(?!{LOW})|(?<!{HIGH}){LOW})"
-r"""One `\uXXXX` of a pair without the other; behind an escaped backslash it is plain text."""
+r"""Matches one `\uXXXX` of a surrogate pair without the other.
+
+After an escaped backslash the same characters are plain text.
+"""
 NO_OBJECT = "not one JSON object"
 WRONG_TYPE = "a value is not of the type of its column"
 
@@ -37,7 +40,7 @@ def read_events(
     settings: Settings,
     metrics: str | Observation = READ,
 ) -> DataFrame:
-    """The columns of the settings, the times among them as microseconds, and `REJECTED`."""
+    """Return the columns of the settings, the times in microseconds, and `REJECTED`."""
     read = _read_lines if settings.format == "json" else _read_parquet
     rows = read(reader, folder, settings)
     schema = settings.columns
@@ -50,7 +53,7 @@ def read_events(
     doubts = (*_doubts(schema, found), *_other_units(settings, found))
     rows = rows.withColumn(WHY, F.coalesce(WHY, *doubts))
     is_rejected = F.col(WHY).isNotNull()
-    # Here and not sooner: a row that can be read is not to be made into text.
+    # Only rejected rows are converted to text, so the conversion comes last.
     raw = F.col(RAW) if RAW in rows.columns else F.to_json(F.struct(*schema.names))
     beside = {RAW: raw, FILE: F.col(FILE), LINE: F.col(LINE)}
     rejected = (F.when(is_rejected, column).alias(name) for name, column in beside.items())
@@ -60,7 +63,7 @@ def read_events(
 
 
 def unknown_columns(counts: Row | dict[str, list[list[str]]]) -> set[str]:
-    """Keys of lines that are no column, of the metrics of what was read."""
+    """Return the keys of JSON lines without a column, from the metrics of the read."""
     return {name for names in counts["unknown"] for name in names}
 
 
@@ -70,13 +73,13 @@ def _read_lines(
     lines = reader.format("text").load(str(folder)).where(F.trim(LINE_TEXT) != "")
     schema = settings.columns
     whole = StructType([StructField(ROW, schema), StructField(BROKEN, StringType())])
-    # Within another object, what follows the end of an object on its line is an error.
+    # Wrapped in another object, text after the end of the object on a line is an error.
     text = F.concat(F.lit(f'{{"{ROW}":'), F.col(LINE_TEXT), F.lit("}"))
     parsed = F.from_json(text, whole, {"columnNameOfCorruptRecord": BROKEN})
     keys = F.array_except(F.json_object_keys(LINE_TEXT), F.array(*map(F.lit, schema.names)))
     rows = lines.select("*", "_metadata", parsed.alias("_parsed"), keys.alias(UNKNOWN))
     row = F.col(f"_parsed.{ROW}")
-    # Left alone, Spark puts another letter in the place of these two, and delivers the row.
+    # By default Spark replaces the bad characters in both cases and delivers the row.
     why = F.when(~F.is_valid_utf8(LINE_TEXT), NO_TEXT)
     why = why.when(F.col(LINE_TEXT).rlike(HALF), NO_LETTER).when(row.isNull(), NO_OBJECT)
     why = why.when(F.col(f"_parsed.{BROKEN}").isNotNull(), WRONG_TYPE)
@@ -86,7 +89,7 @@ def _read_lines(
         why.alias(WHY),
         F.make_valid_utf8(LINE_TEXT).alias(RAW),
         F.col("_metadata.file_path").alias(FILE),
-        F.lit(None).cast("bigint").alias(LINE),  # looked up by who writes the rejects
+        F.lit(None).cast("bigint").alias(LINE),  # found by `write_rejects`
         UNKNOWN,
     )
 
@@ -100,7 +103,7 @@ def _read_parquet(
         F.lit(None).cast("string").alias(WHY),
         F.col("_metadata.file_path").alias(FILE),
         (F.col("_metadata.row_index") + 1).alias(LINE),
-        F.lit(None).cast("array<string>").alias(UNKNOWN),  # the files themselves say it
+        F.lit(None).cast("array<string>").alias(UNKNOWN),  # from the files' schemas
     )
 
 
@@ -112,8 +115,11 @@ def _doubts(schema: StructType, found: dict[str, str]) -> Iterable[Column]:
 
 
 def _other_units(settings: Settings, found: dict[str, str]) -> Iterable[Column]:
-    """Where whole numbers are times of this century, one that is so in another unit is a mistake
-    of who wrote it."""
+    """Yield reasons for rows whose time looks like another unit than that of the others.
+
+    They apply only if the whole numbers are times of this century: then another unit is an error of
+    the producer.
+    """
     if settings.are_dates:
         schema, unit = settings.columns, settings.time_unit
         for name in whole_times(schema, found.values(), settings.texts):

@@ -1,7 +1,7 @@
-"""Rows that cannot be read, kept as they were found: why, from which file and line, and their text.
+"""Keep unreadable rows as they were found: the reason, the file, the line, and the text.
 
-A worker writes them while it packs the others, before Spark commits the batch. A file is named
-after what is in it and appears whole, so a batch that is done again changes nothing.
+A worker writes them while it packs the others, before Spark commits the micro-batch. A file is
+named by a hash of its content and appears atomically, so a repeated micro-batch changes nothing.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ import pyarrow.compute as pc
 
 WHY, RAW, FILE, LINE = "_why", "_raw", "_file", "_line"
 REJECTED = (WHY, RAW, FILE, LINE)
-"""What stands beside the columns of a row on its way in; all null where it can be read."""
+"""Columns beside those of a row while it is read; all null if the row is readable."""
 
 NAME_DIGITS = 20
 
 
 def folder_of_rejects(out: Path) -> Path:
-    """Beside the output: who reads that must not stumble over them."""
+    """Return the folder of rejects, beside the output.
+
+    Inside the output, its readers would take the rejects for results.
+    """
     return out.with_name(f"{out.name}-rejects")
 
 
 def sift(rows: pa.Table, folder: Path) -> pa.Table:
-    """The rows that can be read; the others are in the folder afterwards."""
+    """Return the readable rows, and write the others to the folder."""
     is_readable = pc.is_null(rows[WHY])
     if rows[WHY].null_count < len(rows):
         rejected = rows.select(list(REJECTED)).filter(pc.invert(is_readable))
@@ -56,9 +59,9 @@ def write_rejects(rows: list[dict[str, Any]], folder: Path) -> None:
 
 
 def read_rejects(folder: Path, files_max: int | None = None) -> list[dict[str, Any]]:
-    """In order of files and lines.
+    """Return the rejects in order of files and lines.
 
-    files_max: of the folder, where some rows are enough.
+    files_max: read only so many files of the folder.
     """
     files = sorted(folder.glob("*.jsonl"))[:files_max]
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
@@ -66,14 +69,17 @@ def read_rejects(folder: Path, files_max: int | None = None) -> list[dict[str, A
 
 
 def local_path(address: str) -> str:
-    """The path of a file on this machine; any other address as it is."""
+    """Return the local path of a `file:` address; any other address unchanged."""
     parts = urlsplit(address)
     return unquote(parts.path) if parts.scheme == "file" else address
 
 
 class _LineNumbers:
-    """Spark does not say which line it reads, so the text is looked up in its file: only for
-    rows that are rejected, and only where this machine has the file."""
+    """Find the line number of a rejected row by its text.
+
+    Spark does not report line numbers. Only rejected rows are looked up, and only if this machine
+    has the file.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, dict[str, list[int]]] = {}
@@ -82,7 +88,7 @@ class _LineNumbers:
         if path not in self._files:
             self._files[path] = _lines_of(Path(path))
         numbers = self._files[path].get(text, [])
-        # Lines of the same text are numbered one after the other.
+        # Equal lines get their numbers in turn.
         return numbers.pop(0) if len(numbers) > 1 else numbers[0] if numbers else None
 
 

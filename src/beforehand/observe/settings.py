@@ -1,4 +1,4 @@
-"""What the observers of a folder are started with, and keep for as long as their checkpoint."""
+"""Settings of the observers of a folder, fixed for the lifetime of their checkpoint."""
 
 from __future__ import annotations
 
@@ -30,31 +30,33 @@ from beforehand.protocols.observer.timestamp import Guarantees
 
 FILES_LOOKED_AT = 16
 BROKEN_LINES = ("columnNameOfCorruptRecord", "_broken_line")
-"""Where Spark puts lines that are no JSON: not among the columns."""
+"""The column into which Spark puts lines that are not JSON; it is dropped."""
 COUNTS_MAX = 2**60
-"""How many events a process may have at one tick is not known here: its counts are believed."""
+"""The bound on events of a process per tick is unknown, so the stamps' counts are trusted."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How to order, as a user says it."""
+    """The settings as the user gives them."""
 
     epsilon_us: int
     delta_us: int
     wait_percent: int = 100
     checks_queue: bool = True
     elements: int | None = None
-    """None: as many as the first stamp has."""
+    """The number of `kn` elements to use; None: as many as the first stamp has."""
     tick_us: int | None = None
     """None: a millisecond for stamps, a microsecond for the column `time`."""
     clock: ClockSource | None = None
-    """None: the column `arrived` if there is one, else what the events show."""
+    """None: the column `arrived` if there is one, else the clock of the events."""
     time_unit: TimeUnit | None = None
-    """Of whole numbers in `time` and `arrived`. None: microseconds, unless they look like others,
-    which is refused."""
+    """The unit of whole numbers in `time` and `arrived`.
+
+    None: microseconds; numbers that look like another unit are rejected.
+    """
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The same, once the files were looked at."""
+    """The settings with every value decided, after a look at the files."""
 
     format: str
     schema: str
@@ -66,10 +68,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tick_us: int
     clock: ClockSource
     texts: dict[str, TextOfTime] = {}
-    """What the columns of times hold that are text."""
+    """For each time column of text, whether it holds numbers or timestamps."""
     time_unit: TimeUnit = DEFAULT
     are_dates: bool = False
-    """Whether whole numbers of time are counted from 1970, as far as their size tells."""
+    """Whether whole-number times count from 1970, judged by their size."""
 
     @property
     def columns(self) -> StructType:
@@ -81,21 +83,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guarantees(self) -> Guarantees:
-        # Rounded up: a guarantee that is too wide costs time, one too narrow costs order.
+        # Rounded up: too wide a guarantee costs latency, too narrow a one costs order.
         epsilon = -(-self.epsilon_us // self.tick_us)
         delta = -(-self.delta_us // self.tick_us)
         return Guarantees(1, epsilon, max(delta, 1), COUNTS_MAX)
 
     @property
     def horizon_us(self) -> int:
-        """δ + 2ε: no message is held longer."""
+        """Return δ + 2ε, the longest time that a message is held."""
         return self.guarantees.horizon * self.tick_us
 
 
 def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
-    """Look at what is in the folder, and decide what the plan leaves open."""
+    """Look at the files in the folder, and decide what the plan leaves open."""
     format = find_format(folder)
-    # To learn the columns of JSON lines, Spark reads them: a few files say enough.
+    # Spark must read JSON lines to infer the columns; a few files suffice.
     files = [str(file) for file in list_files(folder)[:FILES_LOOKED_AT]]
     base = folder.parent if folder.is_file() else folder
     reader = spark.read.option("basePath", str(base)).option(*BROKEN_LINES)
@@ -142,7 +144,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 def keep_settings(
     spark: SparkSession, plan: Plan, file: Path, *, folder: Path, out: Path
 ) -> Settings:
-    """The settings in the file, which must agree with what is asked; new ones the first time."""
+    """Return the settings in the file, or create them; raise InputError if the plan differs."""
     places = {"folder": str(folder.resolve()), "out": str(out.resolve())}
     if not file.exists():
         kept = _Kept(settings=settle(spark, folder, plan), **places)
@@ -166,7 +168,7 @@ def keep_settings(
 
 
 def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple[str, TextOfTime]]:
-    """What the text in these columns is: one or the other, so that none of it is guessed."""
+    """Yield whether each text column holds numbers or timestamps; raise InputError for a mix."""
     for name in names:
         if not isinstance(table.schema[name].dataType, StringType):
             continue
@@ -192,7 +194,7 @@ def _time_unit(
     plan: Plan,
     folder: Path,
 ) -> tuple[TimeUnit, bool]:
-    """Of the whole numbers in these columns, and whether they are counted from 1970."""
+    """Return the unit of the whole numbers in these columns, and whether they count from 1970."""
     where, schema = str(folder), table.schema
     numbers = {name: whole_number(schema, name) for name in whole_times(schema, names, texts)}
     unit, is_asked = plan.time_unit or DEFAULT, plan.time_unit is not None
@@ -207,7 +209,7 @@ def _time_unit(
 def whole_times(
     schema: StructType, names: Iterable[str], texts: Mapping[str, TextOfTime]
 ) -> list[str]:
-    """Those of the columns that are whole numbers, or text of some."""
+    """Return the columns that hold whole numbers, also as text."""
     return [
         name
         for name in names
@@ -218,7 +220,7 @@ def whole_times(
 def _spans(
     table: DataFrame, numbers: Mapping[str, Column]
 ) -> dict[str, tuple[int, dict[TimeUnit, int]]]:
-    """How many there are of each, and how many in the span of each unit."""
+    """Return for each column the number of values, and how many lie in the span of each unit."""
     asked = [
         aggregate
         for number in numbers.values()

@@ -1,7 +1,7 @@
-"""What an observer of a stream remembers, and what it does with the next rows. No Spark here.
+"""The state of one observer of a stream, and its transitions on new rows. No Spark here.
 
-Rows are Arrow tables from end to end, so that a column of any type comes out as it went in. The
-memory of one observer is one blob of bytes: the queue of `kernels.reorder` and the rows that wait.
+Rows are Arrow tables from end to end, so that a column of any type keeps its type. The state of one
+observer is one blob: the queue of `kernels.reorder` and the rows that wait.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from beforehand.observe.packets import join, read_rows, write_rows
 
 ClockSource = Literal["event", "arrival", "wall"]
 
-# What `observe` adds to the rows on their way in. Nobody sees these again.
+# Internal columns that `observe` adds to incoming rows; they are not in the output.
 PROCESS, TIME_US, ARRIVED_US, TIE, ENDS = "_process", "_time_us", "_arrived_us", "_tie", "_ends"
 LEAVES = "_leaves"
 ON_THE_WAY = (PROCESS, TIME_US, ARRIVED_US, TIE, ENDS, LEAVES)
 ARRIVAL = "_arrival"
-"""The observer's clock when a row arrived, kept with it while it waits."""
+"""The observer's clock when a row arrived, stored with the row while it waits."""
 
 OUTPUTS = {
     "late": "boolean",
@@ -47,15 +47,15 @@ OUTPUTS = {
     "moved": "boolean",
     "suspect": "boolean",
 }
-"""What comes out behind the columns that went in."""
+"""The columns that are appended to those of the input."""
 
 BELIEVABLE_MAX = 2**60
-"""No clock shows more, whatever its unit; beyond it the sum of two would overflow."""
+"""No clock exceeds this in any unit; above it the sum of two values would overflow."""
 MISSING = 2**62
 
 
 class Reordering(NamedTuple):
-    """How an observer orders: the same for all its life."""
+    """The ordering rule of an observer, fixed for its lifetime."""
 
     rule: Rule
     tick_us: int
@@ -63,22 +63,22 @@ class Reordering(NamedTuple):
 
 
 class State(NamedTuple):
-    """One observer between two batches."""
+    """The state of one observer between two micro-batches."""
 
     queue: Queue
     delivered: int
-    """How many messages so far: the next `delivered_seq`."""
+    """The number of messages delivered: the next `delivered_seq`."""
     furthest: int
     """The highest ticket delivered; tickets number the arrivals."""
     tickets: Ints
-    """Of the rows in `waiting`, rising."""
+    """The tickets of the rows in `waiting`, rising."""
     waiting: pa.Table | None
     unsettled: pa.Table | None
-    """Rows that arrived at the last known time: others of that time may be in the next batch."""
+    """Rows with the latest arrival time: the next micro-batch may bring others of that time."""
 
     @property
     def held(self) -> int:
-        """How many rows are in here, and still to be delivered."""
+        """Return the number of rows that are still to be delivered."""
         return len(self.tickets) + (0 if self.unsettled is None else len(self.unsettled))
 
 
@@ -127,9 +127,9 @@ def decode_state(data: bytes, order: Reordering) -> State:
 def take_rows(
     state: State, rows: pa.Table, order: Reordering, now_us: int | None = None
 ) -> tuple[State, pa.Table]:
-    """The state after these rows, and what they let out, in order of delivery.
+    """Return the state after these rows, and the rows to deliver, in order of delivery.
 
-    now_us: the wall clock of the observer, which only the clock `wall` looks at.
+    now_us: the wall clock of the observer, used only by the clock `wall`.
     """
     has_ended = bool(pc.any(rows[ENDS]).as_py())
     rows = rows.filter(pc.invert(rows[ENDS]))
@@ -147,12 +147,12 @@ def take_rows(
 
 
 def has_left(rows: pa.Table) -> bool:
-    """Whether one of the rows says that the observer has ended: nothing is to be remembered."""
+    """Return whether a row ends the observer, so that its state can be removed."""
     return LEAVES in rows.column_names and bool(pc.any(rows[LEAVES]).as_py())
 
 
 def run_out(state: State, order: Reordering) -> tuple[State, pa.Table]:
-    """Let the observer's clock go on until it holds nothing any more."""
+    """Advance the observer's clock until it holds nothing."""
     outs = []
     if state.unsettled is not None:
         state, out = _admit(state._replace(unsettled=None), state.unsettled, order, None)
@@ -163,7 +163,7 @@ def run_out(state: State, order: Reordering) -> tuple[State, pa.Table]:
 
 
 def run_until(state: State, tick: int, order: Reordering) -> tuple[State, pa.Table]:
-    """Let the observer's clock go on to `tick`, with no arrivals."""
+    """Advance the observer's clock to `tick`, without arrivals."""
     nothing = np.empty(0, np.int64)
     stamps = Stamps(nothing, nothing, nothing, np.empty((0, order.rule.elements), np.int64))
     until = max(tick, int(state.queue.clock[0]))
@@ -172,9 +172,9 @@ def run_until(state: State, tick: int, order: Reordering) -> tuple[State, pa.Tab
 
 
 def wake_us(state: State, order: Reordering, seen_us: int, idle_us: int | None) -> int | None:
-    """When, by the wall clock, an observer must act if no row comes; None for never.
+    """Return the wall-clock time at which an observer must act without a row; None for never.
 
-    seen_us: when it last got a row.
+    seen_us: when it last received a row.
     """
     if not state.held:
         return None
@@ -184,7 +184,7 @@ def wake_us(state: State, order: Reordering, seen_us: int, idle_us: int | None) 
 
 
 def wake(state: State, order: Reordering, now_us: int) -> tuple[State, pa.Table]:
-    """What an observer does when that time has come."""
+    """Advance the observer when its timer fires."""
     if order.clock == "wall":
         return run_until(state, now_us // order.tick_us, order)
     return run_out(state, order)
@@ -209,8 +209,7 @@ def _admit(
 
 
 def _let_out(state: State, delivered: Delivered, order: Reordering) -> tuple[State, pa.Table]:
-    """Split the rows at hand into those that are delivered, with what is said of them, and those
-    that wait on."""
+    """Split the rows into those delivered, with their output columns, and those that still wait."""
     assert state.waiting is not None, "an observer that never got a row has nothing to deliver"
     out = state.waiting.take(np.searchsorted(state.tickets, delivered.label))
     arrival = out[ARRIVAL].to_numpy()
@@ -220,7 +219,7 @@ def _let_out(state: State, delivered: Delivered, order: Reordering) -> tuple[Sta
         "delivered_seq": np.arange(state.delivered, count),
         "delivered_us": delivered.tick * order.tick_us,
         "waited_us": (delivered.tick - arrival) * order.tick_us,
-        # One that arrived later was delivered before it: what RFC 4737 calls reordered.
+        # A later arrival was delivered before it: reordered in the sense of RFC 4737.
         "moved": delivered.label < furthest[:-1],
         "suspect": delivered.is_overtaken,
     }
@@ -236,11 +235,11 @@ def _let_out(state: State, delivered: Delivered, order: Reordering) -> tuple[Sta
 def _arrivals(
     queue: Queue, rows: pa.Table, order: Reordering, now_us: int | None
 ) -> tuple[pa.Table, Ints, Stamps]:
-    """The rows in order of arrival, the observer's clock at each, and their stamps.
+    """Return the rows in order of arrival, the observer's clock at each, and their stamps.
 
-    Spark hands over the rows of a batch in any order. Those that arrived at one time are taken in
-    the order of their stamps, and the last word has a hash of the row: so a restart takes them in
-    the same order again, and so does a batch job.
+    Spark gives the rows of a micro-batch in any order. Rows that arrived at one time are taken in
+    the order of their stamps, and a hash of the row breaks ties. So a restart and a batch job take
+    them in the same order.
     """
     stamps, is_sound = _stamps(rows, order)
     high = stamps.r + stamps.c
@@ -255,9 +254,9 @@ def _arrivals(
         assert now_us is not None, "the wall clock is that of the batch"
         is_sound = np.ones(len(rows), np.bool_)
         shown = np.full(len(rows), now_us // order.tick_us)
-    # The clock `event` shows what the stamps show. Some process has seen each of these values on
-    # its own clock, so by now all clocks are past that minus ε, which is all that the proof of OBS
-    # 3.2 asks of an observer's clock. It may lag behind, and then delivers later.
+    # The clock `event` shows the largest stamp so far. Some process has read each of these values
+    # on its own clock, so all clocks are now past that value minus ε. The proof of OBS 3.2 asks no
+    # more of an observer's clock. It may lag behind, and then delivers later.
     at = np.lexsort(keys)
     clock = int(queue.clock[0])
     floor = clock if clock != LEAST else int(shown[is_sound].min()) if is_sound.any() else 0
@@ -266,10 +265,10 @@ def _arrivals(
 
 
 def _stamps(rows: pa.Table, order: Reordering) -> tuple[Stamps, Flags]:
-    """The stamps, and which of them can be true.
+    """Return the stamps, and which of them are valid.
 
-    A row without a stamp gets a `c` that is outside its domain: the kernel then takes it as if it
-    had been sent on receipt.
+    A row without a stamp gets a `c` outside its domain. The kernel then treats it as sent on
+    receipt.
     """
     process = integers(rows[PROCESS])
     if TIME_US in rows.column_names:
@@ -296,7 +295,7 @@ def integers(column: Any) -> Ints:
 
 
 def _is_last(arrived_us: Ints) -> Flags:
-    """Which rows arrived when the last one did. A row that does not say when came before all."""
+    """Return which rows have the latest arrival time. Rows without a time come first."""
     is_known = _is_believable(arrived_us)
     last = arrived_us[is_known].max(initial=-BELIEVABLE_MAX)
     is_last: Flags = is_known & (arrived_us == last)
@@ -309,10 +308,10 @@ def _is_believable(values: Ints) -> Flags:
 
 
 def first_elements(lists: Any, elements: int) -> Ints:
-    """The first elements of each list, zeros for those it does not have.
+    """Return the first `elements` of each list, padded with zeros.
 
-    All processes send the same number of elements. Where they send fewer than are asked for, zeros
-    compare as equal, as what is not there should.
+    All processes send the same number of elements. If they send fewer than asked, the zeros compare
+    as equal, as missing elements should.
     """
     matrix = np.zeros((len(lists), elements), np.int64)
     row = pc.list_parent_indices(lists).to_numpy()

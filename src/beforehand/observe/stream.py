@@ -1,13 +1,18 @@
-"""Events of many machines in causal order, or nearly so, on a stream or a table (OBS 3.2, 4).
+"""Deliver events of many machines in causal order, or nearly so, as a stream or table (OBS 3.2, 4).
 
     ordered = observe(events, Guarantees(10, epsilon=5, delta=10), cbd(60), tick_us=1000)
 
-Columns in: `observer` (who orders; without it one orders all), `process` (who sent, a number or a
-name), `stamp` (a struct of r, c and kn, in ticks) or else `time` (the physical clock of the
-process), perhaps `arrived` (the clock of the observer on arrival), perhaps `ends` (true on a row
-that is no message: all that its observer still holds goes out, and it is forgotten), and any
-others, which are carried along. `time` and `arrived` are timestamps, integers of microseconds, or
-text of either.
+Columns in:
+
+- `observer`: the observer that orders the row; without it one observer orders all
+- `process`: the sender, a number or a name
+- `stamp`: a struct of r, c and kn, in ticks; or else `time`, the physical clock of the process
+- `arrived` (optional): the clock of the observer on arrival
+- `ends` (optional): true on a row that is not a message; its observer delivers all it holds, and
+  its state is removed
+- any others, which are carried along
+
+`time` and `arrived` are timestamps, integers of microseconds, or text of either.
 
 Columns out: those, and `RESULTS`. A sink keeps no order between its files, so the order of delivery
 is a column: `delivered_seq` counts 0, 1, ... for every observer.
@@ -63,41 +68,44 @@ from beforehand.sim.drift import rule_of
 RESULTS = ("delivered_seq", "delivered_at", "waited_us", "moved", "late", "suspect", "reset")
 COUNTED = ("moved", "late", "suspect", "reset")
 METRICS = "beforehand"
-"""The name of the counts among the observed metrics of a query."""
+"""The name of the delivery counts among the observed metrics of a query."""
 
 STREAM_CONF = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # A batch then saves what it changed, not the whole store.
+    # A micro-batch then saves its changes, not the whole state store.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""For the session, before a query is started."""
+"""Spark settings that the session needs before a query starts."""
 
 STATE = "waiting bigint, seen_us bigint, blob binary"
-"""Of one observer: how many rows it holds, when it last got any, and an encoded `State`."""
+"""The state of one observer: the rows held, the time of the last row, and an encoded `State`."""
 
 US_PER_MS = 1000
 IDLE_US_MIN = 10_000_000
 
 
 class Waking(NamedTuple):
-    """When an observer of a stream acts although no row comes."""
+    """When an observer of a stream acts without a new row."""
 
     idle_us: int | None
-    """After so long without a row it lets out all it holds; None for never."""
+    """An observer without a row for this long delivers all it holds; None for never."""
     since_us: int = 0
-    """The silence before this moment does not count: nobody was listening."""
+    """Silence before this time does not count, because the stream was not running."""
     acts: bool = True
-    """False in a bounded run, where how long it takes must not change what comes out. Its timers
-    are set all the same, for a run that is not bounded to find."""
+    """Whether timers have an effect. In a bounded run they have none.
+
+    The duration of a bounded run must not change its output. It still sets timers, for a later
+    unbounded run on the same checkpoint.
+    """
 
 
 STILL = Waking(None)
 
 
 def idle_us_of(guarantees: Guarantees, tick_us: int) -> int:
-    """How long an observer is silent by default before it lets out all it holds."""
+    """Return the default silence after which an observer delivers all it holds."""
     return max(IDLE_US_MIN, guarantees.horizon * tick_us)
 
 
@@ -110,15 +118,15 @@ def observe(
     clock: ClockSource | None = None,
     idle_us: int | Literal["default"] | None = "default",
 ) -> DataFrame:
-    """The events as every observer delivers them.
+    """Return the events as every observer delivers them.
 
     tick_us: the unit of the stamps, of ε and of δ.
-    clock: what an observer goes by. `arrival` is the column `arrived`, and the default where there
-        is one; `event` the largest stamp so far; `wall` the time when Spark took up the batch.
-    idle_us: after so long without a row an observer of a stream lets out all it holds; by default
-        ten seconds, or δ + 2ε if that is longer. With None only rows move its clock, so that a
-        batch job on the same rows gives the same. Pass None for the trigger `availableNow`: Spark
-        goes on for ever where there are timers.
+    clock: the clock of an observer. `arrival` is the column `arrived`, the default if there is one.
+    `event` is the largest stamp so far. `wall` is the time when Spark started the micro-batch.
+    idle_us: an observer of a stream without a row for this long delivers all it holds. The default
+    is max(10 s, δ + 2ε). With None only rows advance its clock, so that a batch job on the same
+    rows gives the same output. Pass None for the trigger `availableNow`: with timers Spark would
+    never end.
     """
     check_names(events.columns)
     if idle_us == "default":
@@ -135,7 +143,12 @@ def order_events(
     waking: Waking,
     rejects: Path | None = None,
 ) -> DataFrame:
-    """`observe`, for rows of files too: those have columns beside theirs, and some are rejected."""
+    """Order events as `observe` does, also rows of files.
+
+    Rows of files may have internal columns, and some are rejected.
+
+    rejects: the folder of rejected rows; None if the rows are not from files.
+    """
     chosen: ClockSource = clock or ("arrival" if "arrived" in events.columns else "event")
     check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
     idle_us = waking.idle_us
@@ -164,7 +177,7 @@ def order_events(
 
 
 def counts() -> list[Column]:
-    """How many were delivered, and how many of these were moved, late, suspect, reset."""
+    """Return the counts of rows delivered, and of those moved, late, suspect and reset."""
     kinds = [F.count_if(F.col(name)).alias(name) for name in COUNTED]
     return [F.count(F.lit(1)).alias("delivered"), *kinds]
 
@@ -186,8 +199,8 @@ def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
 
 
 def _order_stream(packets: DataFrame, order: Reordering, waking: Waking) -> DataFrame:
-    # Spark's event time could wake the clocks `event` and `arrival` too. But then Spark drops what
-    # is behind its watermark before an observer sees it, and late messages are to be delivered.
+    # Spark's event time could also drive the clocks `event` and `arrival`. But Spark drops rows
+    # behind its watermark before an observer sees them, and late messages must be delivered.
     has_timers = order.clock == "wall" or waking.idle_us is not None
     return packets.groupBy(KEY).applyInPandasWithState(
         _stream_worker(order, waking),
@@ -227,6 +240,6 @@ def _stream_worker(
     def due(state: State, seen_us: int) -> int | None:
         return wake_us(state, order, max(seen_us, waking.since_us), waking.idle_us)
 
-    # What is due by the wall clock is due in a bounded run too.
+    # Wall-clock timers also fire in a bounded run.
     acts = waking.acts or order.clock == "wall"
     return work

@@ -1,10 +1,9 @@
-"""Whole numbers of time have no unit: it is said by who gives them, or seen by their size, or told
-what they are taken for.
+"""Decide the unit of whole-number times: from the user, from their size, or by default.
 
-Times of this century, counted from 1970, lie apart from each other in seconds, milliseconds,
-microseconds and nanoseconds. So where nearly all lie within one of these spans, the unit is known;
-where it is another than microseconds, that has to be said and is not guessed: 2,000 s of a
-simulation in microseconds look like 2033 in seconds.
+Times of this century, counted from 1970, have disjoint ranges in seconds, milliseconds,
+microseconds and nanoseconds. If nearly all values lie in one range, the unit is known. If it is
+not microseconds, the user must confirm it: 2,000 s of a simulation in microseconds look like 2033
+in seconds. If the size tells nothing, the reader reports which unit it assumes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NEARLY_ALL = 0.9
 
 
 def span(unit: TimeUnit) -> tuple[int, int]:
-    """The first and the last whole number of this unit that is a time of this century."""
+    """Return the first and the last whole number of this unit that is a time of this century."""
     first, end = (seconds * PER_SECOND[unit] for seconds in SECONDS_SINCE_1970)
     return first, end - 1
 
@@ -43,17 +42,19 @@ def decide(
     is_asked: bool,
     flag: str = "--time-unit ",
 ) -> bool:
-    """Whether nearly all of one of them are times of this century in that unit.
+    """Return whether nearly all values of some column are times of this century in this unit.
 
-    columns: by name, how many whole numbers there are, and how many lie in the span of each unit.
-    Where nobody asked for the unit, refuses what looks like times in another.
-    flag: what a unit is written behind, to ask for it.
+    Raise InputError if the user gave no unit and the values look like another one.
+
+    columns: by name, the number of values, and how many lie in the span of each unit.
+    is_asked: whether the user gave the unit.
+    flag: the flag before the unit, for the hint.
     """
     are_dates = False
     for name, (total, counts) in columns.items():
         enough = NEARLY_ALL * max(total, 1)
         if counts[unit] >= enough:
-            are_dates = True  # what is in another unit is rejected, row by row
+            are_dates = True  # values in another unit are rejected row by row
         elif sum(counts.values()) >= enough and not is_asked:
             found = [unit for unit in UNITS if counts[unit]]
             looks = " and ".join(NAMES[unit] for unit in found)

@@ -1,4 +1,4 @@
-"""Which dial keeps a budget of violations, found on a sample whose true order is known."""
+"""Find the dial that keeps a violation budget, on a sample whose true order is known."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ class Sample(NamedTuple):
     """Messages of one observer, in order of arrival."""
 
     arrival: Ints
-    """The observer's clock, in ticks."""
+    """The observer's clock on arrival, in ticks."""
     stamps: Stamps
-    """The process is a number from 0 on."""
+    """The stamps; a process is a number from 0 on."""
     seq: Ints
     past: Ints
-    """The vector clock of each sending: how many messages of each process it had seen."""
+    """The vector clock of each sending: the number of messages seen from each process."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """One dial on one part of a sample."""
+    """The result of one dial on one part of a sample."""
 
     wait_percent: int
     elements: int
     uses_c: bool
     size_bytes: int
-    """Of a timestamp with no more than this dial uses."""
+    """The size of a timestamp with only the parts that this dial uses."""
     violations_percent: float
-    """The mean of the shares of messages delivered before a cause, and after an effect."""
+    """The mean of two shares: messages delivered before a cause, and messages after an effect."""
     suspects_percent: float
-    """What the observer itself could count."""
+    """The share of suspects, which an observer can count without ground truth."""
     waited_mean: float
-    """At the observer, in ticks."""
+    """The mean wait at the observer, in ticks."""
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     waits: tuple[Point, ...]
-    """The whole timestamp, from no wait to the full one."""
+    """Results with the whole timestamp, from no wait to the full wait."""
     stamps: tuple[Point, ...]
-    """The wait that was chosen, from the physical clock alone to the whole timestamp."""
+    """Results with the chosen wait, from the physical clock alone to the whole timestamp."""
     chosen: Point | None
-    """None if even the full wait breaks the budget, on one half of the sample or on the other."""
+    """The chosen dial; None if even the full wait exceeds the budget in a half of the sample."""
     confirmed: Point | None
-    """The chosen dial on the other half of the sample, where it keeps the budget too."""
+    """The result of the chosen dial on the other half of the sample, within the budget too."""
 
 
 def tune(
     sample: Sample, guarantees: Guarantees, *, budget_percent: float, checks_queue: bool = True
 ) -> Tuning:
-    """The smallest wait that keeps the budget, and then the smallest timestamp that does: in each
-    half of the sample, as what does in one of them only did so by chance.
+    """Find the smallest wait within the budget, and then the smallest timestamp.
 
-    In this order, as a wait is paid for by every message, a timestamp only where its bytes matter.
+    Both must keep the budget in each half of the sample: in one half alone it may be by chance. The
+    wait comes first because every message pays for it; a timestamp costs only bytes.
     """
     half = len(sample.arrival) // 2
     first, second = slice(0, half), slice(half, None)
@@ -75,7 +75,7 @@ def tune(
         return tuple(measure(sample, first, guarantees, dial) for dial in dials)
 
     def choose(points: Iterable[Point]) -> tuple[Point, Point] | None:
-        """The first that keeps the budget in both halves, as it is in each."""
+        """Return the first point within the budget in both halves, with its result in each."""
         for point in points:
             if point.violations_percent <= budget_percent:
                 dial = Dial(point.wait_percent, checks_queue, point.elements, point.uses_c)

@@ -1,1 +1,1 @@
-"""Groups on real sockets: keys and trust, sealed links, and what is built on them."""
+"""Members on real networks: keys, encrypted links, durable storage, and the public classes."""

@@ -1,4 +1,4 @@
-"""`beforehand.BlockingGroup`: a group for scripts, which have no event loop of their own.
+"""`beforehand.BlockingGroup`: a group for scripts without an event loop.
 
 with beforehand.BlockingGroup("harbour", name="ann", store="ann.db", key="harbour.key",
                               lifetime="20m") as group:
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """Those of `Group`."""
+    """The options of `Group`."""
 
     name: Required[str]
     store: Required[str | os.PathLike[str]]
@@ -52,17 +52,27 @@ class Options(TypedDict, total=False):
 
 
 class BlockingGroup:
-    """A `Group` in a thread of its own. Any number of threads may use it."""
+    """A `Group` with blocking methods. Its event loop runs in a thread of its own.
+
+    Use it as a context manager. Any number of threads may call it. All methods and properties raise
+    `LocalError` unless it is open, and the group's failure if it has failed. A process that is
+    forked while the group is open cannot use it, and does not disturb it.
+    """
 
     def __init__(self, group: str, **options: Unpack[Options]) -> None:
-        """The same options as `Group`."""
+        """Take the options of `Group`; raise `InputError` if one is not valid."""
         self._group = Group(group, **options)
         self._thread: threading.Thread | None = None
         self._gate = threading.Lock()
-        """Held while something is handed to the loop: nothing is once it is over."""
+        """Held while work is handed to the event loop. None is handed over after the end."""
         self._is_over = False
 
     def __enter__(self) -> Self:
+        """Open the group.
+
+        Raise `InputError` if key, store or address cannot be used, and `LocalError` if it was
+        opened before.
+        """
         if self._thread is not None:
             raise LocalError("the group was opened before", hint="make another one")
         self._loop = asyncio.new_event_loop()
@@ -83,64 +93,79 @@ class BlockingGroup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close the group; raise its failure, unless another error is being raised."""
         if not self._is_running():
-            return  # a process that was forked leaves the block: the group is not its own
+            # In a forked process: the group belongs to the parent.
+            return
         try:
             self._wait_for(self._group.__aexit__(kind, error, trace))
         finally:
             self._end()
 
     def broadcast(self, payload: bytes, *, lifetime: str | None = None) -> MessageId:
-        """The id, when the message is on the disk."""
+        """Broadcast a payload, and return the message's id once it is durable.
+
+        See `Group.broadcast` for the guarantees and the errors.
+        """
         return self._wait_for(self._group.broadcast(payload, lifetime=lifetime))
 
     def receive(self, timeout: float | None = None) -> GroupMessage | None:
-        """The next message of others; None if there is none within so many seconds."""
+        """Return the next message of another member.
+
+        Return None if none arrives within `timeout` seconds. Without a timeout, wait until a
+        message arrives or the group is closed.
+        """
         return self._wait_for(self._receive(timeout))
 
     def messages(self, timeout: float | None = None) -> Iterator[GroupMessage]:
-        """Messages of others, until none comes for so many seconds. None: for ever."""
+        """Yield messages of other members until none arrives for `timeout` seconds.
+
+        Without a timeout, continue until the group is closed.
+        """
         while (message := self.receive(timeout)) is not None:
             yield message
 
     def acknowledge(self, messages: Iterable[MessageId]) -> None:
-        """These need not come again, and that is on the disk when it returns."""
+        """Acknowledge messages, and return once that is durable; they are not handed over again."""
         self._wait_for(self._group.acknowledge(messages))
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """What became of a message here, and what it waits for."""
+        """Return the status of a message at this member, and which causes it waits for."""
         return self._ask(lambda: self._group.explain(message))
 
     @property
     def pending(self) -> tuple[Pending, ...]:
+        """The messages that were received and wait for delivery, the longest waiting first."""
         return self._ask(lambda: self._group.pending)
 
     @property
     def peers(self) -> list[PeerInfo]:
+        """The links that are up."""
         return self._ask(lambda: self._group.peers)
 
     @property
     def addresses(self) -> list[Address]:
-        """Where this member listens."""
+        """The addresses on which this member listens."""
         return self._ask(lambda: self._group.addresses)
 
     @property
     def held(self) -> int:
-        """How many messages it holds for others."""
+        """The number of messages that this member stores for others."""
         return self._ask(lambda: self._group.held)
 
     @property
     def endings(self) -> list[Disconnect]:
-        """The last connections that were refused or broke, newest last: why somebody is away."""
+        """The most recent connections that were refused or broke, newest last, with the reason."""
         return self._ask(lambda: self._group.endings)
 
     @property
     def clock_behind_us(self) -> int:
-        """By how much the clock is behind what it was before."""
+        """By how many microseconds the clock is behind the latest time that it has shown."""
         return self._ask(lambda: self._group.clock_behind_us)
 
     @property
     def counters(self) -> MemberCounters:
+        """Counters since the start; also available after the end."""
         return self._group.counters if self._is_over else self._ask(lambda: self._group.counters)
 
     async def _receive(self, timeout: float | None) -> GroupMessage | None:
@@ -151,12 +176,15 @@ class BlockingGroup:
             return None
 
     def _ask(self, question: Callable[[], T]) -> T:
+        """Return the result of `question`, which is called on the event loop's thread."""
+
         async def answer() -> T:
             return question()
 
         return self._wait_for(answer())
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the event loop, and return its result."""
         with self._gate:
             if not self._is_running():
                 work.close()
@@ -165,11 +193,12 @@ class BlockingGroup:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # Ctrl-C came while waiting: nobody waits for the answer any more
+            # Interrupted, for instance by Ctrl-C: no caller waits for the result any more.
+            future.cancel()
             raise
 
     async def _let_go(self) -> None:
-        """Whoever still waits in another thread is told, and waits no more."""
+        """Cancel the calls of other threads, which then raise `CancelledError`."""
         await asyncio.sleep(0)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
@@ -177,10 +206,12 @@ class BlockingGroup:
         await asyncio.gather(*others, return_exceptions=True)
 
     def _is_running(self) -> bool:
-        """Not in a process that was forked: threads stay behind."""
+        """Return whether the event loop runs. In a forked process it does not: threads are not
+        copied."""
         return self._thread is not None and self._thread.is_alive() and not self._is_over
 
     def _end(self) -> None:
+        """Stop the event loop and its thread."""
         with self._gate:
             if not self._is_running():
                 return

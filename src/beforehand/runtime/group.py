@@ -1,4 +1,4 @@
-"""`beforehand.Group`: causal broadcast among those who hold a key, without a server.
+"""`beforehand.Group`: causal broadcast among all holders of a key, without a server.
 
 async with beforehand.Group("harbour", name="ann", store="ann.db", key="harbour.key",
                             lifetime="20m") as group:
@@ -35,16 +35,46 @@ from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import format_duration, parse_duration
 
 LONGEST_US = 30 * 86_400_000_000
-"""Of all groups, so that members may choose lifetimes of their own."""
+"""The longest lifetime, equal in all groups, so that members may choose different lifetimes."""
 SKEW_US = 60_000_000
-"""By which the clocks of two members may differ without delaying messages. Order does not depend on
-it."""
+"""Clock skew between two members up to which messages are not delayed. Causal order does not depend
+on clocks."""
 CAPACITY = 200_000
+"""Default limit of stored messages."""
 CAPACITY_BYTES = 256 << 20
+"""Default limit of the bytes that stored messages take."""
 
 
 class Group(MeshMember[Frame]):
-    """One member of a group. See docs/group.md for what it promises."""
+    """One member of a group. See docs/group.md for its guarantees.
+
+    Use it as an asynchronous context manager, and iterate over it to receive the messages of other
+    members; its own messages are not handed over. Messages are delivered in causal order: a message
+    waits for its causes until they arrive or their lifetimes end. Members store messages until
+    their lifetimes end and forward them. So origin and receiver need not be online at the same time
+    if a third member carries the message. Delivery is at-most-once, or at-least-once with
+    `inbox=True`. Every message is signed by its origin.
+
+    Arguments:
+
+    - `group`: the name of the group, as in its key file.
+    - `name`: the unique name of this member. It is bound to the key in the store.
+    - `store`: the path of the SQLite file, which is created if there is none.
+    - `key`: the path of the group's key file.
+    - `lifetime`: the default lifetime of this member's messages, such as `20m`; at most 30 days.
+    - `listen`: one or more `host:port`; `:0` means any free port on all interfaces.
+    - `peers`: one or more `host:port` to dial.
+    - `discover`: find peers on the local network by multicast DNS.
+    - `durable`: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss
+      may cost the last second.
+    - `inbox`: hand over each message again after a restart until it is acknowledged
+      (at-least-once).
+    - `capacity`, `capacity_bytes`: limits of stored messages. Beyond them the oldest is evicted.
+    - `limits`: limits of the links.
+    - `clock_us`: returns the time in microseconds since the epoch; by default the system's clock.
+    - `log`: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
+    - `make_recorder`: creates a recorder of all events, instead of the event log.
+    """
 
     codec = OPPORTUNISTIC
     node_type = PacedNode
@@ -70,11 +100,7 @@ class Group(MeshMember[Frame]):
         log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
-        """name: of this member, for as long as its store lives. store: a file, made if there is
-        none. key: the group's. lifetime: of messages, unless they say otherwise. listen, peers:
-        `host:port`. discover: find neighbours by multicast DNS. durable, inbox, capacity: see
-        docs/group.md. log: a folder, where it writes down what happens, for `beforehand verify`.
-        make_recorder: of somebody else who is told every event."""
+        """Check the options without opening anything; raise `InputError` if one is not valid."""
         least = MESSAGE_BYTES_MAX + OBJECT_BYTES
         if capacity < 1 or capacity_bytes < least:
             hint = f"hold one at least, which may take {least:,} bytes with its causes"
@@ -111,10 +137,19 @@ class Group(MeshMember[Frame]):
     async def broadcast(
         self, payload: bytes | bytearray | memoryview, *, lifetime: str | None = None
     ) -> MessageId:
-        """The id, when the message is on the disk: from then on it is said, whatever happens. Who
-        is cancelled while waiting has most likely said it. InputError if the clock was so far
-        ahead that nobody would take it, or if others have messages of ours that our store has
-        not."""
+        """Broadcast a payload, and return the message's id once the message is durable.
+
+        From then on the message is sent to all reachable members, if need be after a restart.
+        Cancelling the call most likely does not withdraw it.
+
+        - `payload`: at most 65,536 bytes.
+        - `lifetime`: such as `5m`; by default that of the group object.
+
+        Raise `LocalError` if the payload is not bytes or is too long, or if the group is not open.
+        Raise `InputError` if the lifetime is not valid, if the clock is so far behind its earlier
+        time that no member would accept the message, or if other members have messages of this one
+        that its store lacks (not with durability `os`). Raise the failure if the disk has failed.
+        """
         lifetime_us = self._lifetimes.default_us if lifetime is None else read_lifetime(lifetime)
         core = self._core()
         order = core.order
@@ -128,8 +163,11 @@ class Group(MeshMember[Frame]):
 
     @property
     def clock_behind_us(self) -> int:
-        """By how much the clock is behind what it was before. What was given up by then stays so:
-        of others, only what lives longer than that is delivered until the clock has caught up."""
+        """By how many microseconds the clock is behind the latest time that it has shown.
+
+        Messages that expired by then stay expired. Until the clock has caught up, messages of other
+        members are delivered only if their deadlines are later than that time.
+        """
         return max(0, self._core().passed_us() - self._clock_us())
 
     def _on_started(self, parts: Parts[Frame, Mesh]) -> None:
@@ -139,26 +177,30 @@ class Group(MeshMember[Frame]):
             raise self._out_of_time(core.passed_us())
 
     def _out_of_time(self, before_us: int) -> InputError:
-        """The clock was ahead by more than any message lives."""
+        """Return the error for a clock that was ahead by more than any message lives."""
         behind = format_duration(before_us - self._clock_us())
         problem = f"the clock is {behind} behind what it was: nobody would hear this member"
         hint = "set the clock; if it was wrong before, take another store and another name"
         return InputError(problem, where=str(self._store_path), hint=hint)
 
     def _older_store(self, message: MessageId) -> InputError:
-        """With the durability `os` it may be a loss of power, and is as told."""
+        """Return the error for a store that is an older copy.
+
+        With durability `os` a power loss looks the same and is permitted, so the caller does not
+        raise it.
+        """
         problem = f"an older copy: others have message {message} of this member, and it has not"
         hint = "bring the newer store back, or take another store and another name"
         return InputError(problem, where=str(self._store_path), hint=hint)
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What was received and waits, the longest waiting first."""
+        """The messages that were received and wait for delivery, the longest waiting first."""
         return self._explained(self._core().order.pending())
 
     @property
     def held(self) -> int:
-        """How many messages it holds for others."""
+        """The number of messages that this member stores for others."""
         return len(self._core().holds(self._clock_us()))
 
     def _core(self) -> Epidemic:
@@ -168,6 +210,7 @@ class Group(MeshMember[Frame]):
 
 
 def read_lifetime(text: str) -> int:
+    """Return a lifetime in microseconds; raise `InputError` if it is not valid."""
     lifetime_us = parse_duration(text, positive=True, where="lifetime")
     if lifetime_us > LONGEST_US:
         raise InputError(f"too long a lifetime: `{text}`", hint="a message lives 30 days at most")

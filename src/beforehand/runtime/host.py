@@ -1,4 +1,4 @@
-"""`beforehand.Host`: a mobile host. It speaks by radio to the station in whose cell it is.
+"""`beforehand.Host`: a mobile host, which communicates by radio with the station of its cell.
 
 async with beforehand.Host("port", name="ann", store="ann.db", key="port.key",
                            cell="239.77.0.1:7700", interface="10.1.0.7") as host:
@@ -6,8 +6,9 @@ async with beforehand.Host("port", name="ann", store="ann.db", key="port.key",
     async for message in host:
         ...
 
-It is in the cell whose beacons it hears. When it hears another station instead, or is told of
-another network segment (`move`), it hands off: what came meanwhile comes there, once and in order.
+A host is in the cell of the station whose beacons it hears. When it hears another station instead,
+or the application tells it of another network segment (`move`), it hands off. The messages that it
+missed meanwhile are delivered in the new cell, each once and in causal order.
 """
 
 from __future__ import annotations
@@ -47,17 +48,18 @@ from beforehand.runtime.storage.store import DiskStore, Durability
 
 
 class CellHeldFrames(HeldFrames[Frame]):
-    """What comes while the program does not read is not heard: its station says it again."""
+    """Received frames are dropped while the application does not read; the station retransmits
+    them."""
 
     def must_wait(self, *, is_open: bool) -> bool:
         return not is_open
 
     def hold(self, news: bytes, now: float) -> None:
-        """Not even that."""
+        """Drop the frame."""
 
 
 class CellCodec(Codec[Frame]):
-    """What a host says must fit into a datagram."""
+    """Shortens a frame so that it fits into a datagram."""
 
     def encode(self, frame: Frame) -> bytes:
         (fitting,) = fit(frame)
@@ -65,7 +67,7 @@ class CellCodec(Codec[Frame]):
 
 
 class Cell:
-    """The network of a host: one station at a time."""
+    """The network of a host, which has a link to one station at a time."""
 
     def __init__(
         self,
@@ -77,20 +79,22 @@ class Cell:
     ) -> None:
         self.counters = AirCounters()
         self.station: str | None = None
+        """The station in whose cell the host is; None while it hears none."""
         self._segment = segment
         self._voice = Voice(key, name)
         self._ear = Ear(key, self._voice, self.counters)
         self._on_link, self._on_frame = on_link, on_frame
         self.on_host: Callable[[str], None] = lambda _: None
-        """Called with the name of another host whenever that host is heard."""
+        """Called with the name of another host whenever a datagram of it is received."""
         self._air: Multicast | None = None
         self._beacons: dict[str, tuple[float, int]] = {}
-        """Of each station: when it was heard last, and its tick."""
+        """For each station heard: the time of its last beacon, and its tick."""
         self._incarnations: dict[str, int] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     async def start(self) -> None:
+        """Join the cell's multicast group."""
         self._air = await self._tune(self._segment)
         self._look()
 
@@ -101,10 +105,10 @@ class Cell:
         if self._air is not None:
             self._air.close()
             self._air = None
-            await asyncio.sleep(0)  # asyncio closes the socket in its next turn
+            await asyncio.sleep(0)  # asyncio closes the socket in its next iteration
 
     async def move(self, segment: Segment) -> None:
-        """To another segment; if there is none, it stays where it was."""
+        """Move to another segment; on `InputError` the host stays where it was."""
         air = await self._tune(segment)
         self._leave()
         if self._air is not None:
@@ -119,20 +123,21 @@ class Cell:
                 self._air.say("up", self._beacons[peer][1], frame)
 
     def room(self, peer: str) -> int:
-        """What is too much for a radio is lost, and said again."""
+        """Return a very large number: the radio drops what exceeds its capacity, and the core
+        retransmits."""
         return 1 << 40
 
     def underway(self, peer: str) -> int:
-        """A datagram comes whole, or not at all."""
+        """Return 0: a datagram arrives completely or not at all."""
         return 0
 
     def pause(self, peer: str) -> None:
-        """Nobody waits for a radio."""
+        """Do nothing: a radio has no back-pressure."""
 
     def resume(self, peer: str) -> None: ...
 
     def cut(self, peer: str, problem: str) -> None:
-        """A radio has no links to cut."""
+        """Do nothing: a radio has no link to cut."""
 
     async def _tune(self, segment: Segment) -> Multicast:
         air: Multicast
@@ -150,7 +155,8 @@ class Cell:
         is_same = said.incarnation == self._incarnations.get(said.sender)
         if said.kind == "beacon":
             if is_here and not is_same:
-                # Its numbers begin anew, so that ours mean nothing to it, nor its to us.
+                # A restarted station numbers its messages anew. Old numbers are void at both ends,
+                # so reconnect.
                 self.counters.restarted += 1
                 self._leave()
             self._incarnations[said.sender] = said.incarnation
@@ -163,7 +169,7 @@ class Cell:
             self.on_host(said.sender)
 
     def _look(self) -> None:
-        """Is the station still there? If not, is another?"""
+        """Leave the cell if its beacons have stopped, and enter another one that is heard."""
         now = self._loop.time()
         for station, (at, _) in list(self._beacons.items()):
             if now - at > LOST_SECONDS:
@@ -185,17 +191,27 @@ class Cell:
 
 
 class HostCounters(msgspec.Struct, frozen=True):
-    """What happened since the start."""
+    """Counters of a host since its start."""
 
     messages: Counters
     air: AirCounters
     trust: TrustCounters
     node: NodeCounters
     transactions: int
+    """Committed transactions."""
 
 
 class Host(Member[Frame, Cell]):
-    """One host. See docs/sockets.md for what it promises."""
+    """A mobile host. See docs/sockets.md for its guarantees.
+
+    Use it as an asynchronous context manager, and iterate over it to receive messages. Every host
+    that is registered when a message is broadcast gets it, in causal order. Delivery is
+    at-most-once, or at-least-once with `inbox=True`.
+
+    The stations give up a host that stays silent for more than a minute while it owes
+    acknowledgements. When it comes back, it skips the messages of that time. Its own messages that
+    no station has acknowledged are dropped.
+    """
 
     payload_bytes_max = PAYLOAD_BYTES_MAX
 
@@ -214,8 +230,17 @@ class Host(Member[Frame, Cell]):
         log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
-        """cell: the multicast address of the segment where it is. interface: its own address there.
-        The rest is as for a group."""
+        """Check the options without opening anything; raise `InputError` if one is not valid.
+
+        - `group`: the name of the group, as in its key file.
+        - `name`: the unique name of this host, at most 48 bytes. It is bound to the key in the
+          store.
+        - `store`: the path of the SQLite file, which is created if there is none.
+        - `key`: the path of the group's key file.
+        - `cell`: the multicast address of the segment, such as `239.77.0.1:7700`.
+        - `interface`: the host's own IP address on that segment; empty lets the system choose.
+        - `durable`, `inbox`, `clock_us`, `log`, `make_recorder`: as for `Group`.
+        """
         check_name(name)
         super().__init__(
             group,
@@ -232,32 +257,43 @@ class Host(Member[Frame, Cell]):
         self._trust: Trust | None = None
 
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
-        """The id, when the message is on the disk: it is said as soon as a station hears it."""
+        """Broadcast a payload, and return the message's id once the message is durable.
+
+        - `payload`: at most 1,000 bytes.
+
+        The message is sent as soon as a station hears this host, if need be after a restart.
+        Cancelling the call most likely does not withdraw it. Raise `LocalError` if the payload is
+        not bytes or is too long, or if the host is not open.
+        """
         return await self._broadcast(payload)
 
     async def move(self, cell: str, interface: str = "") -> None:
-        """It is on another network segment now. InputError if there is none: then it stays."""
+        """Hand off to another network segment.
+
+        Raise `InputError` if the segment cannot be used; the host then stays where it was.
+        """
         await self._opened().network.move(Segment.parse(cell, interface))
 
     @property
     def station(self) -> str | None:
-        """In whose cell it is."""
+        """The name of the station in whose cell the host is; None while it hears none."""
         return self._opened().network.station
 
     @property
     def is_connected(self) -> bool:
-        """Whether that station has registered it."""
+        """Whether that station has registered the host."""
         core = self._opened().node.driver.core
         assert isinstance(core, HostCore), "can't happen: that is what was made"
         return core.state == "connected"
 
     @property
     def unheard(self) -> int:
-        """Messages that it said, and that no station has confirmed yet."""
+        """The number of own messages that no station has acknowledged yet."""
         return self._opened().node.driver.core.gauges(self._clock_us())["said"]
 
     @property
     def counters(self) -> HostCounters:
+        """Counters since the start; also available after the end."""
         parts = self._parts or self._opened()
         assert self._trust is not None, "can't happen: it is made with the other parts"
         return HostCounters(

@@ -1,7 +1,7 @@
-"""One member of something, whatever its network: the life of a node, and what a program sees of it.
+"""One member on any network: the life cycle of a node, and its interface to the application.
 
-A subclass says which core, which codec and which network (`_join`). All else is here: the store,
-reading and acknowledging, failing, stopping.
+A subclass chooses the core, the codec and the network (`_join`). This module has the rest: opening
+the store, reading and acknowledging messages, failing and closing.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from beforehand.runtime.storage.store import DiskStore, Durability
 from beforehand.runtime.transport.limits import Limits
 
 QUEUE_BYTES_MAX = 4 << 20
-"""That wait on one link. Half of it is made use of, and a frame may come on top of that."""
+"""Bytes queued on one link. At most about half is used; a single frame may exceed that half."""
 
 STARTS = Table("starts", str, int)
+"""How often the node was started with this store."""
 MakeRecorder = Callable[[Store, int], Recorder]
-"""Given the node's store, and how often the node was started."""
+"""Creates a recorder, given the node's store and its number of starts."""
 
 
 class Network(Links, Protocol):
@@ -56,7 +57,7 @@ NetworkT = TypeVar("NetworkT", bound=Network)
 
 @dataclass(frozen=True)
 class Parts(Generic[FrameT, NetworkT]):
-    """What an open member is made of."""
+    """The parts of an open member."""
 
     group_commit: GroupCommit
     node: Node[FrameT]
@@ -70,14 +71,16 @@ class Pending(msgspec.Struct, frozen=True):
 
     id: MessageId
     missing: tuple[MessageId, ...]
-    """What it waits for."""
+    """The causes that it waits for."""
     since_us: int
+    """Time of receipt in microseconds, on this node's clock."""
 
 
 class Member(ABC, Generic[FrameT, NetworkT]):
-    """Broadcasts, and reads what others broadcast."""
+    """A member that broadcasts messages and receives those of others."""
 
     payload_bytes_max = 64 << 10
+    """Upper limit of a payload in bytes."""
     node_type: type[Node[Any]] = Node
 
     def __init__(
@@ -112,11 +115,12 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._parts: Parts[FrameT, NetworkT] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._opening = asyncio.Event()
-        """Set when that has come to an end, well or not."""
+        """Set when opening has finished, successfully or not."""
 
-    # ---- life -----------------------------------------------------------------------------------
+    # ---- life cycle -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        """Open the member; see `open`."""
         await self.open()
         return self
 
@@ -126,12 +130,17 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close the member; raise its failure, unless another error is being raised."""
         await self.close()
         if self._error is not None and error is None:
-            raise self._error  # the program may not have noticed
+            raise self._error  # the application may not have noticed the failure
 
     async def open(self) -> None:
-        """Take up what is in the store, and go on the network."""
+        """Restore the state from the store, and connect to the network.
+
+        Raise `InputError` if the key, the store or an address cannot be used. Raise `LocalError` if
+        it was opened before, or is closed meanwhile.
+        """
         if self._state != "new":
             raise LocalError(f"it is {self._state} already", hint="make another one")
         self._state = "opening"
@@ -169,14 +178,16 @@ class Member(ABC, Generic[FrameT, NetworkT]):
             raise
 
     async def close(self) -> None:
-        """Leave the network and close the store. Whoever iterates comes to the end; what was not
-        read is handed over at the next start."""
+        """Disconnect from the network and close the store.
+
+        Iteration ends. Messages that were not read are handed over after the next start.
+        """
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._state == "opening":  # what is half open cannot be closed
+        if self._state == "opening":  # a member must be completely open before it is closed
             await self._opening.wait()
         self._state = "closed"
         parts = self._parts
@@ -199,14 +210,17 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     def _join(
         self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
     ) -> Parts[FrameT, NetworkT]:
-        """All parts, none of them started."""
+        """Return all parts, none of them started."""
 
     def _on_started(self, parts: Parts[FrameT, NetworkT]) -> None:
-        """What the core must hear before the network opens."""
+        """Give the core its inputs that must precede the first link."""
 
     def _record(self, disk: DiskStore, group_commit: GroupCommit) -> Recorder | None:
-        """Who writes down what happens. A start is counted with what it does first: one that did
-        nothing, because it was killed before, was none."""
+        """Count this start, and return the recorder of events, if there is one.
+
+        The count is saved with the first writes of this incarnation. So a start that was killed
+        before it did anything does not count.
+        """
         starts = 1 + disk.load((STARTS,))[STARTS.name].get("", 0)
         group_commit.save([(STARTS.name, "", starts)])
         make_recorder = self._make_recorder
@@ -227,7 +241,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         )
 
     def _all_members(self) -> Sequence[str] | None:
-        """Return the names of all members; None where they are not known from the start."""
+        """Return the names of all members; None if they are not known from the start."""
         return None
 
     def _make_node(
@@ -256,6 +270,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     def _broadcast(
         self, payload: object, lifetime_us: int | None = None
     ) -> asyncio.Future[MessageId]:
+        """Check the payload and queue the broadcast."""
         parts = self._opened()
         content = checked_payload(payload, self.payload_bytes_max)
         return parts.node.broadcast(content, lifetime_us)
@@ -264,7 +279,11 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         return self
 
     async def __anext__(self) -> GroupMessage:
-        """The next message of others. Several readers share them: each goes to one."""
+        """Return the next message of another member.
+
+        Several readers share the messages: each message goes to one of them. Raise the failure if
+        the member has failed.
+        """
         if self._parts is None:
             self._opened()
             raise StopAsyncIteration
@@ -274,14 +293,20 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         return GroupMessage(*item, self._acknowledge_soon)
 
     async def acknowledge(self, messages: Iterable[MessageId]) -> None:
-        """These need not come again, and that is on the disk when it returns."""
+        """Acknowledge messages, and return once that is durable; they are not handed over again.
+
+        Raise `LocalError` for anything that is not a message id, or if the member is not open.
+        """
         self._acknowledge(
             [checked_id(message, "give several: `[message.id]`") for message in messages]
         )
         await self._opened().group_commit.settled()
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """What became of a message here, and what it waits for."""
+        """Return the status of a message at this member, and which causes it waits for.
+
+        Raise `LocalError` if `message` is not a message id, or if the member is not open.
+        """
         core = self._opened().node.driver.core
         return core.explain(checked_id(message, "it is what `broadcast` returns, and `message.id`"))
 
@@ -292,6 +317,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _opened(self) -> Parts[FrameT, NetworkT]:
+        """Return the parts; raise the failure, or `LocalError` if the member is not open."""
         if self._error is not None:
             raise self._error
         if self._state != "open" or self._parts is None:
@@ -312,7 +338,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
             parts.node.driver.acknowledge(done)
 
     def _fail(self, error: Exception) -> None:
-        """The disk failed, or we did: the group ends, and who uses it is told."""
+        """Stop after a failure of the disk or of this program, and report it to the application."""
         if self._error is not None:
             return
         self._error = error
@@ -324,7 +350,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
 
 
 def checked_payload(payload: object, bytes_max: int) -> bytes:
-    """As bytes; LocalError for what is none, or too much."""
+    """Return the payload as bytes; raise `LocalError` if it is not bytes, or is too long."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         problem = f"a payload is bytes, and not {type(payload).__name__}"
         raise LocalError(problem, hint="encode it: `text.encode()`")
@@ -336,7 +362,7 @@ def checked_payload(payload: object, bytes_max: int) -> bytes:
 
 
 def checked_id(message: object, hint: str) -> MessageId:
-    """LocalError for what names no message: nobody would notice."""
+    """Return the id; raise `LocalError` if it is none, which would otherwise go unnoticed."""
     if isinstance(message, tuple) and len(message) == 2:
         origin, seq = message
         if isinstance(origin, str) and isinstance(seq, int):

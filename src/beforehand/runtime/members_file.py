@@ -1,4 +1,4 @@
-"""The file that says who belongs to an overlay and where: TOML, or JSON with the same names.
+"""The file that lists the members of an overlay and their addresses, in TOML or JSON.
 
 group = "ring"
 
@@ -22,7 +22,7 @@ from beforehand.runtime.crypto.keys import flaw_of_name
 from beforehand.runtime.transport.address import Address
 
 MEMBERS_MAX = 256
-"""Everybody is linked with everybody."""
+"""Upper limit, because every member has a link with every other one."""
 HINT = "docs/sockets.md shows such a file"
 
 T = TypeVar("T")
@@ -39,7 +39,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Members(msgspec.Struct, frozen=True):
-    """In the order of the file, which all members must have in common: it numbers them."""
+    """The members in the order of the file. All members need the same order, because it numbers
+    them."""
 
     group: str
     names: tuple[str, ...]
@@ -47,11 +48,12 @@ class Members(msgspec.Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Of this list of names, in this order: another list has another one."""
+        """A hash of the list of names, in this order."""
         listed = msgspec.msgpack.encode((self.group, self.names))
         return hashlib.blake2b(listed, digest_size=8).hexdigest()
 
     def number(self, name: str) -> int:
+        """Return the number of a member; raise `InputError` if the name is not listed."""
         if name not in self.names:
             listed = ", ".join(f"`{known}`" for known in self.names[:20])
             raise InputError(f"`{name}` is not a member", hint=f"members are {listed}")
@@ -59,7 +61,7 @@ class Members(msgspec.Struct, frozen=True):
 
 
 def read_members(path: Path) -> Members:
-    """InputError for what is no such file, with the place."""
+    """Read the members file; raise `InputError` if it is not valid."""
     found = decode_file(path, _File, HINT)
     names = tuple(member.name for member in found.member)
     check_names(path, "group", [found.group], HINT)
@@ -75,7 +77,7 @@ def read_members(path: Path) -> Members:
 
 
 def decode_file(path: Path, kind: type[T], hint: str) -> T:
-    """TOML, or JSON if its name says so."""
+    """Decode a TOML file, or a JSON file if its name ends with `.json`."""
     text = read_text(path, hint=hint)
     try:
         if path.suffix == ".json":
@@ -87,7 +89,7 @@ def decode_file(path: Path, kind: type[T], hint: str) -> T:
 
 
 def check_names(path: Path, what: str, names: tuple[str, ...] | list[str], hint: str) -> None:
-    """They are names, and no two are the same."""
+    """Raise `InputError` unless all names are valid and distinct."""
     for name in names:
         if flaw := flaw_of_name(name):
             raise InputError(f"no name for a {what}: {flaw}", where=str(path), hint=hint)
@@ -96,7 +98,7 @@ def check_names(path: Path, what: str, names: tuple[str, ...] | list[str], hint:
 
 
 def parse_address(path: Path, text: str) -> Address:
-    """As others can reach it: with a host and a port."""
+    """Return the address; raise `InputError` unless it has a host and a port."""
     try:
         address = Address.parse(text)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""A member on links to others, each with a key of its own: what `Group` and `Overlay` share."""
+"""A member on encrypted TCP links, each end with its own key: the base of `Group` and `Overlay`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from beforehand.runtime.transport.mesh import Mesh, PeerInfo
 
 
 class MemberCounters(msgspec.Struct, frozen=True):
-    """What happened since the start."""
+    """Counters of a member since its start."""
 
     messages: Counters
     links: LinkCounters
     trust: TrustCounters
     node: NodeCounters
     transactions: int
+    """Committed transactions."""
 
 
 class MeshMember(Member[FrameT, Mesh]):
-    """Its network is a `Mesh`."""
+    """A member whose network is a `Mesh`."""
 
     make_mesh: Callable[..., Mesh] = Mesh
-    """The network; a test may have one of its own."""
+    """Creates the network; tests substitute another one."""
     codec: Codec[Any]
     make_held_frames: Callable[[], HeldFrames[Any]]
 
@@ -57,7 +58,7 @@ class MeshMember(Member[FrameT, Mesh]):
 
     @abstractmethod
     def _core_maker(self, trust: Trust) -> Callable[[], Broadcaster[FrameT]]:
-        """What makes the core, at the start and after a crash."""
+        """Return a function that creates the core, at the start and after a crash."""
 
     def _join(
         self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
@@ -91,22 +92,22 @@ class MeshMember(Member[FrameT, Mesh]):
 
     @property
     def peers(self) -> list[PeerInfo]:
-        """Who is there."""
+        """The links that are up."""
         return self._opened().network.peers()
 
     @property
     def addresses(self) -> list[Address]:
-        """Where this member listens."""
+        """The addresses on which this member listens."""
         return self._opened().network.addresses()
 
     @property
     def endings(self) -> list[Disconnect]:
-        """The last connections that were refused or broke, newest last: why somebody is away."""
+        """The most recent connections that were refused or broke, newest last, with the reason."""
         return self._opened().network.endings()
 
     @property
     def counters(self) -> MemberCounters:
-        """What happened since the start; also after the end."""
+        """Counters since the start; also available after the end."""
         parts = self._parts or self._opened()
         assert self._trust is not None, "can't happen: it is made with the other parts"
         return MemberCounters(

@@ -1,9 +1,9 @@
 """A node on real links: the event loop around the driver of a core.
 
-Frames, links, timers and the program's broadcasts go in; what the core asks for is held back until
-what it saved with it is on the disk (`runtime.storage.group_commit`), and then goes out. A
-neighbour whose frames are no frames loses its link. A disk that fails ends the node: nothing leaves
-it any more.
+Its inputs are frames, link events, timers and the application's broadcasts. The effects of a step
+are held back until the writes of that step are durable (`runtime.storage.group_commit`). A peer
+that sends an invalid frame loses its link. A failure of the disk stops the node, and no effect
+leaves it afterwards.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from beforehand.runtime.queues.send_queue import FrameQueue
 from beforehand.runtime.storage.group_commit import GroupCommit
 
 NEWS_BYTES_MAX = 32 << 20
-"""Of announcements of one neighbour that wait. One more, and its link is cut (`flooded`)."""
+"""Bytes of held frames of one peer. Beyond that its link is cut (`flooded`)."""
 UNREAD_SECONDS = 5.0
-"""If what others wait for is held up for so long by a program that does not read, links are cut
-(`unread`), so that the others do without this node."""
+"""If the application does not read and frames that block other nodes are held for so long, the
+links are cut (`unread`). The other nodes then route around this one."""
 AHEAD_BYTES_MAX = 8 << 20
-"""Of frames that the core has taken in while the disk has not. One more, and nothing is read from
-any link until half of them are saved."""
+"""Bytes of frames that the core has processed and whose writes are not durable yet. Beyond that the
+node reads from no link until half of them are durable."""
 
 
 class Links(Protocol):
-    """Who is there, and frames to them: `runtime.transport.mesh.Mesh`, or a network in memory."""
+    """The links of a node: `runtime.transport.mesh.Mesh`, or a network in memory."""
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
     def room(self, peer: str) -> int: ...
@@ -53,11 +53,11 @@ class Links(Protocol):
 
 
 class Recorder(Protocol):
-    """Who writes down what happened at a node, as its `Port` hears of it:
-    `runtime.storage.event_log`.
+    """Records the events at a node, which its `Port` reports; see `runtime.storage.event_log`.
 
-    It is told within the step, so that what it saves in the node's store is on the disk with what
-    it tells of, or not at all."""
+    It is called within the transaction of the step. So its writes to the node's store become
+    durable together with the step, or not at all.
+    """
 
     def met(self, member: str) -> None: ...
     def broadcasted(self, message: MessageId, deliveries: Sequence[Message]) -> None: ...
@@ -68,24 +68,24 @@ class Recorder(Protocol):
 
 
 class NodeCounters(msgspec.Struct):
-    """Links that were cut for what came over them, by reason."""
+    """Links that the node cut, by reason."""
 
     malformed: int = 0
-    """Sent what is no frame."""
+    """The peer sent an invalid frame."""
     slow: int = 0
-    """Asked for more than it took in."""
+    """The peer requested more than it read."""
     flooded: int = 0
-    """Announced more than anybody could hold."""
+    """The peer sent more than the node can hold back."""
     stalled: int = 0
-    """Was asked for what it has, and sent nothing."""
+    """The peer did not send the messages that it announced and that were requested from it."""
     unread: int = 0
-    """Sent what our own program did not read for long."""
+    """Frames of the peer were held too long, because our application did not read."""
     unsendable: int = 0
-    """Would have been sent a frame that cannot be encoded."""
+    """A frame for the peer could not be encoded."""
 
 
 class Node(Generic[FrameT]):
-    """One core on real links: the `Port` of its driver."""
+    """A core on real links. It is the `Port` of the core's driver."""
 
     def __init__(
         self,
@@ -101,10 +101,13 @@ class Node(Generic[FrameT]):
         inbox: bool = False,
         recorder: Recorder | None = None,
     ) -> None:
-        """queue_bytes_max: what a link takes before it is cut; half of it is made use of. clock_us:
-        may be set back or forward at any time. on_deliver: messages of others, saved."""
+        """queue_bytes_max: bytes that a link queues before it is cut; at most about half is used.
+        clock_us: returns the time in microseconds, which may jump back or forward at any time.
+        on_deliver: called with durably delivered messages of other members.
+        on_failure: called once, with the failure that stopped the node."""
         self.counters = NodeCounters()
         self.error: Exception | None = None
+        """The failure that stopped the node, or None."""
         self._codec = codec
         self._group_commit = group_commit
         self._make_held_frames = make_held_frames
@@ -123,29 +126,30 @@ class Node(Generic[FrameT]):
         self._is_open, self._is_paused = True, False
         self._ahead_bytes = 0
         self._step_us = 0
-        """When the last step began."""
+        """The time at which the last step began."""
         self._is_again = False
-        """Are the next deliveries those that an inbox hands over again?"""
+        """Whether the next deliveries are redeliveries of the inbox."""
         self._loop = asyncio.get_running_loop()
         self.driver = self._make_driver(make_core)
         self.name = self.driver.node
         self._broadcast_queue = BroadcastQueue(self.driver, group_commit, self._now_us, self.fail)
 
     def start(self, links: Links, *, is_new: bool) -> None:
-        """Go on from what is saved, before the first link comes up."""
+        """Restore the saved state and start, before the first link comes up."""
         self._links = self._send_queue.wire = links
         if is_new:
             return
         left = self._group_commit.load((INBOX,))[INBOX.name]
         self._is_again = self._inbox and bool(left)
         if left and not self._inbox:
-            # What the program had not read when it stopped. Forgotten first: at most once.
+            # The messages that the application had not read when it stopped. Delete them from the
+            # store first: delivery is at-most-once.
             self._group_commit.save([(INBOX.name, id, None) for id in left])
             self._group_commit.after(lambda: self._on_deliver(list(left.values())))
         self.driver.restart(self._now_us())
 
     def stop(self) -> None:
-        """Nothing goes in any more."""
+        """Accept no more inputs."""
         self._broadcast_queue.stop(self.error)
         for handle in (*self._timers.values(), self._watch):
             if handle is not None:
@@ -155,37 +159,39 @@ class Node(Generic[FrameT]):
         self._held_frames.clear()
         self._watch = self._links = None
 
-    # ---- from the program -----------------------------------------------------------------------
+    # ---- called by the application --------------------------------------------------------------
 
     def broadcast(
         self, payload: bytes, lifetime_us: int | None = None
     ) -> asyncio.Future[MessageId]:
-        """The id, when the message is on the disk."""
+        """Queue a broadcast. The future yields the message's id once the message is durable."""
         return self._broadcast_queue.say(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
-        """For the next life: the program stops without having read these."""
+        """Save messages that the application has not read, for the next start."""
         self._group_commit.save([(INBOX.name, message.id, message) for message in messages])
 
     def open(self, is_open: bool) -> None:
-        """Whether the program takes in more. If not, nothing more is asked of anybody; what
-        neighbours ask for is sent all the same."""
+        """Tell the node whether the application has room for more deliveries.
+
+        Without room, the node requests no more messages. It still sends those that peers request.
+        """
         self._is_open = is_open
         if is_open:
             for peer in list(self._held_frames):
                 self._take_news(peer)
 
     def fail(self, error: Exception) -> None:
-        """It ends here: what was not saved does not leave, and nothing more is taken in."""
+        """Stop after a failure: no effect that is not durable leaves the node."""
         if self.error is None:
             self.error = error
             self.stop()
             self._on_failure(error)
 
-    # ---- from the links -------------------------------------------------------------------------
+    # ---- called by the links --------------------------------------------------------------------
 
     def on_link(self, peer: str, is_up: bool) -> None:
-        """It goes down before it comes up again."""
+        """Process link-up or link-down, which alternate for each peer."""
         if self._links is None:
             return
         if is_up:
@@ -200,7 +206,7 @@ class Node(Generic[FrameT]):
             self.fail(error)
 
     def on_frame(self, peer: str, data: bytes) -> None:
-        """Taken in at once, or held until there is room for what it brings about."""
+        """Process a frame, or hold it back while the application has no room for its deliveries."""
         held = self._held_frames.get(peer)
         if held is None:
             return
@@ -218,13 +224,13 @@ class Node(Generic[FrameT]):
         self._take_news(peer)
 
     def on_room(self, peer: str) -> None:
-        """There is room on the wire again."""
+        """Send more frames: the link has room again."""
         self._send_queue.put_on_wire(peer)
 
     # ---- the port of the driver -----------------------------------------------------------------
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, FrameT]]) -> None:
-        """Frames leave when all that was saved up to now is on the disk."""
+        """Send frames once everything saved so far is durable."""
         staged = [
             (peer, held, frame)
             for peer, frame in sends
@@ -234,6 +240,7 @@ class Node(Generic[FrameT]):
             self._group_commit.after(lambda: self._send_queue.put(staged))
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
+        """Hand messages of other members to the application once they are durable."""
         others = [message for message in messages if message.origin != self.name]
         if self._inbox and len(others) < len(messages):
             own = [message.id for message in messages if message.origin == self.name]
@@ -245,9 +252,10 @@ class Node(Generic[FrameT]):
             self._group_commit.after(lambda: self._on_deliver(others))
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
+        """Set a timer, which replaces an earlier one of the same name."""
         if timer in self._timers:
             self._timers[timer].cancel()
-        delay = max(0, due_us - self._step_us) / 1e6  # the clock may have been set since then
+        delay = max(0, due_us - self._step_us) / 1e6  # relative: the clock may have been set since
         self._timers[timer] = self._loop.call_later(delay, self._on_timer, timer, ticket)
 
     def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
@@ -265,7 +273,7 @@ class Node(Generic[FrameT]):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _now_us(self) -> int:
-        """A step begins."""
+        """Begin a step and return its time."""
         self._step_us = self._clock_us()
         return self._step_us
 
@@ -283,13 +291,15 @@ class Node(Generic[FrameT]):
         return BroadcasterDriver(make_core, self, store=self._group_commit, inbox=self._inbox)
 
     def _take(self, peer: str, frame: FrameT, size: int) -> None:
+        """Pass a frame to the core; pause reading if the disk falls too far behind."""
         try:
             self.driver.on_message(self._now_us(), peer, frame)
         except RemoteError as error:
             self.counters.malformed += 1
             self._cut(peer, error.problem)
             return
-        except Exception as error:  # a mistake of ours: what the core holds now is anybody's guess
+        # A bug in this program: the state of the core is undefined.
+        except Exception as error:
             self.fail(error)
             return
         self._ahead_bytes += size
@@ -298,6 +308,7 @@ class Node(Generic[FrameT]):
             self._pause(True)
 
     def _take_news(self, peer: str) -> None:
+        """Pass on held frames as long as the application has room."""
         held = self._held_frames.get(peer)
         while held is not None and held.may_go_on(is_open=self._is_open):
             data = held.next_news()
@@ -323,7 +334,7 @@ class Node(Generic[FrameT]):
         self._cut(peer, "asks for more than it takes in")
 
     def _cut_unsendable(self, peer: str, error: Exception) -> None:
-        """It costs the link, never the node."""
+        """Cut the link instead of stopping the node."""
         self.counters.unsendable += 1
         self._cut(peer, f"cannot be sent a frame: {error}")
 

@@ -1,7 +1,7 @@
-"""A core whose nodes are numbered, for those who call them by their names.
+"""An adapter from node names to node numbers.
 
-Inside, a number is a place in a clock; outside, people and links have names. Frames stay as they
-are: they are the core's own.
+The core numbers its nodes, because a number is an index in its vector clocks. Applications and
+links use names. Frames are not converted: only cores read them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from beforehand.protocols.contract.tables import Rows, Table
 
 
 class NamedCore(Generic[FrameT]):
-    """The same core, by name."""
+    """A core with numbered nodes, addressed by names."""
 
     def __init__(self, core: Broadcaster[FrameT], names: Sequence[str]) -> None:
-        """names: by number."""
+        """names: the name of each node, by number."""
         assert isinstance(core.node, int), "can't happen: such a core needs no names"
         self.node: NodeId = names[core.node]
         self._core = core
@@ -65,7 +65,10 @@ class NamedCore(Generic[FrameT]):
             self._core.on_message(now_us, self._numbers[source], frame, inner)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None:
-        """Whoever is not a member is nobody here: what it sends is refused."""
+        """Pass link events of members to the core; ignore those of other peers.
+
+        `on_message` rejects the frames of other peers.
+        """
         if peer in self._numbers:
             with self._carrying(out) as inner:
                 self._core.on_link(now_us, self._numbers[peer], up, inner)
@@ -91,7 +94,11 @@ class NamedCore(Generic[FrameT]):
 
     @contextmanager
     def _carrying(self, out: Outbox[FrameT]) -> Iterator[Outbox[FrameT]]:
-        """Whatever the input comes to: time alone may have brought something about."""
+        """Yield an outbox for the core, and copy its content to `out` with names.
+
+        That is done even if the input raises an error, because the passing of time alone may cause
+        effects.
+        """
         inner = self._inner
         try:
             yield inner
@@ -113,7 +120,8 @@ class NamedCore(Generic[FrameT]):
         return self._names[origin], seq
 
     def _message(self, message: Message) -> Message:
-        """As an application sees it: who said what."""
+        """Return the message as the application sees it: with the name of its origin, and without
+        causes."""
         return Message(self._named(message.id), (), message.payload)
 
 

@@ -1,14 +1,14 @@
-"""`beforehand.Overlay`: causal broadcast among known members, each reachable by each.
+"""`beforehand.Overlay`: causal broadcast among known members, each of which can reach all others.
 
 async with beforehand.Overlay("ring.toml", name="ann", store="ann.db", key="ring.key") as overlay:
     await overlay.broadcast(b"door 3 is open")
     async for message in overlay:
         ...
 
-The core is a VCube: a message takes as many hops as there are digits in the number of members, and
-each origin has its own tree. The heartbeats of the links are its failure detector. What was under
-way when a link broke may be lost; the core hears of the link going down and coming up, and both
-ends ask each other for what they lack.
+The core is a VCube: among n members a message takes at most ⌈log₂ n⌉ hops, and each origin has its
+own spanning tree. The heartbeats of the links are the failure detector. Frames in transit when a
+link breaks may be lost. The core is told of link-down and link-up, and then both ends request the
+messages that they lack.
 """
 
 from __future__ import annotations
@@ -38,12 +38,18 @@ from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import parse_duration
 
 PACKET_BYTES = 16 << 10
-"""Messages share a frame up to this; a longer one has one of its own."""
+"""Messages share a frame up to this size; a longer message has a frame of its own."""
 MEMBERS = "members"
 
 
 class Overlay(MeshMember[CubeFrame]):
-    """One member of an overlay. See docs/sockets.md for what it promises."""
+    """One member of an overlay. See docs/sockets.md for its guarantees.
+
+    Use it as an asynchronous context manager, and iterate over it to receive messages. Every member
+    gets every message in causal order, if it is back within the time `keep`. Delivery is
+    at-most-once, or at-least-once with `inbox=True`. While two members that are both up cannot
+    reach each other, messages of one may not reach the other.
+    """
 
     codec = VCUBE
     make_held_frames = VCubeHeldFrames
@@ -64,10 +70,18 @@ class Overlay(MeshMember[CubeFrame]):
         log: str | os.PathLike[str] | None = None,
         make_recorder: MakeRecorder | None = None,
     ) -> None:
-        """members: the file that names them all. name: which of them this is. store: a file, made
-        if there is none. key: the group's. keep: how long a message is kept for those who are away;
-        who is away for longer misses it. listen: instead of the address in the file. The rest is as
-        for a group."""
+        """Check the options without opening anything; raise `InputError` if one is not valid.
+
+        - `members`: the path of the file that lists all members. Its order numbers them, so all
+          members need the same file.
+        - `name`: the name of this member in that file.
+        - `store`: the path of the SQLite file, which is created if there is none.
+        - `key`: the path of the group's key file.
+        - `keep`: how long messages are kept for members that are offline. A member that is offline
+          for longer skips the messages that no member keeps, and counts them as `missed`.
+        - `listen`: the address to listen on, instead of the one in the file.
+        - `durable`, `inbox`, `limits`, `clock_us`, `log`, `make_recorder`: as for `Group`.
+        """
         self._members = members_read = read_members(Path(members))
         self._number = members_read.number(name)
         own = members_read.addresses[self._number]
@@ -91,16 +105,24 @@ class Overlay(MeshMember[CubeFrame]):
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Everybody, there or not."""
+        """The names of all members, online or not, in the order of the file."""
         return self._members.names
 
     async def broadcast(self, payload: bytes | bytearray | memoryview) -> MessageId:
-        """The id, when the message is on the disk: from then on it is said, whatever happens."""
+        """Broadcast a payload, and return the message's id once the message is durable.
+
+        - `payload`: at most 65,536 bytes.
+
+        From then on the message is sent, if need be after a restart. Cancelling the call most
+        likely does not withdraw it. Raise `LocalError` if the payload is not bytes or is too long,
+        if the overlay is not open, or if other members have messages of this one that its store
+        lacks.
+        """
         return await self._broadcast(payload)
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What was received and waits, the longest waiting first."""
+        """The messages that were received and wait for their causes, the longest waiting first."""
         self._opened()
         names = self._members.names
         waiting = [] if self._cube is None else self._cube.pending()
@@ -119,7 +141,7 @@ class Overlay(MeshMember[CubeFrame]):
         return super()._join(key, disk, group_commit)
 
     def _on_started(self, parts: Parts[CubeFrame, Mesh]) -> None:
-        # A core takes everybody for up. Until there is a link, nobody is.
+        # The core assumes at first that all members are up. They are down until they have a link.
         for peer in self._members.names:
             if peer != self.name:
                 parts.node.on_link(peer, False)
@@ -134,7 +156,8 @@ class Overlay(MeshMember[CubeFrame]):
             assert isinstance(origin, int), "can't happen: the core refuses other origins"
             return trust.check(names[origin], data, proof)
 
-        # Numbers mean nothing among those who have another list.
+        # Sign the list of members too: a member's number is meaningless to members with another
+        # list.
         proofs = Proofs(f"{self.group} {self._members.mark}", trust.sign, check)
 
         def make_core() -> NamedCore[CubeFrame]:

@@ -1,8 +1,8 @@
-"""A node whose core has flow control (`protocols.epidemic.paced_epidemic`): the runtime moves bytes
-and decides nothing.
+"""A node whose core has flow control (`protocols.epidemic.paced_epidemic`).
 
-The core is told what the wire takes, whether the program reads, and what is on the disk. It lets
-out only what may go: so frames are encoded and sent at once.
+This node only moves bytes; the core decides. The core is told how much room each link has, whether
+the application reads, and which steps are durable. It emits only frames that may be sent, so the
+node encodes and sends them at once.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PROBLEMS: dict[CutReason, str] = {
 
 
 class PacedNode(Node[FrameT]):
-    """One core with flow control on real links."""
+    """A node around a core with flow control."""
 
     driver: PacedDriver[FrameT]
 
     def __init__(self, *args: Any, queue_bytes_max: int, **options: Any) -> None:
         self._room_min = queue_bytes_max // 2
-        """A link takes frames until half of its queue is full."""
+        """Half of a link's send queue, which stays free."""
         self._ready: dict[str, list[FrameT]] = {}
         self._underway: dict[str, int] = {}
-        """Bytes of a frame that is not whole yet, by peer, when the stall timer fired last."""
+        """Bytes received of an incomplete frame, by peer, when the stall timer last fired."""
         self._saved_step = 0
         self._is_saved_due = False
         super().__init__(*args, queue_bytes_max=queue_bytes_max, **options)
@@ -57,7 +57,7 @@ class PacedNode(Node[FrameT]):
             self._take(peer, frame, len(data))
 
     def on_room(self, peer: str) -> None:
-        """There may be room on the wire."""
+        """Tell the core how much room the link has, if there is any."""
         if self._links is None or peer not in self._held_frames:
             return
         room = self._links.room(peer) - self._room_min
@@ -69,7 +69,7 @@ class PacedNode(Node[FrameT]):
             for peer in list(self._held_frames):
                 underway, before = self._links.underway(peer), self._underway.get(peer, 0)
                 self._underway[peer] = underway
-                if underway > before or self._is_paused:  # on a slow link something long takes long
+                if underway > before or self._is_paused:  # a long frame takes long on a slow link
                     self.driver.on_progress(self._now_us(), peer)
         super()._on_timer(timer, ticket)
 
@@ -87,7 +87,7 @@ class PacedNode(Node[FrameT]):
         self._cut(str(peer), PROBLEMS[reason])
 
     def saved(self, node: NodeId, step: int) -> None:
-        """A transaction holds many steps: the core is told of the last one."""
+        """Tell the core of the last durable step, once for the many steps of a transaction."""
         self._saved_step = step
         if not self._is_saved_due:
             self._is_saved_due = True
@@ -113,8 +113,11 @@ class PacedNode(Node[FrameT]):
             self.fail(error)
 
     def _put_all_on_wire(self) -> None:
-        """What goes to several peers is encoded once. The frames are kept with their bytes, or
-        another one might take the place in memory by which they are found."""
+        """Encode and send the frames of this event-loop iteration.
+
+        A frame for several peers is encoded once. `encoded` has `id(frame)` as keys, and also keeps
+        the frames alive, because the id of a deleted object may be reused.
+        """
         ready, self._ready = self._ready, {}
         encoded: dict[int, tuple[FrameT, bytes]] = {}
         for peer, frames in ready.items():

@@ -1,5 +1,8 @@
-"""A station of mobile hosts on real networks: wires to other stations over TCP, its cell by
-multicast on a network segment. It delivers nothing itself, and saves nothing: stations do not fail.
+"""A station, which serves the mobile hosts of one cell on real networks.
+
+A station has reliable channels to other stations over TCP, and its cell by multicast on a network
+segment. It delivers no messages to an application and saves nothing: the protocol assumes that
+stations do not fail.
 """
 
 from __future__ import annotations
@@ -47,25 +50,30 @@ from beforehand.runtime.transport.mesh import Mesh
 from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 ACK_SECONDS = 0.1
-"""What came over a wire is acknowledged after so long, if not before."""
+"""Longest delay of an acknowledgement on a reliable channel."""
 
 
 class StationCounters(msgspec.Struct, frozen=True):
-    """What happened since the start."""
+    """Counters of a station since its start."""
 
     messages: Counters
     links: LinkCounters
     air: AirCounters
     trust: TrustCounters
     malformed: int
-    """Frames that no station or host sends; a neighbour loses its link for one."""
+    """Invalid frames of stations or hosts. A station that sends one loses its link."""
     gauges: dict[str, int]
-    """Guests, messages that are kept, handoffs that are under way."""
+    """Current values: registered hosts, messages kept, handoffs in progress, bytes kept for
+    stations."""
 
 
 class Station:
-    """The port of a station's core. `async with` starts and stops it; `failed` waits for the end
-    that nobody asked for."""
+    """One station of mobile hosts. It is the `Port` of its core's driver.
+
+    Use it as an asynchronous context manager: entering starts it, leaving stops it. `failed` waits
+    for a failure. A station that was stopped or has failed cannot come back alone: its neighbours
+    in the tree refuse it, because its state is lost. Restart all stations then.
+    """
 
     def __init__(
         self,
@@ -75,7 +83,13 @@ class Station:
         key: str | os.PathLike[str],
         limits: Limits | None = None,
     ) -> None:
-        """stations: the file with all of them. name: which of them this is. key: the group's."""
+        """Read the files; raise `InputError` if one is not valid or the key is of another group.
+
+        - `stations`: the path of the file that lists all stations.
+        - `name`: the name of this station in that file.
+        - `key`: the path of the group's key file.
+        - `limits`: limits of the links to other stations.
+        """
         self.name = name
         self._stations = read_stations(Path(stations))
         self._stations.check(name)
@@ -88,16 +102,18 @@ class Station:
         self._air_counters = AirCounters()
         self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)
 
-    # ---- life -----------------------------------------------------------------------------------
+    # ---- life cycle -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        """Start the station; raise `InputError` if an address cannot be used."""
         self._loop = asyncio.get_running_loop()
         self._failure: asyncio.Future[None] = self._loop.create_future()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._beacon: asyncio.TimerHandle | None = None
         self._acking: asyncio.TimerHandle | None = None
         wires, incarnation = self._stations.wires, new_number() or 1
-        # Nothing is saved, so the keys of stations come from what all of them have.
+        # A station saves nothing. So the key pairs of all stations are derived from the group
+        # secret.
         secret, names = self._key.secret, self._stations.addresses
         keys = {n: MemberKey(derive(secret, b"station", n.encode())) for n in names}
         bound = {name: key.public for name, key in keys.items()}
@@ -130,6 +146,7 @@ class Station:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Stop the station; raise its failure, unless another error is being raised."""
         for handle in (*self._timers.values(), self._beacon, self._acking):
             if handle is not None:
                 handle.cancel()
@@ -139,16 +156,17 @@ class Station:
             raise failure
 
     async def failed(self) -> None:
-        """It raises what ended the station."""
+        """Wait until the station fails, and raise its failure."""
         await asyncio.shield(self._failure)
 
     @property
     def linked(self) -> list[str]:
-        """Neighbours to whom there is a link now."""
+        """The names of the stations that there is a link to now."""
         return [peer.name for peer in self._mesh.peers()]
 
     @property
     def counters(self) -> StationCounters:
+        """Counters since the start."""
         core = self._driver.core
         gauges = core.gauges(_now_us())
         gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
@@ -210,7 +228,7 @@ class Station:
     def received(self, node: NodeId, messages: Sequence[Message]) -> None: ...
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None: ...
 
-    # ---- by radio -------------------------------------------------------------------------------
+    # ---- radio ----------------------------------------------------------------------------------
 
     def _say(self, frame: Frame) -> None:
         try:
@@ -242,7 +260,7 @@ class Station:
         if isinstance(frame, Uplink):
             self._input(lambda: self._driver.on_message(_now_us(), said.sender, frame))
 
-    # ---- by wire --------------------------------------------------------------------------------
+    # ---- reliable channels ----------------------------------------------------------------------
 
     def _on_link(self, peer: str, is_up: bool) -> None:
         wire = self._wires.get(peer)
@@ -284,7 +302,7 @@ class Station:
                 self._mesh.send(peer, [wire.ack()])
 
     def _pump(self, peer: str) -> None:
-        """As much as there is room for; `on_room` comes when there is more."""
+        """Send as many parts as the link has room for; `on_room` calls again when there is more."""
         room = self._mesh.room(peer) - self._limits.queue_bytes_max // 2
         parts = []
         if room > 0:

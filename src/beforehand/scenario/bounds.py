@@ -1,4 +1,4 @@
-"""What the parameters of a generator may be, so that a slip is refused before anything runs."""
+"""Bounds of the generators' parameters, so that a typing error is rejected before anything runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beforehand.errors import InputError
 
 
 class Bound(NamedTuple):
-    """From the least to the most, both included; above zero means that zero is not."""
+    """An inclusive range; with `above_zero` it excludes zero."""
 
     least: float
     most: float
@@ -58,13 +58,16 @@ BOUNDS: dict[str, dict[str, Bound]] = {
     },
 }
 NODES_MAX, NODE_HOURS_MAX = 2_000_000, 2_000_000
-"""Of one trace, which is made in memory."""
+"""Limits for one trace, which the generator builds in memory."""
 
 
 def find_out_of_bounds(
     generator: str, options: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Iterator[tuple[str, InputError]]:
-    """(key, what is wrong with it). The options are numbers where numbers are due."""
+    """Yield (key, error) for every parameter out of bounds.
+
+    options: values whose types were checked before.
+    """
     bounds = BOUNDS[generator]
     wrong = [key for key, value in options.items() if not bounds[key].holds(value)]
     for key in wrong:

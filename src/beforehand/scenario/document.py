@@ -1,7 +1,7 @@
-"""A scenario file being read: its tables, what `--set` changed, and all that is wrong with it.
+"""A scenario file while it is read: its tables, the `--set` overrides, and all its problems.
 
-Nothing is raised before everything was looked at: a file with five mistakes is told five times
-what to do, with line numbers, before anything runs.
+All problems are collected before any is raised. A file with five mistakes yields five errors with
+line numbers and hints, before anything runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ Table = dict[str, Any]
 
 
 class Document:
-    """`content` is what was written, `--set` included; `problems` is what is wrong with it."""
+    """`content` is the file with the overrides of `--set`; `problems` collects its errors."""
 
     def __init__(
         self, path: Path, *, seeds: int | None = None, overrides: Sequence[str] = ()
     ) -> None:
-        """seeds: instead of its own. overrides: `section.key=value`."""
+        """Parse the file and apply the overrides.
+
+        seeds: replaces the number of seeds in the file.
+        overrides: each is `section.key=value`.
+        """
         if not path.is_file():
             raise InputError("no such scenario", where=str(path), hint=_likely(path))
         text = read_text(path, hint="give the path of a TOML file")
@@ -48,7 +52,10 @@ class Document:
                 self.add(InputError(f"no such table: `{name}`", hint=_known(name, known)), (name,))
 
     def table(self, name: str, keys: Iterable[str] | None) -> Table:
-        """keys: those it may have; None where somebody else checks that."""
+        """Return a table of the file; empty if it is missing or not a table.
+
+        keys: the allowed keys; None if the caller checks them.
+        """
         section = self.content.get(name, {})
         if not isinstance(section, dict):
             self.add(InputError(f"`{name}` is no table", hint=f"write `[{name}]`"), (name,))
@@ -69,7 +76,7 @@ class Document:
         return self.parsed(table[key], path, parse) if key in table else default
 
     def parsed(self, value: object, path: KeyPath, parse: Parse) -> Any:
-        """None where it is wrong."""
+        """Return the parsed value; None if it is wrong."""
         try:
             return parse(value)
         except InputError as error:
@@ -77,7 +84,7 @@ class Document:
             return None
 
     def add(self, error: InputError, path: KeyPath) -> None:
-        """One more problem, with the place of the key."""
+        """Add a problem with the location of the key."""
         if path in self._overridden:
             where = f"--set {'.'.join(map(str, path))}"
         else:
@@ -86,8 +93,8 @@ class Document:
         self.problems.append(InputError(error.problem, where=where, hint=error.hint))
 
     def check(self) -> None:
-        """Raise all that was found, if anything was."""
-        # A value that stands for several things is wrong once.
+        """Raise all problems found; do nothing if there are none."""
+        # A value that is parsed for several options would be reported more than once.
         told = list({(p.problem, p.where): p for p in self.problems}.values())
         if told:
             raise told[0] if len(told) == 1 else InputErrors(told)
@@ -108,7 +115,7 @@ class Document:
 
 
 def toml_value(written: str) -> object:
-    """As in the file; what is no TOML is a text, so that `5s` needs no quotes."""
+    """Return a value parsed as TOML, or the text itself if it is not TOML: `5s` needs no quotes."""
     try:
         return tomllib.loads(f"value = {written}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
@@ -122,7 +129,7 @@ def _known(word: str, names: Iterable[str]) -> str:
 
 
 def _likely(path: Path) -> str:
-    """A scenario of nearly that name, beside it or among those that ship."""
+    """Return a hint with a scenario of a similar name, in the same folder or in `scenarios/`."""
     found = [file for folder in (path.parent, Path("scenarios")) for file in folder.glob("*.toml")]
     names = {name: str(file) for file in found for name in (file.name, file.stem)}
     near = difflib.get_close_matches(path.name, names, n=1)

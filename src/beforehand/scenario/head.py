@@ -1,6 +1,6 @@
-"""A scenario file: what to run, as TOML. `docs/pipeline.md` says what may be in it.
+"""Read a scenario file (TOML): what to run. `docs/pipeline.md` describes its keys.
 
-All that is wrong with a file is told at once, with line numbers, before anything runs.
+All problems of a file are reported together, with line numbers, before anything runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SEEDS_MAX = 100_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario without a mistake."""
+    """A scenario that was read without problems."""
 
     name: str
     title: str
@@ -28,13 +28,13 @@ class Scenario:
     world: str
     seeds: tuple[int, ...]
     options: Mapping[str, Any]
-    """What each table of the world came to, by its name; `sweep` is among them."""
+    """The values of each table of the world by table name, including `sweep`."""
     document: Mapping[str, Any]
-    """All that was written, `--set` included."""
+    """The whole content of the file, with the overrides of `--set`."""
 
 
 def world_of(document: Document) -> str:
-    """The world that a scenario is for; what says nothing is for contacts."""
+    """Return the world of a scenario; the default is contacts."""
     head = document.content.get("scenario", {})
     return str(head.get("world", DEFAULT_WORLD)) if isinstance(head, dict) else DEFAULT_WORLD
 
@@ -42,8 +42,12 @@ def world_of(document: Document) -> str:
 def read_head(
     document: Document, tables: Mapping[str, Table], seeds: int, papers: Sequence[str] = ()
 ) -> Scenario:
-    """The whole scenario. tables: those of its world. seeds: how many, unless it says so. papers:
-    keys of published figures that its world can be compared with."""
+    """Return the whole scenario.
+
+    tables: the tables of its world.
+    seeds: the default number of seeds.
+    papers: keys of published figures that its world can be compared with.
+    """
     head = {
         "name": Option(values.plain_name, document.path.stem),
         "title": Option(values.text),
@@ -68,6 +72,6 @@ def read_head(
 
 
 def _keys(table: Table | None) -> Mapping[str, Option]:
-    """What a world adds to `[sweep]`."""
+    """Return the keys that a world adds to `[sweep]`."""
     assert not callable(table), "`sweep` holds plain keys, whatever the world"
     return table or {}

@@ -1,4 +1,4 @@
-"""In which line of a TOML file each key stands. The parser of the standard library does not say."""
+"""Find the line of each key in a TOML file, which the standard library's parser does not report."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 KeyPath = tuple[str | int, ...]
 
 LINE_COLUMNS_MAX = 400
-"""A key stands at the beginning; what follows is not looked at."""
+"""Only this many characters of a line are searched: a key stands at its start."""
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=")
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Line numbers from 1 by path: `("network", "latency")`, `("protocols", 0, "name")`.
+    """Return line numbers from 1 by path: `("network", "latency")`, `("protocols", 0, "name")`.
 
-    Tables have an entry too. Inside of inline tables and of strings that go over several lines
-    nothing is told apart; a key there has the line of what it is in.
+    Tables have an entry too. Inline tables and multi-line strings are not parsed; a key inside one
+    has the line of its container.
     """
     lines: dict[KeyPath, int] = {}
     sizes: dict[KeyPath, int] = {}
@@ -36,7 +36,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of the key, or of the nearest table around it that has one."""
+    """Return the line of the key, or of the nearest enclosing table that has one."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path)

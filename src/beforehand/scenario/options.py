@@ -1,4 +1,4 @@
-"""Tables of a scenario file that hold plain keys, each with its kind of value and its default."""
+"""Tables of a scenario file with plain keys, each with a parser and a default."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from beforehand.scenario.values import Parse
 
 @dataclass(frozen=True)
 class Option:
-    """A key of a table."""
+    """The parser and the default of a key."""
 
     parse: Parse
     default: Any = None
 
 
 Reader = Callable[[Document], Any]
-"""What a table comes to; what is wrong with it goes to the document."""
+"""A function that returns the value of a table and adds its problems to the document."""
 Table = Mapping[str, Option] | Reader
-"""The keys that a table may hold, or a reader of its own where it is more than that."""
+"""The keys that a table may hold, or a reader for a table that needs more."""
 
 
 def read_table(document: Document, name: str, table: Table) -> Any:
-    """Every key that the table knows, as written or by default; or what its reader makes of it."""
+    """Return every known key of the table, written or default, or the result of its reader."""
     if callable(table):
         return table(document)
     written = document.table(name, table)

@@ -1,4 +1,4 @@
-"""The `[[protocols]]` of a scenario: which orders are run, and with which lifetimes."""
+"""Read the `[[protocols]]` of a scenario: the protocols to run and their lifetimes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITH_BARRIERS = ("causal", "delta")
 
 
 def read_protocols(document: Document) -> tuple[Spec, ...]:
-    """One for each protocol and lifetime; all else of it is yet to be set."""
+    """Return one spec for each protocol and lifetime; the caller sets its other fields."""
     entries = document.content.get("protocols")
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         hint = 'write `[[protocols]]` and below it `name = "causal"`'

@@ -1,9 +1,9 @@
-"""Parameters of readers and generators that have a unit, written as people write them.
+"""Parse parameters of readers and generators that have a unit.
 
-A parameter names its unit: `slot_s`, `stay_s_mean`, `width_m`, `hours`. Behind that name a bare
-number is in this unit, and a text has its own: `slot_s = 20`, `slot_s = "20s"`. Without the unit,
-the name of the flag (`slot`, `layover`) or what is left of the parameter's (`width`, `stay_mean`)
-takes a text only, because nobody could tell what a bare number is.
+A parameter name contains its unit: `slot_s`, `stay_s_mean`, `width_m`, `hours`. Under that name a
+bare number is in this unit, and a text has its own unit: `slot_s = 20`, `slot_s = "20s"`. A
+parameter may also be written under the name of its flag (`slot`, `layover`) or without its unit
+(`width`, `stay_mean`). Such a name takes only a text: the unit of a bare number would be unknown.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from beforehand.errors import InputError
 from beforehand.units import UNITS_US, parse_distance, parse_duration
 
 FLAGS = {"slot": "slot_s", "gap": "gap_s", "layover": "layover_s_max"}
-"""The parameters of readers that are flags too, by the names of these."""
+"""The reader parameters that are also flags, by flag name."""
 
 
 class Unit(NamedTuple):
-    """What the parts of a name say of its numbers."""
+    """The parser of a unit, and an example for hints."""
 
     parse: Callable[[str], float]
     example: str
@@ -40,7 +40,7 @@ def _metres(text: str) -> float:
 
 
 def _number(value: Fraction) -> float:
-    """Whole numbers as such: what is written in either way is the same in every way."""
+    """Return a whole number as int, so that `20` and `"20s"` give the same value."""
     return int(value) if value.denominator == 1 else float(value)
 
 
@@ -48,7 +48,7 @@ UNITS = {"s": Unit(_seconds, "20s"), "m": Unit(_metres, "200m"), "hours": Unit(_
 
 
 def unit_of(parameter: str) -> Unit | None:
-    """None where its numbers have no unit, or one that nobody writes: `entries_per_s`."""
+    """Return the unit of a parameter; None if it has none or a rate, such as `entries_per_s`."""
     parts = parameter.split("_")
     if "per" in parts:
         return None
@@ -56,7 +56,7 @@ def unit_of(parameter: str) -> Unit | None:
 
 
 def names_of(parameters: Iterable[str]) -> dict[str, str]:
-    """Every other name under which a parameter may be written, and its own."""
+    """Return the parameter of every alternative name."""
     known = list(parameters)
     bare = {
         "_".join(part for part in name.split("_") if part not in UNITS): name
@@ -70,9 +70,9 @@ def names_of(parameters: Iterable[str]) -> dict[str, str]:
 def read_quantities(
     make: Callable[..., Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[tuple[str, InputError]]]:
-    """The options in the units and under the names of `make`, and what is wrong with which key.
+    """Return the options in the units and under the names of `make`, and (key, error) pairs.
 
-    What is no quantity, or not known at all, is left as it is.
+    Options that have no unit, or that `make` does not know, are unchanged.
     """
     parameters = inspect.signature(make).parameters.values()
     others = names_of(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)

@@ -1,6 +1,6 @@
-"""What may be set of a run, each thing once: for scenario files, for flags and for the cores.
+"""The settings of a run, defined once for scenario files, flags and the protocol cores.
 
-A setting knows its place in `Spec` by name alone, so that the flags are there without a simulator.
+A setting names its field of `Spec` as text, so that the flags do not import the simulator.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Setting(NamedTuple):
-    """A key of a table, and the flag of the same name where it has one."""
+    """A key of a table, and the flag of the same name if it has one."""
 
     field: str
-    """Of `Spec`: `links.latency_us`."""
+    """The path of the field in `Spec`, such as `links.latency_us`."""
     parse: Parse
     flag: str = ""
-    """What stands behind the flag in the usage; empty: there is no such flag."""
+    """The placeholder of the flag's value in the usage; empty if there is no flag."""
     help: str = ""
     is_number: bool = False
-    """So that what stands behind the flag is read as a number is in a file."""
+    """Whether the text after the flag is parsed as a number, as in a file."""
 
 
 TRAFFIC: dict[str, Setting] = {
@@ -67,7 +67,7 @@ FLAGS = {name: s for name, s in (TRAFFIC | NETWORK).items() if s.flag}
 def read_settings(
     document: Document, table: str, settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """What a table of a scenario sets, by field."""
+    """Return the values that a table of a scenario sets, by field."""
     written = document.table(table, settings)
     found = {}
     for key in [key for key in settings if key in written]:
@@ -79,7 +79,7 @@ def read_settings(
 
 
 def read_network(document: Document) -> dict[str, Any]:
-    """The table `[network]`, whose settings have to go together."""
+    """Return the settings of `[network]`, and report combinations that exclude each other."""
     found = read_settings(document, "network", NETWORK)
     is_lossy = found.get("links.loss") or found.get("links.duplication")
     if is_lossy and "layer.retry_us" not in found:
@@ -93,7 +93,7 @@ def read_network(document: Document) -> dict[str, Any]:
 
 
 def parse_flag(name: str, written: str) -> Any:
-    """The value of one of `FLAGS`."""
+    """Return the value of a flag in `FLAGS`."""
     setting = FLAGS[name]
     value = toml_value(written) if setting.is_number else written
     try:
@@ -103,7 +103,7 @@ def parse_flag(name: str, written: str) -> Any:
 
 
 def with_settings(spec: Spec, found: Mapping[str, Any]) -> Spec:
-    """The same with other values; found: by field."""
+    """Return the spec with other values. found: values by field."""
     changes: dict[str, dict[str, Any]] = defaultdict(dict)
     for path, value in found.items():
         part, _, field = path.partition(".")

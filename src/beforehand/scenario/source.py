@@ -1,4 +1,4 @@
-"""Where the mobility of a scenario comes from: a generator or a file."""
+"""The mobility of a scenario: from a generator or from a file."""
 
 from __future__ import annotations
 
@@ -43,42 +43,42 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "blocks": check_blocks,
     **{name: partial(span_us, name) for name in FLAGS.values()},
 }
-"""Of the options of readers: raise what is wrong with a value."""
+"""Checks of reader options; each raises an error if the value is wrong."""
 
 KEYS = ("generator", "input", "format", "range")
-"""Of `[mobility]`; what else is there belongs to the generator or to the reader."""
+"""The keys of `[mobility]`; all others belong to the generator or to the reader."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One of `generator` and `path` is given."""
+    """Where mobility comes from: either `generator` or `path` is set."""
 
     generator: str | None
     path: Path | None
     format: str | None
     range_m: float | None
-    """Needed where there are places and no contacts yet."""
+    """The radio range in metres, required if the source gives positions."""
     options: Mapping[str, Any]
-    """Of the generator or the reader."""
+    """The options of the generator or the reader."""
 
     @property
     def has_places(self) -> bool:
-        """Whether contacts have yet to be computed."""
+        """Return whether the source gives positions, from which contacts must be computed."""
         return get_type_hints(self.make())["return"] is Positions
 
     def load(self, seed: int) -> Positions | Trace:
-        """A generator draws with `seed`; a file is what it is."""
+        """Generate with `seed`, or read the file, which ignores `seed`."""
         if self.generator is not None:
             return GENERATORS[self.generator](seed, **self.options)
         assert self.path is not None
         return read(self.path, self.format, **self.options)
 
     def seeds(self, seeds: tuple[int, ...]) -> tuple[int, ...]:
-        """The seeds that make a difference to it."""
+        """Return the seeds that give different mobility: a file needs only one."""
         return seeds if self.generator is not None else seeds[:1]
 
     def identity(self) -> dict[str, Any]:
-        """What the content depends on, besides the seed. Where a file lies does not matter."""
+        """Return what the content depends on, besides the seed. The location does not count."""
         digest = digest_of_input(self.path) if self.path is not None else None
         return {
             "generator": self.generator,
@@ -88,7 +88,7 @@ class Source:
         }
 
     def problems(self) -> Iterator[tuple[str, InputError]]:
-        """(key, what is wrong with it), without loading anything."""
+        """Yield (key, error) for every wrong option, without loading anything."""
         make = self.make()
         wrong = list(_wrong_options(make, self.options))
         if self.generator is None and not wrong:
@@ -105,7 +105,7 @@ class Source:
             yield "range", InputError("these are contacts already", hint="leave `range` out")
 
     def make(self) -> Make:
-        """The generator or the reader."""
+        """Return the generator or the reader."""
         if self.generator is not None:
             return GENERATORS[self.generator]
         assert self.path is not None
@@ -120,7 +120,7 @@ class Source:
 
 
 def read_source(document: Document) -> Source | None:
-    """The table `[mobility]`; None if something is wrong with it."""
+    """Return the source in `[mobility]`; None if the table is wrong."""
     before = len(document.problems)
     section = document.table("mobility", None)
     chosen = [key for key in ("generator", "input") if key in section]
@@ -157,7 +157,7 @@ def read_source(document: Document) -> Source | None:
 
 
 def _path_of(folder: Path) -> values.Parse:
-    """A path from there, of something that comes to an end."""
+    """Return a parser of paths relative to `folder`; it rejects devices, which never end."""
 
     def parse(value: object) -> Path:
         written = values.text(value)
@@ -171,7 +171,7 @@ def _path_of(folder: Path) -> values.Parse:
 
 
 def digest_of_input(path: Path) -> str:
-    """Of the content of a file or a folder, wherever it lies."""
+    """Return the SHA-256 of the content of a file or a folder, independent of its location."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:
@@ -197,7 +197,7 @@ def _wrong_options(make: Make, options: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, InputError]]:
-    """What a reader would refuse when it is called, which may be hours later."""
+    """Yield the errors that the reader would raise when it is called, perhaps hours later."""
     for key in [key for key in CHECKS if key in options]:
         try:
             CHECKS[key](options[key])
@@ -207,7 +207,7 @@ def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, Inp
 
 
 def _fits(value: object, kind: Any) -> bool:
-    if isinstance(kind, UnionType):  # an option that may be left out
+    if isinstance(kind, UnionType):  # an optional parameter
         kind = next(part for part in kind.__args__ if part is not NoneType)
     if kind is bool:
         return isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What may stand behind a key of a scenario: each kind of value, read or refused."""
+"""Parsers for the values in a scenario file; each returns the value or raises InputError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from beforehand.errors import InputError, choose
 from beforehand.units import parse_distance, parse_duration
 
 Parse = Callable[[object], object]
-"""The value as the simulator takes it, or an `InputError`."""
+"""Return the value as the simulator needs it, or raise InputError."""
 
 BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB|)")
@@ -30,7 +30,7 @@ def text(value: object) -> str:
 
 
 def plain_name(value: object) -> str:
-    """Fit to be part of a path on any system."""
+    """Return a name that can be part of a path on any system."""
     if not NAME.fullmatch(text(value)):
         raise InputError(
             f"not a plain name: `{value}`", hint="use small letters, digits, `-`, `.` and `_`"
@@ -47,7 +47,7 @@ def positive_duration(value: object) -> int:
 
 
 def retry(value: object) -> int:
-    """So that nothing is asked a thousand times before any link could answer."""
+    """Return a retry time of at least 1 ms: no link can answer sooner."""
     retry_us = positive_duration(value)
     if retry_us < RETRY_US_MIN:
         raise InputError(f"sooner than any answer: `{value}`", hint="write at least `1ms`")
@@ -55,7 +55,7 @@ def retry(value: object) -> int:
 
 
 def sample_period(value: object) -> int:
-    """So that a day has no more samples than anybody looks at."""
+    """Return a sampling period of at least 1 s: a shorter one gives too many samples a day."""
     period_us = positive_duration(value)
     if period_us < SAMPLE_US_MIN:
         raise InputError(f"more often than anybody looks: `{value}`", hint="write at least `1s`")
@@ -67,7 +67,7 @@ def distance(value: object) -> float:
 
 
 def size(value: object) -> int:
-    """Bytes, also without a unit: they are counted, and nothing smaller is."""
+    """Return a size in bytes; without a unit the number is bytes."""
     match = None if isinstance(value, bool) else SIZE.fullmatch(str(value).strip())
     if match is None:
         raise InputError(f"not a size: `{value}`", hint=SIZE_HINT)
@@ -80,7 +80,7 @@ def size(value: object) -> int:
 
 
 def rate(value: object) -> int | None:
-    """Bytes per second; None is endless."""
+    """Return a rate in bytes per second; None for `endless`."""
     shown = str(value).strip()
     if shown == "endless":
         return None
@@ -93,7 +93,7 @@ def rate(value: object) -> int | None:
 
 
 def share(value: object) -> float:
-    """A number, or in per cent."""
+    """Return a share from 0 to below 1, written as a number or in per cent."""
     found = float(Fraction(match[1]) / 100) if (match := _percent(value)) else value
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1:
         hint = "write a number from 0 to below 1, or per cent: `0.1`, `10%`"
@@ -106,7 +106,7 @@ def _percent(value: object) -> re.Match[str] | None:
 
 
 def whole(least: int, most: int = 2**63 - 1) -> Parse:
-    """A whole number from `least` on."""
+    """Return a parser of integers from `least` to `most`."""
 
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -140,7 +140,7 @@ def one_of(*choices: str) -> Parse:
 
 
 def list_of(parse: Parse) -> Parse:
-    """A list with something in it, nothing twice."""
+    """Return a parser of non-empty lists without duplicates."""
 
     def parse_list(value: object) -> tuple[object, ...]:
         if not isinstance(value, list) or not value:

@@ -1,4 +1,4 @@
-"""What an event log says of its runs besides its rows: in the metadata of the file."""
+"""Read what an event log says about its runs in the metadata of the Parquet file."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 METADATA = b"beforehand"
-"""`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"], "members": ["ann"]}}}`,
-each part or not."""
+"""The metadata key of the runs' facts; each field is optional.
+
+`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"], "members": ["ann"]}}}`
+"""
 
 PROMISES: dict[str, tuple[str, ...]] = {
     "causal": ("late", "twice", "unknown"),
     "none": ("twice", "unknown"),
 }
-"""What is held against a run, by what its protocol promises."""
+"""The kinds of violation that count against a run, by the order that its protocol promises."""
 PROMISE_NAMES = {"causal": "causal order", "none": "no order"}
 DEFAULT_PROMISE, LEAST_PROMISE = "causal", "none"
 
 
 class About(msgspec.Struct, frozen=True):
-    """Of one run."""
+    """The metadata of one run."""
 
     promise: str | None = None
-    """None: the log does not say."""
+    """The promised order; None if the log does not say."""
     events: int | None = None
-    """How many there were."""
+    """The number of events of the run; None if the log does not say."""
     names: tuple[str, ...] = ()
-    """Of the nodes, by their numbers."""
+    """The names of the nodes by number."""
     doubts: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     """The roster of a node's log: the members that the node knew, itself included."""
@@ -38,7 +40,10 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
-    """By name of the run. What cannot be read is a doubt about all, under the empty name."""
+    """Return the metadata by run.
+
+    Unreadable metadata is a doubt about all runs, under the empty name.
+    """
     if not metadata or METADATA not in metadata:
         return {}
     try:
@@ -48,9 +53,13 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
 
 
 def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
-    """What all files of a log say of one run. Where they contradict each other, none is believed
-    more than another, and it is held to the least of what they promise. The rosters are united.
-    said: by each file."""
+    """Merge the metadata of one run from all files of a log.
+
+    If the files contradict each other, the run is held to the weakest order that one of them
+    promises. The rosters are united.
+
+    said: the metadata of each file.
+    """
     here = [part.get(run, part.get("", About())) for part in said]
     doubts = {doubt for about in here for doubt in about.doubts}
     promises = sorted({about.promise for about in here if about.promise})

@@ -1,4 +1,4 @@
-"""An event log on disk, read for the verifier: its broadcasts and deliveries, run by run."""
+"""Read an event log from disk for the verifier: its broadcasts and deliveries, run by run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from beforehand.verify.about import About, about_run, read_about
 
 EVENTS_FILE = "events.parquet"
 NODE_FILES = "*.node.parquet"
-"""What a real node writes down of itself, in parts: see `verify.node_logs`."""
+"""The log files that a real node writes, in parts: see `verify.node_logs`."""
 STDIN = Path("-")
 PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
 NUMBERS = ("step", "t_us", "node", "origin", "seq")
@@ -33,7 +33,7 @@ KINDS = (
     *("broadcast", "receive", "deliver", "expire", "drop", "send"),
     *("join", "leave", "crash", "recover"),
 )
-"""Every kind of event that a log may hold. One that is misspelt hides what it stands for."""
+"""Every kind of event that a log may hold. A misspelt kind hides its events from the verifier."""
 SHOWN_MAX = 5
 HINT = "give a Parquet file with the columns of the event log, or a folder of them"
 NUMBERED_HINT = "`step` is the order of all events of one run"
@@ -52,11 +52,11 @@ class Log:
     seq: NDArray[np.int64]
     where: str
     about: About = field(default_factory=About)
-    """What the file says of the run besides its rows."""
+    """The metadata of the run."""
     doubts: tuple[str, ...] = ()
-    """Why this may not be all that happened, whatever it was."""
+    """Reasons why the log may be incomplete."""
     impossible: int = 0
-    """Deliveries that lie before their own broadcasts in every order that nodes could have had."""
+    """The number of deliveries that precede their own broadcast in every possible order."""
 
     def history(self) -> History:
         try:
@@ -71,13 +71,13 @@ class Log:
             ) from error
 
     def name(self, node: int) -> str:
-        """Of a node, as the file has it; else its number."""
+        """Return the name of a node from the metadata, or else its number."""
         names = self.about.names
         return visible(names[node]) if 0 <= node < len(names) else str(node)
 
 
 def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
-    """Every run of one log; if it has no rows, a run without events."""
+    """Yield every run of one log; a log without rows yields a run without events."""
     paths = (files,) if isinstance(files, Path) else tuple(files)
     where = str(paths[0] if len(paths) == 1 else paths[0].parent)
     if damage := [found for path in paths if (found := _damage(path))]:
@@ -92,7 +92,7 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
 
 
 def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
-    """Every run of a log that was read before. where: for whoever has to look there."""
+    """Yield every run of a log that is in memory. where: the location for error messages."""
     table = joined(parts, NUMBERS, TEXTS, where)
     said = [read_about(part.schema.metadata) for part in parts]
     for name, rows in _by_run(table):
@@ -100,25 +100,27 @@ def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
 
 
 def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """In the order in which they come."""
+    """Yield each run and its rows, in order of first appearance."""
     names, codes = coded(table["run"])
     present, first = np.unique(codes, return_index=True)
     for code in present[np.argsort(first)]:
-        # Where there is one, there is nothing to choose, and nothing to copy.
+        # A single run needs no filter, which would copy the table.
         rows = table if len(present) == 1 else table.filter(pa.array(codes == code))
         yield str(names[code]), rows
 
 
 def coded(column: Any) -> tuple[list[Any], NDArray[Any]]:
-    """The values of a column of texts, each once, and of each row which: whole numbers compare a
-    hundred times faster."""
+    """Return the distinct values of a text column, and the index of each row's value.
+
+    Integers compare a hundred times faster than text.
+    """
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     whole = encoded.unify_dictionaries().combine_chunks()
     return whole.dictionary.to_pylist(), whole.indices.to_numpy(zero_copy_only=False)
 
 
 def _damage(path: Path) -> str:
-    """How a file differs from what its manifest says, if it has one."""
+    """Return how a file differs from its manifest; empty if it does not, or has no manifest."""
     if path == STDIN:
         return ""
     for folder in path.absolute().parents[:2]:
@@ -143,8 +145,10 @@ def empty_log(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
 
 
 def content_of(path: Path) -> bytes | None:
-    """Of what is no plain file: unpacked, or from the standard input. Refuses what begins as
-    nothing that is known, before anybody tries to make sense of it."""
+    """Return the content of gzip or of the standard input; None for a plain Parquet file.
+
+    Raise InputError if the first bytes are not those of Parquet, before Arrow parses the content.
+    """
     content = None
     try:
         if path == STDIN:
@@ -173,15 +177,20 @@ def _holds_several(path: Path) -> bool:
 
 
 def _is_several(content: bytes | mmap) -> bool:
-    """Whether one ends where another begins, as `cat` does it: the end of the last would be
-    believed, and rows of the first read."""
+    """Return whether several Parquet files were concatenated, as with `cat`.
+
+    Arrow would read rows of the first file by the footer of the last.
+    """
     return content.find(PARQUET_MARK * 2) > 0
 
 
 def joined(
     parts: Sequence[pa.Table], numbers: Sequence[str], texts: Sequence[str], where: str
 ) -> pa.Table:
-    """The columns of an event log, as they have to be."""
+    """Return the columns of an event log as one table.
+
+    Raise InputError if a column is missing or has a wrong type.
+    """
     names = (*texts, *numbers)
     missing = [name for name in names if any(name not in part.column_names for part in parts)]
     if missing:
@@ -212,7 +221,7 @@ def _texts(column: Any, name: str, where: str) -> Any:
 
 
 def _numbers(column: Any, name: str, where: str) -> Any:
-    """Of 64 bits with a sign."""
+    """Return a column as signed 64-bit integers."""
     if not pa.types.is_integer(_value_type(column, name, where)):
         raise InputError(f"column `{name}` is {column.type}, not whole numbers", where=where)
     try:
@@ -263,7 +272,7 @@ def _in_order(run: str, table: pa.Table, where: str) -> pa.Table:
 
 
 def _holes(table: pa.Table, about: About) -> Iterator[str]:
-    """Steps that the run had and the log has not, of whatever kind they were."""
+    """Yield doubts about steps of any kind that the run had and the log lacks."""
     last = max(int(table["step"][-1].as_py()) + 1, about.events or 0)
     if missing := last - len(table):
         yield f"{missing:,} steps are missing from the log"
@@ -272,13 +281,16 @@ def _holes(table: pa.Table, about: About) -> Iterator[str]:
 
 
 def doubt_of_speakers(strange: int) -> Iterator[str]:
-    """strange: broadcasts with another origin than who made them."""
-    if strange:  # one of the two is wrong, and with it who knew of what
+    """Yield a doubt about broadcasts that another node than the origin made.
+
+    strange: the number of such broadcasts.
+    """
+    if strange:  # node or origin is wrong, and so is the causal past
         yield f"{strange:,} broadcasts are by another node than their origin"
 
 
 def strange_kinds(column: Any, known: Sequence[str]) -> Iterator[str]:
-    """Events of no known kind, which may be anything."""
+    """Yield a doubt about events of unknown kinds: they may be broadcasts or deliveries."""
     kinds, codes = coded(column)
     many = np.bincount(codes, minlength=len(kinds)).tolist()
     found: Counter[str] = Counter()

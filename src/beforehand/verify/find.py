@@ -1,4 +1,4 @@
-"""Which files below a path are event logs: what is one is judged, whatever its name."""
+"""Find the event logs below a path, by their content as well as by their names."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PACKED = ".gz"
 
 
 def find_logs(path: Path) -> list[tuple[Path, ...]]:
-    """The event logs at a path, each as its files.
+    """Return the event logs at a path, each as its files.
 
-    A file is one, and so is what comes in where the path is `-`. In a folder they are those of all
-    runs below it, by the name of the file, which may be a folder of parts; what real nodes wrote is
-    one log, all of it together. All other logs below the folder are one in parts.
+    A file is one log, and so is the standard input where the path is `-`. In a folder, each
+    `events.parquet` below it is one log; it may be a folder of parts. All files that real nodes
+    wrote are one log together. All other logs below the folder are the parts of one log.
     """
     if path == STDIN:
         return [(path,)]
@@ -56,7 +56,7 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
             others.append(file)
     found = [tuple(parts) for parts in (*named.values(), nodes) if parts]
     if found:
-        # In a folder that `beforehand run` wrote to, the other tables are known to be no logs.
+        # `beforehand run` wrote this folder, so its other tables are not event logs.
         others = [] if (path / PLAN_FILE).exists() else list(filter(_is_log, others))
     if others:
         found.append(tuple(others))
@@ -66,10 +66,10 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
 
 
 def _tables(folder: Path) -> Iterable[Path]:
-    """All Parquet files below a folder, packed or not; a name with a dot or a line is not there.
+    """Yield all Parquet files below a folder, compressed or not.
 
-    What has the name of one and is none, as a link to nowhere, is among them: its reader refuses
-    it.
+    Files and folders whose names start with `.` or `_` are skipped. A broken file or link with the
+    name of a Parquet file is included, so that its reader reports it.
     """
     for file in sorted(_files(folder)):
         if _has_name(file) or (file.is_file() and _begins(file) == PARQUET_MARK):
@@ -77,7 +77,10 @@ def _tables(folder: Path) -> Iterable[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Also those behind links to folders, of each folder once: links may go round in circles."""
+    """Yield the files below a folder, following links.
+
+    Each folder is visited once, as links may form cycles.
+    """
     seen: set[str] = set()
     for at, folders, files in os.walk(folder, followlinks=True, onerror=_refuse):
         real = os.path.realpath(at)
@@ -90,7 +93,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    """A folder that cannot be looked into may hold a log."""
+    """Raise InputError for a folder that cannot be listed: it may hold a log."""
     raise unreadable(Path(error.filename), error, HINT)
 
 
@@ -99,7 +102,7 @@ def _has_name(file: Path) -> bool:
 
 
 def _named(file: Path, root: Path) -> Path | None:
-    """The log that a file is, or is a part of, by its own name or that of a folder above it."""
+    """Return the `events.parquet` that a file is or is a part of; None if there is none."""
     if file.name.removesuffix(PACKED) == EVENTS_FILE:
         return file
     above = [folder for folder in file.relative_to(root).parents if folder.name == EVENTS_FILE]
@@ -107,7 +110,7 @@ def _named(file: Path, root: Path) -> Path | None:
 
 
 def _begins(file: Path) -> bytes:
-    """The first bytes, of what is packed those inside."""
+    """Return the first bytes, after decompression if the file is gzip."""
     try:
         with file.open("rb") as opened:
             begins = opened.read(len(PARQUET_MARK))
@@ -120,8 +123,11 @@ def _begins(file: Path) -> bytes:
 
 
 def _is_log(file: Path) -> bool:
-    """Whether it has the columns. What cannot be read may be a log, and its reader says why not;
-    but not beside the log of a run, where its other tables are."""
+    """Return whether a file has the columns of an event log.
+
+    An unreadable file counts as a log, so that its reader reports why. The exception is a file
+    beside the log of a run: there it is another table of the run.
+    """
     if not file.is_file():
         return True
     try:

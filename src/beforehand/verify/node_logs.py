@@ -1,7 +1,8 @@
-"""What real nodes wrote down, each for itself, as one run: merged by causality alone.
+"""Merge the logs of real nodes into one run, by causality alone.
 
-No two clocks agree and nobody saw the whole. A node numbers its events 0, 1, 2, ... for as long as
-it lives, says when it starts (and for which time) and when it stops. So what is missing is known.
+The nodes' clocks disagree, and no node saw the whole run. Each incarnation of a node numbers its
+events 0, 1, 2, ... It logs when it starts, with the number of the start, and when it stops. So the
+verifier knows what is missing.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ Ints = NDArray[np.int64]
 
 
 def are_of_nodes(files: Sequence[Path]) -> bool:
-    """Or is it a log with an order of its own?"""
+    """Return whether the files are node logs, which need to be merged."""
     return all(fnmatch(file.name, NODE_FILES) for file in files)
 
 
 def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
-    """Every run of which there are logs, merged."""
+    """Yield every run in the logs, merged."""
     where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
     columns = (*TEXTS, *NUMBERS)
     parts = [read_parquet(file, columns, hint=HINT, content=content_of(file)) for file in files]
@@ -70,7 +71,7 @@ def _shared(files: Sequence[Path]) -> Iterator[str]:
 
 
 def _coded(column: Any) -> tuple[list[str], Ints]:
-    """The different texts, and for each row which it is."""
+    """Return the distinct texts, and the index of each row's text."""
     plain = column.cast(pa.string())
     uniques = pc.unique(plain)
     codes = pc.index_in(plain, value_set=uniques).to_numpy().astype(np.int64)
@@ -92,7 +93,10 @@ def _shortened(items: Sequence[str]) -> str:
 
 
 class _Merge:
-    """The rows of one run. A *line* is what one life of one node wrote: it has an order."""
+    """The rows of one run.
+
+    A *line* is the log of one incarnation of one node; its order is known.
+    """
 
     def __init__(self, run: str, table: pa.Table, where: str) -> None:
         self.run, self.where = run, where
@@ -125,7 +129,7 @@ class _Merge:
         doubts += doubt_of_speakers(int((speaker != origin)[is_broadcast].sum()))
         message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
         doubts += self._absent(names, origin[message < 0], about.members)
-        # Lines without a broadcast or delivery would be gaps in the numbering of those who merge.
+        # `merge_by_causality` needs dense line numbers; lines without such rows would leave gaps.
         _, dense = np.unique(line, return_inverse=True)
         order, forced = merge_by_causality(dense.astype(np.int32), message, spoken)
         return Log(
@@ -143,7 +147,7 @@ class _Merge:
         )
 
     def _drop_copies(self) -> None:
-        """A row may be there twice, as a file may; what two copies tell must be the same."""
+        """Drop repeated rows, as from a copied file; raise InputError if two copies differ."""
         step = self.table["step"].to_numpy()
         again = np.flatnonzero((np.diff(self.line) == 0) & (np.diff(step) == 0)) + 1
         if not len(again):
@@ -159,7 +163,7 @@ class _Merge:
         self.table, self.line = self.table.take(kept), self.line[kept]
 
     def _doubts(self) -> Iterator[str]:
-        """Why a node may have done more than its log tells."""
+        """Yield the reasons why a node's log may be incomplete."""
         kinds, value = self.table["kind"], self.table["value"].to_numpy()
         is_start = _is(kinds, "start")
         is_stop = _is(kinds, "stop")
@@ -183,7 +187,7 @@ class _Merge:
         yield from strange_kinds(kinds, KINDS)
 
     def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
-        """Names by number, first those of the lines, and the number of each origin."""
+        """Return the names by number, those of the lines first, and each row's origin."""
         lines = zip(self.nodes, self.lives, strict=True)
         names = [n if n in self.has_one_life else f"{n} ({life[:8]})" for n, life in lines]
         numbers = {name: at for at, name in enumerate(names) if name in self.has_one_life}
@@ -197,7 +201,7 @@ class _Merge:
     def _index(
         self, line: Ints, is_broadcast: NDArray[np.bool_], origin: Ints, seq: Ints, step: Ints
     ) -> tuple[Any, Ints]:
-        """The number of the message of each row, and the row of each message's broadcast."""
+        """Return the message index of each row, and the row of each message's broadcast."""
         try:
             history = index_log(line, is_broadcast, origin, seq)
         except RepeatedBroadcast as error:
@@ -209,7 +213,7 @@ class _Merge:
         return history.message, history.spoken
 
     def _absent(self, names: Sequence[str], origins: Ints, members: Sequence[str]) -> Iterator[str]:
-        """Of whoever has no log, nobody knows what it broadcast or delivered."""
+        """Yield doubts about members without a log: their broadcasts and deliveries are unknown."""
         strangers = origins[origins >= len(self.nodes)]
         who = [names[at] for at in np.unique(strangers)]
         if who:
@@ -218,7 +222,7 @@ class _Merge:
             yield f"members without a log: {_listed(silent)}"
 
     def _since_first(self) -> Ints:
-        """Times since the first event of each line: clocks have nothing else to say."""
+        """Return times since the first event of each line: clocks of nodes are not comparable."""
         t_us = self.table["t_us"].to_numpy()
         first = np.searchsorted(self.line, np.arange(len(self.lives)))
         since: Ints = t_us - t_us[first][self.line]

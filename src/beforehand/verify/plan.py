@@ -1,5 +1,4 @@
-"""The plan in a results folder: which datasets the last `beforehand run` asked for, and which of
-their event logs are missing."""
+"""Read the plan in a results folder, and find the event logs that it names and that are missing."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ EVENTS_STAGE = "events"
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What the last `beforehand run` into the folder asked for."""
+    """The datasets that the last `beforehand run` into the folder asked for."""
 
     scenario: str
     world: str
     stages: dict[str, list[str]]
-    """The folders of the datasets, relative to the results folder."""
+    """The folders of the datasets by stage, relative to the results folder."""
 
 
 def read_plan(root: Path) -> Plan:
-    """Return the plan of a results folder; raise InputError where there is none."""
+    """Return the plan of a results folder; raise InputError if there is none."""
     path = root / PLAN_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=Plan)
@@ -40,12 +39,11 @@ def read_plan(root: Path) -> Plan:
 
 
 def find_lost_logs(root: Path) -> list[str]:
-    """Return the event logs that the plan of a results folder names and that are missing, by their
-    folders. A folder without a plan misses nothing.
+    """Return the folders of event logs that the plan names and that are missing.
 
-    A stage keeps logs if it is the stage of events, or if one of its datasets has a log. Where no
-    stage keeps logs, the logs in the folder are of earlier runs, and every dataset that is not
-    finished may be one that keeps a log.
+    A folder without a plan misses nothing. A stage keeps logs if it is the stage of events, or if
+    one of its datasets has a log. If no stage keeps logs, the logs in the folder are of earlier
+    runs. Then every unfinished dataset may be one that keeps a log.
     """
     # `status` imports this module and does without the verifier.
     from beforehand.verify.event_log import EVENTS_FILE

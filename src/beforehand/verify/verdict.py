@@ -1,4 +1,4 @@
-"""Was a log in causal order? The verdict on one file, in this process, with proofs."""
+"""Decide whether a log is in causal order: the verdict on each run, with proofs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from beforehand.verify.node_logs import are_of_nodes, read_node_logs
 from beforehand.verify.plan import find_lost_logs
 
 OnDone = Callable[[str, int, int], object]
-"""Hears a stage, how much of it is done, and of how much."""
+"""Called with a stage, the number of its steps done, and their total."""
 LOGS, SENDERS = "logs judged", "senders of this log"
 
 LOST = "its events are not there"
@@ -47,17 +47,16 @@ EXIT_CODES: dict[State, int] = {
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """What can be said of one run."""
+    """The verdict on one run."""
 
     run: str
     state: State
     reason: str
-    """If unknown: why. If valid although something is out of order: why that is. If the log is
-    impossible: that."""
+    """Why the verdict is unknown, valid despite late deliveries, or impossible; else empty."""
     promise: str
-    """What it was held to: a key of `PROMISES`, or what the log says and nobody knows."""
+    """The order that the run was held to: a key of `PROMISES`, or an unknown promise of the log."""
     promise_from: PromiseFrom
-    """Where `promise` comes from: the caller, the metadata of the log, or neither."""
+    """Where `promise` comes from: the caller, the metadata of the log, or the default."""
     broadcasts: int
     deliveries: int
     counts: dict[str, int]
@@ -67,12 +66,12 @@ class RunVerdict:
     violations: Violations
 
     def stories(self) -> Iterator[str]:
-        """For each violation the events that prove it, from the cause to the delivery."""
+        """Yield for each violation the events that prove it, from the cause to the delivery."""
         spreads: dict[int, Spread] = {}
         for row, kind in zip(self.violations.row.tolist(), self.violations.kind, strict=True):
             message = int(self.history.message[row])
             if kind == LATE and message not in spreads:
-                spreads = {message: spread_of(self.history, message)}  # the last one only
+                spreads = {message: spread_of(self.history, message)}  # caches one message only
             yield _tell(self.log, self.history, row, int(kind), spreads.get(message))
 
 
@@ -82,7 +81,7 @@ class Verdict:
 
     runs: tuple[RunVerdict, ...]
     lost: tuple[str, ...] = ()
-    """Logs that the plan of the folder names and that are missing, by their folders."""
+    """The folders of logs that the plan of the folder names and that are missing."""
 
     @property
     def state(self) -> State:
@@ -97,7 +96,7 @@ class Verdict:
             yield from run.stories()
 
     def reasons(self) -> Iterator[tuple[str, State, str]]:
-        """Yield (run or folder, its verdict, why), where there is something to say."""
+        """Yield (run or folder, its verdict, why) where there is a reason to report."""
         yield from ((run.run, run.state, run.reason) for run in self.runs if run.reason)
         yield from ((folder, "unknown", LOST) for folder in self.lost)
 
@@ -108,13 +107,15 @@ def verify_events(
     promise: str | None = None,
     on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
-    """Judge every run of an event log, a Parquet file or a folder with those of many runs. What
-    real nodes wrote, each for itself, is merged by causality first. In a folder that `beforehand
-    run` wrote to, a log that its plan names and that is missing makes the verdict unknown.
+    """Judge every run of an event log: a Parquet file, or a folder with the logs of many runs.
 
-    promise: `causal` or `none`, whatever the log says. Without it, what the log says; a log that
-    does not is held to causal order. on_done: hears how many logs are judged, and of how many; and
-    of each, of how many of its senders it is known what became of their messages.
+    The logs of real nodes are merged by causality first. In a folder that `beforehand run` wrote, a
+    missing log that the plan names makes the verdict unknown.
+
+    promise: `causal` or `none`; overrides the log. By default the log's own promise, or causal
+    order if the log does not say.
+    on_done: called with the number of logs judged; and for each log with the number of senders
+    whose messages are checked.
     """
     lost = () if path == STDIN else tuple(find_lost_logs(path))
     found, judged = list(find_logs(path)), []
@@ -127,7 +128,7 @@ def verify_events(
 
 
 def worst(states: Iterable[str]) -> State:
-    """Of several verdicts. On nothing at all there is none."""
+    """Return the worst of several verdicts; unknown if there are none."""
     found = set(states)
     if "invalid" in found:
         return "invalid"
@@ -172,11 +173,11 @@ def state_of(
     promise: str,
     impossible: int = 0,
 ) -> tuple[State, str]:
-    """The verdict, and why it is unknown, or valid in spite of what is out of order.
+    """Return the verdict, and why it is unknown, or valid despite late deliveries.
 
-    What is late or comes twice stays so, whatever else happened. But if there are doubts about the
-    log, a broadcast that nobody made may be among what it lacks, and so may a violation. What is
-    there and cannot have been is wrong, whatever is not there.
+    A late or repeated delivery is a violation whatever else happened. If there are doubts about the
+    log, an unknown broadcast may be among the missing events, and so may a violation. A delivery
+    that is impossible in every order makes the log invalid, whatever is missing.
     """
     if impossible:
         return "invalid", f"{impossible:,} deliveries before their broadcasts, in whatever order"

@@ -1,7 +1,7 @@
-"""BonnMotion's `.movements`: one line per node, its waypoints as `t x y t x y ...` in one row.
+"""Read BonnMotion's `.movements`: one line per node, its waypoints as `t x y t x y ...`.
 
-The nodes are named by their line, from 0. A node rests at its last waypoint until the last time in
-the file, as BonnMotion means it.
+A node's name is the number of its line, from 0. A node rests at its last waypoint until the last
+time in the file, as BonnMotion defines it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ Point = tuple[int, float, float]
 
 
 def read_bonnmotion(path: str | Path, *, strict: bool = False) -> Positions:
-    """The movement of the file, in metres as given. strict: refuse, line by line, what would be
-    mended."""
+    """Return the movement in the file, in metres as given.
+
+    strict: reject, line by line, what would otherwise be repaired.
+    """
     path = Path(path)
     problems = lines.Problems(path)
     ways: list[list[Point]] = []

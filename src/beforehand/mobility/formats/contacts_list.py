@@ -1,12 +1,12 @@
-"""Contact lists: one line `a b start end` per contact, as CRAWDAD distributes them.
+"""Read contact lists: one line `a b start end` per contact, as CRAWDAD distributes them.
 
-Fields are separated by white space, tabs, commas or semicolons; times are seconds, decimals
-allowed. `#` starts a comment. A header is believed: columns in any order, under any of their usual
-names (`columns.py`), a duration instead of one of the times; others are ignored, and told. Without
-one, the first four columns count. A name with spaces or commas goes in double quotes.
+White space, tabs, commas or semicolons separate the fields. Times are seconds, decimals allowed.
+`#` starts a comment. A header may give the columns in any order and under any known name
+(`columns.py`). A duration may replace one of the times. Other columns are ignored and reported.
+Without a header the first four columns count. A name with spaces or commas needs double quotes.
 
-A list may also say who was there when. Then a column `kind` says of every row whether it is a
-`contact` or `presence`: the node `a` was there from start to end, and `b` is empty.
+A list may also give presence. Then a column `kind` marks every row as `contact` or `presence`. A
+`presence` row means that node `a` was present from start to end; its `b` is empty.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def read_contacts(
     slot_s: float | None = None,
     strict: bool = False,
 ) -> Trace:
-    """The contacts of the file as a clean trace; what was mended is counted in `changes`.
+    """Return the contacts of the file as a clean trace; `changes` counts the repairs.
 
-    presence: for a file that does not say who was there when. `whole`: everybody from its first to
-    its last instant, also if not given; `seen`: each node from its first to its last contact.
-    slot_s: how long a contact without duration lasts; without it, those are dropped and counted.
-    strict: refuse, line by line, what would be mended.
+    presence: for a file without presence rows. `whole` (default): every node is present from the
+    first to the last instant of the file. `seen`: each node from its first to its last contact.
+    slot_s: the duration of a contact of zero length; without it such contacts are dropped and
+    counted.
+    strict: reject, line by line, what would otherwise be repaired.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
@@ -69,7 +70,7 @@ def read_contacts(
         raise InputError("the file itself says who was there", where=str(path), hint=hint)
     names = lines.natural_order([name for row in met for name in row[:2]] + [r[0] for r in there])
     index = {name: i for i, name in enumerate(names)}
-    # Whoever is there for no time is known by name all the same.
+    # A node with presence of zero length keeps its name and its index.
     stays = [(index[name], up, down) for name, _, up, down in there if up < down]
     spans = np.array(stays, dtype=np.int64).reshape(-1, 3)
     trace = make_trace(names, lines.indexed(met, names), spans, changes)
@@ -79,7 +80,7 @@ def read_contacts(
 def write_contacts(trace: Trace, path: str | Path, *, packed: bool = False) -> None:
     """Write contacts and presence as CSV that `read_contacts` reads back exactly. packed: gzip."""
     text = "".join(contact_lines(trace)).encode()
-    # Without the time, so that the same contacts are the same file.
+    # No time stamp in the gzip header, so that the same contacts give the same bytes.
     Path(path).write_bytes(gzip.compress(text, mtime=0) if packed else text)
 
 
@@ -98,7 +99,7 @@ def contact_lines(trace: Trace) -> Iterator[str]:
 
 
 def _believed(table: Table, layout: Layout) -> Layout:
-    """A column `kind` in somebody else's file is one of those that are ignored."""
+    """Ignore a column `kind` that does not hold `contact` or `presence`: it has another meaning."""
     if layout.kind_at is None:
         return layout
     first = table.first
@@ -107,7 +108,7 @@ def _believed(table: Table, layout: Layout) -> Layout:
 
 
 def _rows(table: Table, layout: Layout) -> tuple[tuple[list[Row], list[Row]], list[int]]:
-    """Contacts, and presence; and the lines of the contacts."""
+    """Return the contact rows and the presence rows, and the line numbers of the contacts."""
     problems = lines.Problems(table.path)
     kind_at = layout.kind_at
     rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}

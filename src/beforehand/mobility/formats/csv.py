@@ -1,7 +1,7 @@
-"""Positions with a header: a node, a time, and x and y in metres or longitude and latitude.
+"""Read positions with a header: a node, a time, and x and y in metres or longitude and latitude.
 
-The columns may come in any order and under any of their usual names (`columns.py`); others are
-ignored, and told.
+The columns may come in any order and under any known name (`columns.py`). Other columns are ignored
+and reported.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Row = tuple[str, int, float, float]
 
 
 def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = False) -> Positions:
-    """The movement of the file, straight from one row of a node to its next.
+    """Return the movement in the file, in straight segments from each row of a node to its next.
 
-    gap_s: a node without a row for longer than this is away in between; by default it never is.
-    strict: refuse, line by line, what would be mended.
+    gap_s: a node without a row for longer than this is absent in between; by default it never is.
+    strict: reject, line by line, what would otherwise be repaired.
     """
     path, gap_us = Path(path), lines.span_us("gap_s", gap_s)
     problems = lines.Problems(path)

@@ -1,11 +1,13 @@
-"""ns-2 movement scripts, and the walkers of KTH, who come and go.
+"""Read ns-2 movement scripts, and the event lists of KTH's walkers.
 
-ns-2: `$node_(3) set X_ 10.0` places a node, `$ns_ at 2.5 "$node_(3) setdest 40 60 1.5"` sends it
-off at a speed; other Tcl is skipped and counted. KTH's walkers (CRAWDAD kth/walkers) have one event
-per line: `time create id x y [z]`, `time setdest id x y [z] speed [arrival]`, `time destroy id`.
+ns-2: `$node_(3) set X_ 10.0` places a node, and `$ns_ at 2.5 "$node_(3) setdest 40 60 1.5"` sends
+it off at a speed. Other Tcl is skipped and counted.
 
-A node goes straight to its destination and rests there. Without `create` it is there from time 0,
-without `destroy` until the last thing that happens in the file.
+KTH's walkers (CRAWDAD kth/walkers) have one event per line:
+`time create id x y [z]`, `time setdest id x y [z] speed [arrival]` or `time destroy id`.
+
+A node moves straight to its destination and rests there. Without `create` it is present from time
+0; without `destroy` it is present until the last event or arrival in the file.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ NODE = r"\$\w+\((?P<node>[^)]+)\)"
 AT = r"(?:\$\w+\s+at\s+(?P<time>\S+)\s+\"\s*)?"
 TCL = re.compile(AT + NODE + r"\s+(?P<verb>setdest|set\s+[XYZ]_)\s+(?P<rest>[^\"]*)\"?\s*$")
 STATEMENT = re.compile(r'(?:[^";]|"[^"]*")+')
-SPEED_MIN = 1e-300  # so that no quotient is infinite
+SPEED_MIN = 1e-300  # avoids an infinite quotient
 VERBS = ("create", "setdest", "destroy")
 
 Event = tuple[int, int, str, str, list[float]]  # time_us, line, verb, node, numbers
@@ -36,7 +38,7 @@ Leg = tuple[int, float, float, int, float, float]  # t0_us, x0, y0, t1_us, x1, y
 
 @dataclass
 class Walk:
-    """One node as its events unfold: where it is, where it goes, and the way so far."""
+    """The state of one node while its events are applied: place, destination and legs so far."""
 
     since_us: int
     x: float = 0.0
@@ -46,7 +48,7 @@ class Walk:
     legs: list[Leg] = field(default_factory=list)
 
     def advance(self, time_us: int) -> None:
-        """Go on to `time_us`: towards the goal, then rest."""
+        """Move on to `time_us`: towards the destination, then rest."""
         if self.goal is not None:
             arrival_us, x, y = self.goal
             if time_us >= arrival_us:
@@ -64,8 +66,10 @@ class Walk:
 
 
 def read_ns2(path: str | Path, *, strict: bool = False) -> Positions:
-    """The movement of the file, in metres as given. strict: refuse, line by line, what would be
-    mended."""
+    """Return the movement in the file, in metres as given.
+
+    strict: reject, line by line, what would otherwise be repaired.
+    """
     path = Path(path)
     problems = lines.Problems(path)
     repairs = Repairs(path, strict=strict)
@@ -73,7 +77,7 @@ def read_ns2(path: str | Path, *, strict: bool = False) -> Positions:
     problems.check()
     if not events:
         raise InputError("no movement in the file", where=str(path), hint="is it the right file?")
-    events.sort(key=lambda event: event[0])  # stable: what the file says first happens first
+    events.sort(key=lambda event: event[0])  # stable: events at one time keep the file's order
     walks: dict[str, Walk] = {}
     for time_us, number, verb, name, numbers in events:
         try:
@@ -111,7 +115,7 @@ def _events(text: str, problems: lines.Problems, repairs: Repairs) -> list[Event
 
 
 def _statements(line: str) -> list[str]:
-    """The commands of one line of Tcl, up to a comment behind them."""
+    """Return the Tcl commands of a line, up to a trailing comment."""
     if line.count('"') % 2:
         return [line.rstrip("; ")]
     found: list[str] = []
@@ -123,7 +127,7 @@ def _statements(line: str) -> list[str]:
 
 
 def _statement(text: str, number: int) -> Event | None:
-    """The movement of one command; None if it is none."""
+    """Return the movement event of a command; None if the command moves no node."""
     match = TCL.match(text)
     if match is None:
         if "setdest" in text:
@@ -165,7 +169,7 @@ def _apply(
 
 
 def _goal(walk: Walk, time_us: int, numbers: list[float]) -> tuple[int, float, float] | None:
-    """Arrival and place of `x y speed`, `x y z speed` or `x y z speed arrival`."""
+    """Return arrival and place of `x y speed`, `x y z speed` or `x y z speed arrival`."""
     if len(numbers) not in (3, 4, 5):
         raise ValueError("`setdest` needs x y speed")
     x, y = numbers[:2]
@@ -177,7 +181,7 @@ def _goal(walk: Walk, time_us: int, numbers: list[float]) -> tuple[int, float, f
     if len(numbers) == 5 and numbers[4] * 1e6 > time_us:
         return _arrival_us(numbers[4] * 1e6), x, y
     if way_m == 0 or speed == 0:
-        return None  # ns-2 reads a speed of zero as: stay where you are
+        return None  # in ns-2 a speed of zero stops the node where it is
     return time_us + _arrival_us(way_m / max(speed, SPEED_MIN) * 1e6), x, y
 
 

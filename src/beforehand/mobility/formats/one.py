@@ -1,8 +1,8 @@
-"""The ONE's two text formats: connectivity events, and external movement.
+"""Read The ONE's two text formats: connectivity events, and external movement.
 
-Events: `time CONN a b up` and `time CONN a b down`; other events are skipped and counted.
-Movement: a header `minTime maxTime minX maxX minY maxY [minZ maxZ]`, then `time id x y` per line.
-As The ONE does, times and places are taken relative to the minima of the header.
+Events: `time CONN a b up` and `time CONN a b down`; other events are skipped and counted. Movement:
+a header `minTime maxTime minX maxX minY maxY [minZ maxZ]`, then `time id x y` per line. Times and
+places are relative to the minima of the header, as in The ONE.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def read_one_events(
     slot_s: float | None = None,
     strict: bool = False,
 ) -> Trace:
-    """The contacts of the file.
+    """Return the contacts of the file.
 
-    What is done where events do not add up: `ups_and_downs.contacts_of_events`. The options are as
-    in `contacts_list.read_contacts`.
+    `updown_events.contacts_of_events` repairs inconsistent events. The options are those of
+    `contacts_list.read_contacts`.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
@@ -60,9 +60,11 @@ def read_one_events(
 
 
 def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
-    """The movement of the file, in metres; a node is there from its first to its last line.
+    """Return the movement in the file, in metres.
 
-    strict: refuse, line by line, what would be mended.
+    A node is present from its first to its last line.
+
+    strict: reject, line by line, what would otherwise be repaired.
     """
     path = Path(path)
     problems = lines.Problems(path)
@@ -97,12 +99,12 @@ def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
 
 
 def is_connection(fields: list[str]) -> bool:
-    """Whether a line is about two nodes; in small letters as good as in capitals."""
+    """Return whether a line is a `CONN` event, in upper or lower case."""
     return len(fields) > 1 and fields[1].upper() == "CONN"
 
 
 def _event(fields: list[str], number: int) -> Event:
-    # The ONE may add the name of the radio after the state.
+    # The ONE may add the name of the radio interface after the state.
     if len(fields) not in (5, 6) or fields[4].lower() not in ("up", "down"):
         raise ValueError(f"not a connectivity event: `{' '.join(fields)}`")
     a, b = sorted(fields[2:4])

@@ -1,9 +1,9 @@
-"""Sightings, as SocioPatterns lists them: `t i j` says that i and j were together up to t.
+"""Read sightings in SocioPatterns' format: `t i j` means that i and j were together up to t.
 
-A sighting counts for one slot of time, and a contact is a run of slots without a gap. Who saw whom
-makes no difference. A header is believed (`columns.py`); without one the first three columns count,
-and further ones (the classes of i and j) are ignored. A table whose rows are up or down is one of
-events (`ups_and_downs.py`).
+A sighting counts for one time slot, and a contact is a run of slots without a gap. Contacts are
+symmetric: `t i j` and `t j i` mean the same. A header decides the columns (`columns.py`). Without a
+header the first three columns count; further ones (the classes of i and j) are ignored. A table
+with an up/down column is a table of events (`updown_events.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from beforehand.units import format_duration
 
 SLOT_S = 20.0
 NOBODY = re.compile(r"-[0-9]+")
-"""How scanners write that they saw nobody, or nobody of the study."""
+"""The ids by which scanners record a sighting of no device, or of one outside the study."""
 
 
 def read_sociopatterns(
@@ -34,12 +34,14 @@ def read_sociopatterns(
     presence: str | None = None,
     strict: bool = False,
 ) -> Trace:
-    """The contacts of the file; slots that were joined are counted as `merged`.
+    """Return the contacts of the file; joined slots are counted as `merged`.
 
-    slot_s: how long a sighting counts, 20 s if not given: the time up to t, or from t on in a file
-    that starts at zero. presence: the file does not say who was there when. `whole`: everybody from
-    its first to its last instant; `seen`: each node from its first to its last contact. strict:
-    refuse, line by line, what would be mended; that slots are joined is what the format means.
+    slot_s: the time that a sighting counts, 20 s if not given. It counts up to t, or from t on in a
+    file that starts at zero.
+    presence: the file does not give presence. `whole` (default): every node is present from the
+    first to the last instant of the file. `seen`: each node from its first to its last contact.
+    strict: reject, line by line, what would otherwise be repaired. Joined slots are not a repair:
+    they are part of the format.
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", SLOT_S if slot_s is None else slot_s)
@@ -71,7 +73,7 @@ def read_sociopatterns(
 
 
 def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str, str, int]]:
-    """Two nodes and when, of each row that has them."""
+    """Return both nodes and the time of every valid sighting."""
     problems = lines.Problems(table.path)
     rows: list[tuple[str, str, int]] = []
     for number, fields in table.rows:

@@ -1,7 +1,7 @@
-"""Connections that come up and go down, one event each: from events to contacts.
+"""Convert events of connections that come up and go down to contacts.
 
-The ONE writes them as `time CONN a b up` (`one.py`). Tables have them too: two nodes, a time, and a
-column that says of each row which of the two it is.
+The ONE writes such events as `time CONN a b up` (`one.py`). Tables have them too: two nodes, a
+time, and a column that holds up or down for each row.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ WORDS = {
     **dict.fromkeys(("up", "connect", "connected"), True),
     **dict.fromkeys(("down", "disconnect", "disconnected"), False),
 }
-"""What makes a column one of states, whatever its name is."""
+"""Words that mark a column as a state column, whatever its name."""
 HINTS = {
     **dict.fromkeys(("start", "begin", "open", "on", "enter", "join", "true", "1"), True),
     **dict.fromkeys(("end", "stop", "close", "closed", "off", "exit", "leave"), False),
     **dict.fromkeys(("false", "0"), False),
 }
-"""What means as much under one of these names, if every row is one of the two: a `1` under
-`same_class` is no connection."""
+"""Words that count only in a column with a name in `NAMES` and only if every row has one of them.
+
+Elsewhere they mean something else: a `1` under `same_class` is not a connection.
+"""
 NAMES = ("event", "state", "status", "action", "conn", "connection", "connected", "link", "updown")
 STATES = {**WORDS, **HINTS}
 VALUES_MAX = 20
-"""A column with more of them is none of states."""
+"""More distinct values than this: not a state column."""
 
 
 def state_column(table: Table, layout: Layout) -> int | None:
-    """The column without a role that says of the rows whether they are up or down."""
+    """Return the column without a role that holds up or down for each row, or None."""
     roles = set(layout.at.values())
     values = {i: set[str]() for i in range(len(layout.header)) if i not in roles}
     for _, fields in table.rows:
@@ -67,7 +69,7 @@ def read_states(
     slot_us: int | None,
     strict: bool,
 ) -> Trace:
-    """The contacts of a table of events. The options are as in `contacts_list.read_contacts`."""
+    """Return the contacts of a table of events; options as in `contacts_list.read_contacts`."""
     problems, repairs = lines.Problems(table.path), Repairs(table.path, strict=strict)
     events: list[Event] = []
     for number, fields in table.rows:
@@ -99,11 +101,11 @@ def read_states(
 def contacts_of_events(
     events: Sequence[Event], repairs: Repairs
 ) -> tuple[list[Contact], list[int]]:
-    """Each contact, and the line of the event that ends it; of one that never does, the first.
+    """Return the contacts, and for each the line of its `down`, or of its `up` if it never ends.
 
-    A second `up` before the `down` is a second, overlapping contact (`duplicate_up`): the pair is
-    connected until as many `down` have come. `unmatched_down` are dropped; what is up at the end
-    ends with the last event (`never_down`).
+    A second `up` before the `down` starts an overlapping contact (`duplicate_up`): the pair stays
+    connected until as many `down` have followed. A `down` without an `up` is dropped
+    (`unmatched_down`). A connection still up at the end ends with the last event (`never_down`).
     """
     for before, event in pairwise(events):
         if event[0] < before[0]:

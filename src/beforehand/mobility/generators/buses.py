@@ -1,10 +1,10 @@
-"""A day of city buses: lines across a town through one central square, by a timetable.
+"""Generate a day of city buses: lines across a town through one central square, by a timetable.
 
 Each line runs from a suburb through the square to another suburb and back. Its buses follow each
-other at even intervals, stop every few hundred metres, wait at the square for passengers who
-change, and have a short rest at both ends. Most buses run all day; some have half a day, and a few
-(school buses) an hour or a few. The defaults are tuned to the buses of Vannes (OPP, Table I);
-`docs/mobility.md` says how close they come.
+other at even intervals and stop every few hundred metres. They wait at the square for transfers and
+rest briefly at both ends. Most buses run all day; some run half a day, and a few (school buses) an
+hour or a few. The defaults are tuned to the buses of Vannes (OPP, Table I); `docs/mobility.md` says
+how close they come.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Floats = NDArray[np.float64]
 
 DAY_START_H, DAY_END_H = 5.5, 19.75
 ALL_DAY_H_MIN, ALL_DAY_H_MAX = 11.4, 14.13
-# Hours of service: half days from the early morning and up to the end of the day, then school buses
-# from just before school and from lunch.
+# Hours of service. Half days start in the early morning or last to the end of the day. School buses
+# start just before school or at lunch.
 HALF_DAYS_EARLY, HALF_DAYS_LATE = (6.5,), (6.8, 7.2, 7.6, 8.0, 8.4)
 SCHOOL_EARLY, SCHOOL_LATE = (26 / 60, 2.5, 4.0), (1.5, 2.5, 3.5, 4.5, 5.5)
 
-WANDER = 0.05  # how far the heading of a road strays at each stop, in radians
-PACE_STDEV = 0.05  # of the speed of a whole trip
+WANDER = 0.05  # standard deviation of a road's heading per stop, in radians
+PACE_STDEV = 0.05  # relative standard deviation of the speed of a whole trip
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One line: its stops from end to end, and when its first bus leaves the first of them."""
+    """One line: its stops from end to end, and the first departure from the first stop."""
 
     stops: Floats
-    square: int  # which stop is the central square
-    half_s: float  # from leaving one end to leaving the other
+    square: int  # index of the central square
+    half_s: float  # from departure at one end to departure at the other
     phase_s: float
 
 
@@ -63,10 +63,12 @@ def generate(
     square_s: float = 175,
     rest_s: float = 240,
 ) -> Positions:
-    """The buses of one day, the time in microseconds since midnight, the square at (0, 0).
+    """Return the buses of one day, in microseconds since midnight, with the square at (0, 0).
 
-    arm_m_min, arm_m_max: from the square to the ends of the lines. stop_m: between stops. speed:
-    between them, in m/s. stop_s, square_s, rest_s: time at a stop, at the square, at an end.
+    arm_m_min, arm_m_max: from the square to the ends of the lines.
+    stop_m: the distance between stops.
+    speed: between stops, in m/s.
+    stop_s, square_s, rest_s: the time at a stop, at the square, at an end.
     """
     pace = _Pace(stop_m, speed, stop_s, square_s, rest_s)
     if lines_count < 1 or all_day_buses < 0 or arm_m_max < arm_m_min or arm_m_min < 2 * stop_m:
@@ -87,7 +89,7 @@ def generate(
         line = int(rng.integers(lines_count))
         slots = len(range(line, len(regular), lines_count)) or 1
         names.append(f"S{bus + 1}")
-        # Halfway between two regular buses, so that it does not run with one of them all along.
+        # Halfway between two regular buses, so that it does not run beside one of them all day.
         days.append(_day(rng, town[line], (bus + 0.5) / slots, shift, pace))
     node = np.repeat(np.arange(len(days)), [len(day[0]) for day in days])
     t_s, x, y = (np.concatenate([day[i] for day in days]) for i in range(3))
@@ -98,7 +100,7 @@ def generate(
 def _lines(
     rng: np.random.Generator, count: int, arm_m_min: float, arm_m_max: float, pace: _Pace
 ) -> list[_Line]:
-    # Lengths are spread evenly and only shuffled: every seed has as much road.
+    # Lengths are evenly spaced and only shuffled, so that every seed has the same total length.
     lengths = rng.permutation(np.linspace(arm_m_min, arm_m_max, 2 * count))
     turn = rng.uniform(0, 2 * math.pi)
     town = []
@@ -114,7 +116,7 @@ def _lines(
 
 
 def _arm(rng: np.random.Generator, angle: float, length_m: float, stop_m: float) -> Floats:
-    """Stops from the square outwards; the road strays, and comes back to its direction."""
+    """Return the stops from the square outwards; the road strays and returns to its heading."""
     steps = max(round(length_m / stop_m), 1)
     headings = np.empty(steps)
     heading = angle
@@ -128,10 +130,10 @@ def _arm(rng: np.random.Generator, angle: float, length_m: float, stop_m: float)
 def _shifts(
     rng: np.random.Generator, all_day_buses: int
 ) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Start and end of service in hours: of the regular buses, shuffled, and of school buses."""
+    """Return start and end of service in hours: of regular buses, shuffled, and of school buses."""
     regular: list[tuple[float, float]] = []
     for i, hours in enumerate(np.linspace(ALL_DAY_H_MAX, ALL_DAY_H_MIN, all_day_buses).tolist()):
-        # The longest starts the day and the second longest ends it.
+        # The longest shift starts the day and the second longest ends it.
         share = 0.0 if i == 0 else 1.0 if i == 1 else rng.random()
         start = DAY_START_H + share * (DAY_END_H - DAY_START_H - hours)
         regular.append((start, start + hours))
@@ -152,7 +154,7 @@ def _shifts(
 def _day(
     rng: np.random.Generator, line: _Line, slot: float, shift: tuple[float, float], pace: _Pace
 ) -> tuple[Floats, Floats, Floats]:
-    """Time, x and y of a bus that keeps its slot (a share of the round) of the line's timetable."""
+    """Return time, x and y of a bus in its slot (a share of the round) of the line's timetable."""
     start_s, end_s = shift[0] * 3600, shift[1] * 3600
     first_s = line.phase_s + slot * 2 * line.half_s
     trip = math.floor((start_s - first_s) / line.half_s)
@@ -168,14 +170,14 @@ def _day(
         ways.append(np.repeat(stops, 2, axis=0))
         now_s, trip = float(t_s[-1]), trip + 1
     t, xy = np.concatenate(times), np.concatenate(ways)
-    # In service from one instant to another, wherever on the line that is.
+    # A shift starts and ends at an exact time, anywhere on the line.
     inside = t[(t > start_s) & (t < end_s)]
     t_cut = np.concatenate([[start_s], inside, [end_s]])
     return t_cut, np.interp(t_cut, t, xy[:, 0]), np.interp(t_cut, t, xy[:, 1])
 
 
 def _trip(rng: np.random.Generator, stops: int, square: int, is_back: bool, pace: _Pace) -> Floats:
-    """Arrival and departure at every stop in turn, in seconds from the first departure."""
+    """Return arrival and departure at every stop, in seconds from the first departure."""
     wait_s = pace.stop_s * rng.uniform(0.5, 1.5, stops)
     wait_s[stops - 1 - square if is_back else square] = pace.square_s * rng.uniform(0.8, 1.2)
     wait_s[[0, -1]] = 0

@@ -1,8 +1,8 @@
-"""A crowd without a map: people come, meet at random and leave. Cheap, for tests and for scale.
+"""Generate a crowd without a map: people arrive, meet at random and leave. Cheap and scalable.
 
-The defaults give the numbers of the Östermalm pedestrians (PAPERS.md, OPP): how many are there, how
-long they stay, how often and how long they meet. Who meets whom is drawn without any geometry, so
-news travels faster than on streets; `walkers` has the geometry.
+The defaults give the numbers of the Östermalm pedestrians (PAPERS.md, OPP): population, length of
+stay, frequency and duration of contacts. Pairs are drawn without geometry, so messages spread
+faster than on streets; `walkers` has the geometry.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def generate(
     contact_s_stdev: float = 48.5,
     contact_every_s: float = 21.8,
 ) -> Trace:
-    """Poisson arrivals over `hours`, gamma stays and contacts, meetings at a constant rate.
+    """Return Poisson arrivals over `hours`, gamma stays and contacts, meetings at a constant rate.
 
-    contact_every_s: mean time between the starts of two contacts of one node. It does not depend on
-    how many others are there, so the contacts grow with `nodes_mean` and not with its square.
+    contact_every_s: the mean time between the starts of two contacts of one node. It does not
+    depend on the number of other nodes. So the contacts grow with `nodes_mean`, not with its
+    square.
     """
     if min(nodes_mean, hours, stay_s_mean, contact_s_mean, contact_every_s) <= 0:
         raise InputError("a crowd needs positive numbers", hint="leave the parameters out")
@@ -61,7 +62,7 @@ def generate(
     presence = np.column_stack([np.arange(len(entry_s)), _us(entry_s), _us(exit_s)])
     presence = presence[presence[:, 1] < presence[:, 2]]
     names = [str(node) for node in range(len(entry_s))]
-    # Two meetings of one pair may overlap; that is our own way of drawing, and no dirt to report.
+    # Two meetings of one pair may overlap. The generator drew them so; it is no repair to report.
     return dataclasses.replace(make_trace(names, contacts, presence), changes={})
 
 
@@ -72,10 +73,11 @@ def _gamma(rng: np.random.Generator, mean: float, stdev: float, count: int) -> F
 def _partners(
     rng: np.random.Generator, entry_s: Floats, exit_s: Floats, a: Ints, start_s: Floats
 ) -> Ints:
-    """For each meeting another node, uniform among those there, or -1 where `a` is alone.
+    """Return a partner for each meeting, uniform among the nodes present, or -1 if `a` is alone.
 
-    By rejection: whoever is there came within the longest stay, and a good part of those who came
-    is still there. After so many rounds without anybody, there is nobody.
+    Rejection sampling: a node that is present arrived within the longest stay, and many of the
+    nodes that arrived since then are still present. After `ROUNDS_MAX` rounds without a match `a`
+    counts as alone.
     """
     stay_s_max = (exit_s - entry_s).max(initial=0)
     newest = np.searchsorted(entry_s, start_s)

@@ -1,4 +1,4 @@
-"""People on foot in a small quarter: they enter by its streets, wander, and leave by any of them.
+"""Generate pedestrians in a small quarter: they enter by its streets, wander, and leave.
 
 Poisson entries, speeds from a truncated normal distribution, no stops. The defaults are tuned to
 the Östermalm pedestrians (OPP, Table IV); `docs/mobility.md` says how close they come.
@@ -16,8 +16,11 @@ from beforehand.mobility.positions import Positions, positions_of_points
 STREETS = 4  # in each direction
 HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 CLOSED = {(0, 1), (1, 2), (2, 2), (3, 1)}
-"""(heading, street) by which nobody comes in, and against which nobody leaves: of sixteen ends of
-streets twelve are open, as at Östermalm, where 0.01 walkers a second enter at each."""
+"""Closed street ends as (heading, street) of entry: no walker enters or leaves there.
+
+Twelve of the sixteen street ends are open, as at Östermalm, where 0.01 walkers a second enter at
+each.
+"""
 
 SPEED_MIN, SPEED_MAX, SPEED_MEAN, SPEED_STDEV = 0.6, 2.0, 1.3, 0.3  # metres per second
 
@@ -34,11 +37,13 @@ def generate(
     stub_m: float = 10,
     straight: float = 0.6,
 ) -> Positions:
-    """Walkers in a quarter of four by four streets with twelve ways in, for `hours`.
+    """Return walkers in a quarter of four by four streets with twelve entries, for `hours`.
 
-    entries_per_s: over all ways in. block_m: from crossing to crossing. stub_m: from the outermost
-    crossing to the edge; who turns a corner there is gone after seconds. straight: odds to go
-    straight on at a crossing; the rest is shared by left and right.
+    entries_per_s: over all entries.
+    block_m: from crossing to crossing.
+    stub_m: from the outermost crossing to the edge; a walker who turns outwards there leaves within
+    seconds.
+    straight: the probability of going straight on at a crossing; left and right share the rest.
     """
     if min(hours, entries_per_s, block_m, stub_m) <= 0 or not 0 < straight < 1:
         raise InputError("walkers need positive numbers", hint="leave the parameters out")
@@ -57,7 +62,7 @@ def generate(
 
 
 def _wander(rng: np.random.Generator, heading: int, street: int, straight: float) -> list[Crossing]:
-    """Crossings from the way in to the way out; -1 and STREETS stand for the two edges."""
+    """Return the crossings from entry to exit; -1 and STREETS stand for the two edges."""
     dx, dy = HEADINGS[heading]
     edge = -1 if dx + dy > 0 else STREETS
     x, y = (edge, street) if dx else (street, edge)
@@ -76,7 +81,7 @@ def _wander(rng: np.random.Generator, heading: int, street: int, straight: float
 def _is_open(x: int, y: int, heading: int) -> bool:
     dx, dy = HEADINGS[heading]
     inside = 0 <= x + dx < STREETS and 0 <= y + dy < STREETS
-    # Whoever leaves passes an end in the opposite direction of those who enter there.
+    # A walker leaves through an end in the opposite direction of a walker that enters there.
     return inside or ((heading + 2) % 4, y if dx else x) not in CLOSED
 
 
@@ -100,7 +105,7 @@ def _timed(way: list[Place], start_s: float, speed: float) -> list[tuple[float, 
 def _until(
     points: list[tuple[float, float, float]], end_s: float
 ) -> list[tuple[float, float, float]]:
-    """The points up to `end_s`, where the last leg is cut."""
+    """Return the points up to `end_s`; the last leg is cut there."""
     for i in range(1, len(points)):
         (t0, x0, y0), (t1, x1, y1) = points[i - 1], points[i]
         if t1 > end_s:

@@ -1,4 +1,4 @@
-"""Random waypoint: everybody walks to a random place, rests there, and walks to the next."""
+"""Random waypoint: every node walks to a random place, rests there, and walks to the next."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def generate(
     speed_max: float = 1.5,
     pause_s_max: float = 60,
 ) -> Positions:
-    """`nodes` that are all there for `hours`; speed, pause and place are uniform.
+    """Return `nodes` that are all present for `hours`; speed, pause and place are uniform.
 
-    speed_min must be above zero: with slower and slower walkers the average speed would go on
-    falling for as long as the simulation lasts.
+    speed_min must be above zero. Otherwise ever slower legs would let the average speed decay for
+    as long as the simulation lasts.
     """
     if nodes < 1 or min(hours, width_m, height_m, speed_min) <= 0:
         raise InputError("random waypoint needs positive numbers", hint="leave the parameters out")

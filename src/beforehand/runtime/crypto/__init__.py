@@ -1,1 +1,1 @@
-"""Keys of groups and members, trust, the handshake, batch signatures."""
+"""Group keys and member keys, name-to-key bindings, the handshake, and batch signatures."""

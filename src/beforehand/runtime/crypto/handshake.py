@@ -1,16 +1,21 @@
-"""How two members of a group recognise each other and seal what they say. No socket in here.
+"""The handshake between two members of a group, and the AEAD that protects their connection.
 
-Who dials speaks first, and who listens says nothing to a stranger:
+This module does no I/O. The dialer sends first. The listener sends nothing until the dialer has
+proven that it holds the group secret:
 
-    dialer    hello: magic, version, a fresh X25519 key, a tag that only the secret makes
-    listener  hello: the same, its tag over both hellos; then, sealed, its introduction
-    dialer    sealed, its introduction
+    dialer    hello: magic, version, ephemeral X25519 key, a tag keyed with the group secret
+    listener  hello: the same, its tag over both hellos; then its encrypted introduction
+    dialer    its encrypted introduction
 
-An introduction is a name, an Ed25519 key and its signature over both hellos, the role and the name.
-Keys for sealing come from both fresh keys (so a stolen secret opens nothing that was recorded),
-from the group's name and secret (so nobody else can take part), and from the hellos (so both ends
-have seen the same). There is one key for each direction, and records are numbered: what is altered,
-left out, doubled or out of order does not open. docs/security.md says what follows from all this.
+An introduction is a name, an Ed25519 public key, and a signature with that key over both hellos,
+the role (dialer or listener) and the name. The AEAD keys are derived from:
+
+- both ephemeral keys: a secret that is stolen later decrypts no recorded traffic;
+- the group's name and secret: only members can take part;
+- both hellos: the two ends have seen the same handshake.
+
+Each direction has its own key, and the nonce is the record number. A record that was altered,
+dropped, duplicated or reordered fails to decrypt. docs/security.md states the resulting guarantees.
 """
 
 from __future__ import annotations
@@ -39,9 +44,10 @@ EPHEMERAL_BYTES = 32
 HELLO_TAG_BYTES = 16
 HELLO_BYTES = len(MAGIC) + 1 + EPHEMERAL_BYTES + HELLO_TAG_BYTES
 SEAL_BYTES = 16
-"""That sealing adds to a record."""
+"""Bytes that the AEAD tag adds to a record."""
 REKEY_RECORDS = 1 << 20
-"""After so many, a direction goes on with a new key. The counter would last for 2⁶⁴."""
+"""Records after which a direction derives a new key. The nonce counter itself would last for 2⁶⁴
+records."""
 SIGNED_PREFIX = b"beforehand link 1\n"
 
 _encode = msgspec.msgpack.encode
@@ -50,7 +56,10 @@ _open = bindings.crypto_aead_chacha20poly1305_ietf_decrypt
 
 
 class Introduction(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Who is at the other end; it holds the key, and whether the name is its own is for `Trust`."""
+    """The identity that a peer has proven to hold the private key for.
+
+    `Trust` decides whether the name is bound to this key.
+    """
 
     name: str
     public: bytes
@@ -61,7 +70,10 @@ _decode_introduction = msgspec.msgpack.Decoder(Introduction).decode
 
 
 def derive(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
-    """32 bytes for one purpose, told apart from those for any other."""
+    """Derive 32 bytes from `key` for one purpose.
+
+    Other purposes and other parts give independent bytes.
+    """
     state = hashlib.blake2b(key=key, digest_size=32, person=purpose)
     for part in parts:
         state.update(len(part).to_bytes(8, "little") + part)
@@ -69,12 +81,13 @@ def derive(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
 
 
 class Sealer:
-    """One direction of a connection, at its sending end."""
+    """The sending end of one direction of a connection."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._count = key, 0
 
     def seal(self, content: bytes) -> bytes:
+        """Encrypt the next record."""
         nonce = self._count.to_bytes(12, "little")
         sealed = _seal(content, None, nonce, self._key)
         self._key, self._count = _next(self._key, self._count)
@@ -82,13 +95,16 @@ class Sealer:
 
 
 class Opener:
-    """One direction of a connection, at its receiving end."""
+    """The receiving end of one direction of a connection."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._count = key, 0
 
     def open(self, sealed: bytes) -> bytes:
-        """Refused unless it is just what was sealed next at the other end."""
+        """Decrypt the next record.
+
+        Raise `Refused` unless it is exactly the record that the peer encrypted next.
+        """
         nonce = self._count.to_bytes(12, "little")
         if len(sealed) < SEAL_BYTES:
             raise Refused("altered", f"a record of {len(sealed)} bytes is none")
@@ -102,12 +118,16 @@ class Opener:
 
 
 def _next(key: bytes, count: int) -> tuple[bytes, int]:
+    """Return key and counter of the next record, with a new key every REKEY_RECORDS."""
     count += 1
     return (key if count % REKEY_RECORDS else derive(key, b"next key")), count
 
 
 class Handshake:
-    """One end of one connection until both know who is there. Used once, in the order above."""
+    """One end of one connection, from the hello to the verified introduction of the peer.
+
+    Use each object for one connection, and call its methods in the order of the module docstring.
+    """
 
     def __init__(self, key: GroupKey, name: str, member: MemberKey, *, is_dialer: bool) -> None:
         self.is_dialer = is_dialer
@@ -118,15 +138,19 @@ class Handshake:
         self._ephemeral = secrets.token_bytes(EPHEMERAL_BYTES)
         self._transcript = b""
         self.hello = b""
-        """Ours. A listener has one only after `on_hello`."""
+        """The hello that this end sends. A listener has one only after `on_hello`."""
         if is_dialer:
             self.hello = self._greet(b"")
 
     def on_hello(self, theirs: bytes) -> tuple[Sealer, Opener]:
-        """Refused unless it was made with the group's secret, and for this connection."""
+        """Check the peer's hello and return the AEAD states for sending and receiving.
+
+        Raise `Refused` unless the hello was made with the group's secret and for this connection.
+        """
         check_magic(theirs)
         said = theirs[:-HELLO_TAG_BYTES]
-        # What a listener says answers what the dialer said, so it belongs to this connection alone.
+        # The listener's tag covers the dialer's hello, so its hello is valid on this connection
+        # only.
         before = self.hello if self.is_dialer else b""
         tag = self._tag(not self.is_dialer, before, said)
         if len(theirs) != HELLO_BYTES or not hmac.compare_digest(theirs[len(said) :], tag):
@@ -147,15 +171,18 @@ class Handshake:
         return Sealer(own), Opener(other)
 
     def introduction(self) -> bytes:
-        """Who we are, to be sealed."""
+        """Return our signed introduction, not yet encrypted."""
         signature = self._member.sign(self._signed(self._name, self.is_dialer))
         return _encode(Introduction(self._name, self._member.public, signature))
 
     def on_introduction(self, content: bytes) -> Introduction:
-        """Refused unless it is well-formed and signed for this connection and role."""
+        """Return the peer's introduction after checking it.
+
+        Raise `Refused` unless it is well-formed and signed for this connection and the peer's role.
+        """
         try:
             found = _decode_introduction(content)
-        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
+        except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
             raise Refused("malformed", f"not an introduction: {error}") from error
         if flaw := flaw_of_name(found.name):
             raise Refused("malformed", f"not an introduction: {flaw}")
@@ -167,20 +194,23 @@ class Handshake:
         return found
 
     def _greet(self, before: bytes) -> bytes:
+        """Return our hello; `before` is the peer's hello that it answers, or empty."""
         said = MAGIC + bytes([VERSION]) + bindings.crypto_scalarmult_base(self._ephemeral)
         return said + self._tag(self.is_dialer, before, said)
 
     def _tag(self, is_dialer: bool, before: bytes, said: bytes) -> bytes:
+        """Return the tag by which the sender of a hello proves that it holds the secret."""
         role = b"dialer" if is_dialer else b"listener"
         return derive(self._greeting_key, role, before, said)[:HELLO_TAG_BYTES]
 
     def _signed(self, name: str, is_dialer: bool) -> bytes:
+        """Return the bytes that an introduction's signature covers."""
         role = b"dialer\n" if is_dialer else b"listener\n"
         return SIGNED_PREFIX + role + self._transcript + name.encode()
 
 
 def check_magic(start: bytes) -> None:
-    """Refused as soon as the first bytes cannot become a hello."""
+    """Raise `Refused` as soon as the first bytes received cannot begin a valid hello."""
     if start[: len(MAGIC)] != MAGIC[: len(start)]:
         raise Refused("no_key", "what came is no greeting: another program, or a stranger")
     version = start[len(MAGIC) : len(MAGIC) + 1]

@@ -1,4 +1,4 @@
-"""Who a member is, for as long as its store lives: its key, and whose key is whose."""
+"""The identity of a member, which lives in its store: its key pair and its name bindings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 
 BINDINGS = Table("binding", str, bytes)
-"""Whose key is whose."""
+"""The public key that each known name is bound to."""
 MEMBER = "member"
 
 
 def identity(name: str, disk: DiskStore, group_commit: GroupCommit) -> tuple[MemberKey, Trust]:
-    """The key is made once, with the store."""
+    """Return the member's key pair and its `Trust`.
+
+    The key pair is created once, together with the store. New bindings are saved with
+    `group_commit`.
+    """
     member = _member_of(disk)
     bound = disk.load((BINDINGS,))[BINDINGS.name]
     return member, Trust(
@@ -23,6 +27,7 @@ def identity(name: str, disk: DiskStore, group_commit: GroupCommit) -> tuple[Mem
 
 
 def _member_of(disk: DiskStore) -> MemberKey:
+    """Return the saved key pair; create and save it if the store has none."""
     seed = disk.note(MEMBER)
     if seed is not None:
         return MemberKey(seed)

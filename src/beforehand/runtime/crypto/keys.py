@@ -1,4 +1,4 @@
-"""The secret that makes a group, and the key that makes a member."""
+"""The shared secret of a group, and the Ed25519 key pair of a member."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ NOT_A_KEY = "`beforehand group new NAME` makes a key file, `beforehand group joi
 
 
 def flaw_of_name(name: object) -> str:
-    """Why it is no name for a group or a member; empty if it is one.
+    """Return why `name` cannot name a group or a member, or an empty string if it can.
 
-    Names are shown on terminals, so they hold nothing that a terminal would obey.
+    Names are printed on terminals, so they must not contain control characters.
     """
     if not isinstance(name, str):
         return f"a name is text, and not {type(name).__name__}"
@@ -50,7 +50,10 @@ class _KeyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GroupKey(msgspec.Struct, frozen=True):
-    """Whoever holds it is in the group: it opens and makes links."""
+    """The name and the shared secret of a group.
+
+    Every process that holds the secret is a member: it can dial, be dialed, read and broadcast.
+    """
 
     name: str
     secret: bytes
@@ -66,11 +69,14 @@ class GroupKey(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> GroupKey:
-        """InputError for what is no key file, and for one that others can read."""
+        """Read a key file.
+
+        Raise `InputError` if it is not a key file, or if other users can read it.
+        """
         content = _read_private(path)
         try:
             found = msgspec.json.decode(content, type=_KeyFile)
-        except (msgspec.MsgspecError, ValueError) as error:  # the latter for bytes that are no text
+        except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
             problem = f"not a group's key: {error}"
             raise InputError(problem, where=str(path), hint=NOT_A_KEY) from error
         if found.beforehand_group_key != FILE_VERSION:
@@ -83,13 +89,17 @@ class GroupKey(msgspec.Struct, frozen=True):
             raise InputError(error.problem, where=str(path), hint=NOT_A_KEY) from error
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Whole or not at all, for its owner's eyes; a key that is there stays, unless told."""
+        """Write the key file atomically, with mode 0600.
+
+        Raise `InputError` if a file is already there, unless `replace` is true.
+        """
         if not replace and os.path.lexists(path):
             hint = "choose another name; `beforehand group rotate` changes a key in its place"
             raise InputError("a file is there already", where=str(path), hint=hint)
         content = msgspec.json.encode(_KeyFile(FILE_VERSION, self.name, self.secret)) + b"\n"
         with replaced(path) as partial:
-            # Never readable by others, not even while it is written.
+            # Create it with mode 0600: a chmod after writing would leave the secret readable
+            # meanwhile.
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "wb") as opened:
                 opened.write(content)
@@ -97,15 +107,19 @@ class GroupKey(msgspec.Struct, frozen=True):
                 os.fsync(descriptor)
 
     def invite(self) -> str:
-        """All of it as one word, to hand over where nobody listens."""
+        """Return name and secret as one word, to be passed on over a confidential channel."""
         content = msgspec.msgpack.encode((self.name, self.secret))
         checked = content + _checksum(content)
         return INVITE_PREFIX + base64.urlsafe_b64encode(checked).decode().rstrip("=")
 
     @classmethod
     def from_invite(cls, text: str) -> GroupKey:
-        """InputError unless it is an invite, whole and without a typing error."""
-        word = "".join(text.split())  # a mail may have broken it into lines
+        """Return the key that an invite contains.
+
+        Raise `InputError` if the text is no invite, or is truncated or mistyped (it has a
+        checksum).
+        """
+        word = "".join(text.split())  # a mail client may have broken it into lines
         hint = "copy the whole word that `beforehand group invite` printed"
         if not word.startswith(INVITE_PREFIX):
             raise InputError("not an invite", where="the invite", hint=hint)
@@ -115,7 +129,8 @@ class GroupKey(msgspec.Struct, frozen=True):
         except (binascii.Error, ValueError) as error:
             raise InputError("not an invite", where="the invite", hint=hint) from error
         if base64.urlsafe_b64encode(checked).decode().rstrip("=") != encoded:
-            checked = b""  # another way to write the same: bits that nobody reads were set
+            # Reject non-canonical base64, in which unused trailing bits are set.
+            checked = b""
         content, checksum = checked[:-CHECKSUM_BYTES], checked[-CHECKSUM_BYTES:]
         if checksum != _checksum(content):
             problem = "the invite was cut short, or has a typing error"
@@ -127,16 +142,20 @@ class GroupKey(msgspec.Struct, frozen=True):
         return cls(name, secret)
 
     def rotate(self) -> GroupKey:
-        """The same group with a new secret. Whoever has only the old one is a stranger to it."""
+        """Return a key with the same name and a new secret.
+
+        A member that has only the old secret can no longer connect to members that use the new one.
+        """
         return new_group(self.name)
 
 
 def new_group(name: str) -> GroupKey:
+    """Return a key with a fresh random secret."""
     return GroupKey(name, secrets.token_bytes(SECRET_BYTES))
 
 
 class MemberKey:
-    """An Ed25519 key. `MemberKey(seed)` is the one whose `seed` was saved."""
+    """An Ed25519 key pair. `MemberKey(seed)` recreates the pair whose `seed` was saved."""
 
     def __init__(self, seed: bytes) -> None:
         if len(seed) != SEED_BYTES:
@@ -149,22 +168,27 @@ class MemberKey:
         return f"MemberKey(public={self.public.hex()})"
 
     def sign(self, data: bytes) -> bytes:
-        """64 bytes."""
+        """Return the 64-byte signature of `data`."""
         return bindings.crypto_sign(data, self._secret)[:SIGNATURE_BYTES]
 
 
 def new_member() -> MemberKey:
+    """Return a fresh random key pair."""
     return MemberKey(secrets.token_bytes(SEED_BYTES))
 
 
 def _checksum(content: bytes) -> bytes:
+    """Return the bytes by which `from_invite` detects truncation and typing errors."""
     return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES, person=b"invite").digest()
 
 
 def _read_private(path: Path) -> bytes:
-    """What is in a file that nobody but its owner can read."""
+    """Return the content of a file.
+
+    Raise `InputError` if users other than its owner have access to it, or if it cannot be read.
+    """
     try:
-        # Not blocked by a pipe that nobody writes to.
+        # O_NONBLOCK: opening a FIFO without a writer would block for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb") as opened:
             mode = os.fstat(descriptor).st_mode

@@ -1,8 +1,9 @@
-"""Whose key is whose: a name is bound to the first key it is seen with, and stays so.
+"""Bindings of names to public keys: trust on first use.
 
-There is nobody to ask who somebody is. Who comes first with a name has it, and from then on nobody
-else can speak in it: not on a link, not in a message. The proof of a message carries the key, so
-that a message can be checked by those who never met its origin.
+There is no authority that assigns names. A node binds a name to the first key that it sees with it,
+and keeps the binding. From then on no other key can use the name, neither on a link nor in a
+message. The proof of a message contains the origin's public key, so that a node that never had a
+link with the origin can verify it.
 """
 
 from __future__ import annotations
@@ -22,34 +23,37 @@ from beforehand.runtime.crypto import merkle
 from beforehand.runtime.crypto.keys import PUBLIC_BYTES, SIGNATURE_BYTES, MemberKey, flaw_of_name
 
 NAMES_MAX = 65_536
-"""That one node keeps keys for: a bound on what a member can make the others remember."""
+"""Bindings that a node keeps. It bounds the memory that a malicious member can consume."""
 PROOF_BYTES = PUBLIC_BYTES + SIGNATURE_BYTES
 PROOF_PREFIX = b"beforehand proof 1\n"
-"""Nothing that is signed here can pass for what is signed elsewhere."""
+"""Domain separation: a signature over a message is valid for nothing else."""
 
 
 ROOT_PREFIX = b"beforehand tree 1\n"
 SHOWN_MAX = 2048
-"""Steps on paths that lead to a signature: those of some dozens of trees."""
+"""Entries of the cache of verified path steps: those of some dozens of Merkle trees."""
 
 
 class TrustCounters(msgspec.Struct):
-    """First sights, and why proofs and introductions were refused."""
+    """Bindings made, and the reasons why proofs and introductions were rejected."""
 
     bound: int = 0
-    """Names seen for the first time."""
+    """Names bound on first use."""
     wrong_key: int = 0
-    """Another key for a name that is bound."""
+    """Uses of a bound name with another key."""
     forged: int = 0
-    """A signature that is not that of its key."""
+    """Signatures that the public key does not verify."""
     malformed: int = 0
-    """No proof at all: another length, or an origin that is no name."""
+    """Proofs of a wrong length, and origins that are not valid names."""
     too_many_names: int = 0
-    """A first sight when NAMES_MAX names were known."""
+    """First uses of a name that were rejected because NAMES_MAX names were bound."""
 
 
 class Trust:
-    """`sign` and `check` are what `protocols.contract.proof.Proofs` takes."""
+    """The name bindings of one node, and the signatures made and checked with them.
+
+    `sign` and `check` are the functions that `protocols.contract.proof.Proofs` takes.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,11 @@ class Trust:
         bound: Mapping[str, bytes],
         on_bind: Callable[[str, bytes], None],
     ) -> None:
-        """bound: what was bound before this start. on_bind: called once for each new name."""
+        """Raise `InputError` if `own_name` is not valid, or is bound to another key than `own`.
+
+        bound: the bindings saved by earlier incarnations.
+        on_bind: called once for each new binding, before it takes effect.
+        """
         if flaw := flaw_of_name(own_name):
             raise InputError(f"no name for a member: {flaw}", hint="choose another name")
         self.counters = TrustCounters()
@@ -66,38 +74,43 @@ class Trust:
         self._keys = dict(bound)
         self._on_bind = on_bind
         self._shown: set[bytes] = set()
-        """Of trees: a signature, and a step on a path that leads to what is signed. With other
-        bytes for either, a message would be passed on to those who do not remember, and refuse."""
+        """The cache of verified steps. An entry is the public key, the signature, and a step of a
+        path that leads to a verified root. It contains all of them: with another signature or path,
+        this node would accept and forward a proof that peers without the cache entry reject."""
         self._shown_before: set[bytes] = set()
-        """The same, until there were too many of them."""
+        """The previous generation of `_shown`, which was replaced when it exceeded SHOWN_MAX."""
         if self._keys.setdefault(own_name, own.public) != own.public:
             problem = f"the name `{own_name}` is bound to another key"
             raise InputError(problem, hint="take another name, or the store that has its key")
 
     def sign(self, data: bytes) -> bytes:
-        """Public key and signature, 96 bytes: who never met the origin can check it."""
+        """Return a proof of 96 bytes: public key and signature."""
         return self._own.public + self._own.sign(_digest(data))
 
     def sign_all(self, datas: Sequence[bytes]) -> list[bytes]:
-        """A proof for each; those that are signed together share the signature of a tree."""
+        """Return a proof for each; messages in one batch share the signature of a Merkle tree."""
         if len(datas) == 1:
             return [self.sign(datas[0])]
         count = len(datas)
         parts = -(-count // merkle.LEAVES_MAX)
-        cuts = [part * count // parts for part in range(parts + 1)]  # none of them of one alone
+        cuts = [part * count // parts for part in range(parts + 1)]  # no part has a single message
         return [proof for cut in pairwise(cuts) for proof in self._sign_tree(datas[slice(*cut)])]
 
     def _sign_tree(self, datas: Sequence[bytes]) -> list[bytes]:
+        """Return one proof per message, all with the signature of one Merkle root."""
         root, paths = merkle.grow([merkle.leaf_of(data) for data in datas])
         start = self._own.public + self._own.sign(ROOT_PREFIX + root)
         return [start + path for path in paths]
 
     def check(self, origin: NodeId, data: bytes, proof: bytes, leaf: bytes = b"") -> bool:
-        """Did the owner of that name sign the data? A first sight binds the name. leaf: of the
-        data, if somebody has found it already.
+        """Return whether the owner of the name `origin` signed the data.
 
-        What it costs is one signature, whoever asks: what was refused because of its key alone is
-        refused before that.
+        Bind the name on its first use.
+
+        leaf: the Merkle leaf hash of the data, if the caller has computed it already.
+
+        A call verifies at most one signature. A proof with the wrong key for a bound name is
+        rejected before that.
         """
         is_alone = len(proof) == PROOF_BYTES
         if not is_alone and not merkle.is_path(proof[PROOF_BYTES:]):
@@ -121,8 +134,11 @@ class Trust:
         return known is not None or self.meet(origin, public)
 
     def check_all(self, signed: Sequence[Signed]) -> list[bool]:
-        """Like `check`, of each. Where all that was signed together comes together, as it does from
-        who said it, the tree is grown again, which costs half of climbing it leaf by leaf."""
+        """Return what `check` returns, for each.
+
+        If a whole batch arrives together, as it does from its origin, the tree is rebuilt from its
+        leaves. That costs half of verifying the paths one by one.
+        """
         found: list[bool] = []
         for (origin, start), group in groupby(signed, key=_signer):
             together = list(group)
@@ -133,11 +149,12 @@ class Trust:
                 if _is_whole_tree(start, leaves, [proof[PROOF_BYTES:] for *_, proof in together]):
                     found += [True] * len(together)
                     continue
-            # It may be in order even so, or one of them may not.
+            # The batch may be incomplete though valid, or one of its messages may be forged.
             found += [self.check(*one, leaf) for one, leaf in zip(together, leaves, strict=True)]
         return found
 
     def _leads_to_signed(self, leaf: bytes, proof: bytes) -> bool:
+        """Return whether the path leads to a root with a valid signature."""
         start, step, climbed = proof[:PROOF_BYTES], b"", []
         for step in merkle.climb(leaf, proof[PROOF_BYTES:]):
             place = start + step
@@ -154,7 +171,10 @@ class Trust:
         return True
 
     def meet(self, name: str, public: bytes) -> bool:
-        """Of somebody who has proven to hold the key: may it go by that name?"""
+        """Return whether a peer that has proven to hold the key may use the name.
+
+        Bind the name on its first use.
+        """
         known = self._keys.get(name)
         if known is not None:
             self.counters.wrong_key += known != public
@@ -162,18 +182,18 @@ class Trust:
         if len(self._keys) >= NAMES_MAX:
             self.counters.too_many_names += 1
             return False
-        self._on_bind(name, public)  # first: what could not be saved is not bound
+        self._on_bind(name, public)  # save first: a binding that was not saved must not take effect
         self._keys[name] = public
         self.counters.bound += 1
         return True
 
     def key_of(self, name: str) -> bytes | None:
-        """The key that the name is bound to."""
+        """Return the key that the name is bound to, or None."""
         return self._keys.get(name)
 
 
 def is_signed(public: bytes, data: bytes, signature: bytes) -> bool:
-    """Is it the signature of that key, over the data?"""
+    """Return whether the signature over the data verifies with the public key."""
     try:
         bindings.crypto_sign_open(signature + data, public)
     except CryptoError:
@@ -182,18 +202,19 @@ def is_signed(public: bytes, data: bytes, signature: bytes) -> bool:
 
 
 def _digest(data: bytes) -> bytes:
-    # Ed25519 goes over its data with SHA-512, twice to sign; BLAKE2b once is faster for long ones.
+    # Ed25519 hashes its input with SHA-512, twice when signing. For long inputs it is faster to
+    # hash once with BLAKE2b and to sign the digest.
     return PROOF_PREFIX + hashlib.blake2b(data).digest()
 
 
 def _signer(signed: Signed) -> tuple[NodeId, bytes]:
+    """Return the origin, the public key and the signature: equal for all messages of a batch."""
     origin, _, proof = signed
     return origin, proof[:PROOF_BYTES]
 
 
 def _is_whole_tree(start: bytes, leaves: Sequence[bytes], paths: Sequence[bytes]) -> bool:
-    """Are these all the leaves of one tree, in their order, each with its path, and its root
-    signed by the key that they show?"""
+    """Return whether these are all leaves of one tree, in order, with a validly signed root."""
     root, grown = merkle.grow(leaves)
     if paths != grown:
         return False

@@ -1,1 +1,1 @@
-"""What a node queues: broadcasts, frames to send, deliveries to read."""
+"""The queues of a node: broadcasts, frames to send, and deliveries for the application."""

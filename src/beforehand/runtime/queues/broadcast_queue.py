@@ -1,5 +1,8 @@
-"""What a program says while a transaction is under way is one step: it has to wait for the end of
-that one anyway, and so it shares the next one, and the cost of its proofs."""
+"""Batching of broadcasts: those made during a transaction form one batch in the next one.
+
+They have to wait for the running transaction in any case. Batching amortises the fsync and the
+signature over all of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Answers = list[tuple[MessageId, "asyncio.Future[MessageId]"]]
 
 
 class BroadcastQueue(Generic[FrameT]):
-    """Broadcasts on their way through the core to the disk."""
+    """The broadcasts that are not yet durable: queued for the core, or waiting for their commit."""
 
     def __init__(
         self,
@@ -27,7 +30,8 @@ class BroadcastQueue(Generic[FrameT]):
         begin: Callable[[], int],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """begin: a step begins; the node's time."""
+        """begin: marks the beginning of a step and returns the node's time in microseconds.
+        on_failure: called with an unexpected error of the core."""
         self._driver = driver
         self._group_commit = group_commit
         self._begin = begin
@@ -35,11 +39,15 @@ class BroadcastQueue(Generic[FrameT]):
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]] = []
         self._unsaved: deque[Answers] = deque()
-        """Said, and not on the disk yet."""
+        """Batches that the core has broadcast and that wait for their commit."""
         self._refusal: Exception | None = None
 
     def say(self, payload: bytes, lifetime_us: int | None) -> asyncio.Future[MessageId]:
-        """The id, when it is on the disk. Who is cancelled while waiting has said it even so."""
+        """Queue a broadcast. The future yields its id once the message is durable.
+
+        Cancelling the future does not withdraw the message. Raise the reason if the queue was
+        stopped.
+        """
         if self._refusal is not None:
             raise self._refusal
         answer: asyncio.Future[MessageId] = self._loop.create_future()
@@ -51,8 +59,11 @@ class BroadcastQueue(Generic[FrameT]):
         return answer
 
     def stop(self, error: Exception | None) -> None:
-        """Nothing more is said than what was asked for already. With an error not even that, and
-        what is not on the disk never gets there."""
+        """Stop accepting broadcasts.
+
+        Without an error, pass the queued broadcasts to the core first. With an error, fail them,
+        and also those whose commit is outstanding, which will never be durable.
+        """
         if error is None:
             self._speak()
         if self._refusal is None:
@@ -65,6 +76,7 @@ class BroadcastQueue(Generic[FrameT]):
                 _refuse(answer, error)
 
     def _speak(self) -> None:
+        """Pass the queued broadcasts to the core, right before the next transaction."""
         waiting, self._waiting = self._waiting, []
         if waiting and self._refusal is None:
             answers = self._broadcast_together(waiting) or self._broadcast_each(waiting)
@@ -78,13 +90,18 @@ class BroadcastQueue(Generic[FrameT]):
     def _broadcast_together(
         self, waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]]
     ) -> Answers:
-        """As one step; none if there is no such step, or one of them is wrong."""
+        """Broadcast them as one batch.
+
+        Return nothing if the core takes no batches, or rejects this one because of one of its
+        messages.
+        """
         if len(waiting) == 1 or not self._driver.takes_batches:
             return []
         try:
             ids = self._driver.on_broadcasts(self._begin(), [request for request, _ in waiting])
         except LocalError:
-            return []  # nothing was said: one by one, it shows which of them is wrong
+            # The core has broadcast none of them. One by one, only the invalid ones fail.
+            return []
         except Exception as error:
             self._on_failure(error)
             return []
@@ -93,6 +110,7 @@ class BroadcastQueue(Generic[FrameT]):
     def _broadcast_each(
         self, waiting: list[tuple[BroadcastRequest, asyncio.Future[MessageId]]]
     ) -> Answers:
+        """Broadcast one by one; fail the future of each that the core rejects."""
         answers: Answers = []
         for request, answer in waiting:
             try:
@@ -105,6 +123,7 @@ class BroadcastQueue(Generic[FrameT]):
         return answers
 
     def _settle(self) -> None:
+        """Resolve the futures of the oldest batch, which is durable now."""
         for id, answer in self._unsaved.popleft():
             if not answer.done():
                 answer.set_result(id)

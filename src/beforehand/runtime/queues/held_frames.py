@@ -1,9 +1,9 @@
-"""What a node without flow control keeps for each link: frames on their way out, and frames that
-came while the program did not read.
+"""The per-link queues of a node without flow control: frames to send, and frames received while the
+application did not read.
 
-Frames that wait for a slow peer stay objects, references to messages that are held anyway. They
-become bytes when there is room for them on the wire. A peer that takes in less than it asks for
-loses its link. When it comes back it is told everything anew, so nothing is lost by that.
+Frames for a slow peer are queued as objects, which refer to messages that the node stores in any
+case. They are encoded when the link's send buffer has room. A peer that requests more than it reads
+loses its link. On the next link-up the core synchronises with it anew, so no message is lost.
 """
 
 from __future__ import annotations
@@ -16,38 +16,46 @@ from beforehand.protocols.vcube.frames import CubeFrame
 
 
 class HeldFrames(Generic[FrameT]):
-    """One link: nothing is postponed."""
+    """The queues of one link. Received frames are never held back."""
 
     def __init__(self) -> None:
         self.out: deque[FrameT] = deque()
-        """What waits for room on the wire."""
+        """Frames that wait for room in the link's send buffer."""
         self.news: deque[bytes] = deque()
-        """What came and must wait, as it came."""
+        """Received frames that were held back, encoded as they came."""
         self.news_bytes = 0
         self.held_since: float | None = None
-        """When something came that must wait, and for which others wait."""
+        """Event-loop time at which the oldest held frame came; None if no frame is held that blocks
+        peers."""
 
     def must_wait(self, *, is_open: bool) -> bool:
-        """Whether a frame must be held. is_open: whether the program takes in more."""
+        """Return whether a received frame must be held back.
+
+        is_open: whether the application has room for more deliveries.
+        """
         return False
 
     def may_go_on(self, *, is_open: bool) -> bool:
-        """Whether a frame that was held can be taken in now."""
+        """Return whether the core can take the oldest held frame now."""
         return False
 
     def hold(self, news: bytes, now: float) -> None:
+        """Hold back a received frame."""
         self.news.append(news)
         self.news_bytes += len(news)
 
     def next_news(self) -> bytes:
+        """Remove and return the oldest held frame."""
         news = self.news.popleft()
         self.news_bytes -= len(news)
         return news
 
 
 class VCubeHeldFrames(HeldFrames[CubeFrame]):
-    """A link of an overlay: while its program does not read, a node takes in nothing. It passes on
-    nothing then either, so peers must not take it for a node that does for long."""
+    """An overlay link: received frames are held back while the application does not read.
+
+    Such a node forwards nothing either. Peers must not rely on it for long, hence `held_since`.
+    """
 
     def must_wait(self, *, is_open: bool) -> bool:
         return bool(self.news) or not is_open

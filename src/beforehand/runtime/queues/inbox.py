@@ -1,4 +1,4 @@
-"""What a program reads from its group: messages, one by one, each once."""
+"""Delivered messages on their way to the application: in order, each to one reader."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from beforehand.protocols.contract.base import Message, MessageId
 
 UNREAD_MAX = 1024
-"""Messages that a program has not read, or, with an inbox, not acknowledged. From here on nothing
-more is asked of the neighbours until half of them are done; what was asked for still comes."""
+"""Messages that the application has not read, or with `inbox=True` not acknowledged. At this number
+the node requests no more messages from its peers until half of them are done. Messages that it
+requested before still arrive."""
 
 
 class GroupMessage:
-    """A message of somebody else, when its turn has come."""
+    """A message of another member, delivered in causal order."""
 
     __slots__ = ("_acknowledge", "at_us", "id", "payload")
 
@@ -23,29 +24,34 @@ class GroupMessage:
         self, message: Message, at_us: int, acknowledge: Callable[[MessageId], None]
     ) -> None:
         self.id: MessageId = message.id
-        """(origin, seq); what `explain` asks for."""
+        """(origin, sequence number); `explain` takes it."""
         self.payload: bytes = message.payload
+        """The bytes that the origin broadcast."""
         self.at_us = at_us
-        """When it was delivered here, on this node's clock."""
+        """Delivery time in microseconds, on this node's clock."""
         self._acknowledge = acknowledge
 
     @property
     def origin(self) -> str:
-        """Who said it."""
+        """The name of the member that broadcast the message."""
         return str(self.id[0])
 
     @property
     def at(self) -> datetime:
-        """When it was delivered here."""
+        """Delivery time in UTC, on this node's clock."""
         return datetime.fromtimestamp(self.at_us / 1e6, UTC)
 
     def ack(self) -> None:
-        """The program is done with it. It is written down with what is saved next: if the process
-        dies before that, the message comes again. Without an inbox it means nothing."""
+        """Tell the group that the application has processed this message.
+
+        The acknowledgement is saved with the next transaction, and this call does not wait for it.
+        If the process crashes before, the message is handed over again after the restart
+        (at-least-once). Without `inbox=True` the call has no effect.
+        """
         self._acknowledge(self.id)
 
     def acked_in(self, carry_out: Callable[[Callable[[], None]], None]) -> GroupMessage:
-        """The same for another thread: its `ack` is carried out where the group lives."""
+        """Let another thread call `ack`: `carry_out` runs it on the event loop's thread."""
         acknowledge = self._acknowledge
         self._acknowledge = lambda id: carry_out(lambda: acknowledge(id))
         return self
@@ -55,10 +61,11 @@ class GroupMessage:
 
 
 class Inbox:
-    """Delivered messages in their order, towards one or more readers."""
+    """The queue of delivered messages, for one or more readers."""
 
     def __init__(self, *, inbox: bool, on_open: Callable[[bool], None]) -> None:
-        """on_open: whether more should come, told when that changes."""
+        """inbox: whether messages count as unread until they are acknowledged.
+        on_open: called with False when the queue is full, and with True when it has room again."""
         self._inbox = inbox
         self._on_open = on_open
         self._queue: deque[tuple[Message, int]] = deque()
@@ -69,6 +76,7 @@ class Inbox:
         self._changed = asyncio.Event()
 
     def put(self, messages: Sequence[Message], at_us: int) -> None:
+        """Append delivered messages."""
         self._queue.extend((message, at_us) for message in messages)
         if self._inbox:
             self._unacknowledged.update(message.id for message in messages)
@@ -76,7 +84,11 @@ class Inbox:
         self._open_or_not()
 
     async def next(self) -> tuple[Message, int] | None:
-        """None at the end. Who is cancelled while waiting has taken nothing."""
+        """Return the next message and its delivery time; None after `end`.
+
+        A reader that is cancelled while waiting has taken no message. After `fail`, raise the error
+        once the queue is empty.
+        """
         while not self._queue:
             if self._error is not None:
                 raise self._error
@@ -89,14 +101,14 @@ class Inbox:
         return item
 
     def acknowledge(self, ids: Iterable[MessageId]) -> list[MessageId]:
-        """Those of them that had not been acknowledged."""
+        """Return those of the ids that were not acknowledged yet, and mark them as acknowledged."""
         known = [id for id in dict.fromkeys(ids) if id in self._unacknowledged]
         self._unacknowledged.difference_update(known)
         self._open_or_not()
         return known
 
     def end(self) -> list[Message]:
-        """Nothing more comes, and nothing more is read: what was left."""
+        """Close the queue, and return the messages that were not read."""
         left = [message for message, _ in self._queue]
         self._queue.clear()
         self._is_over = True
@@ -104,15 +116,16 @@ class Inbox:
         return left
 
     def fail(self, error: Exception) -> None:
-        """Nothing more comes. What is here can still be read; after it, the error is raised."""
+        """Accept no more messages. Readers get those in the queue, and then the error."""
         self._error = error
         self._changed.set()
 
     def count(self) -> int:
-        """How many the program is not done with."""
+        """Return how many messages are unread, or with `inbox=True` not acknowledged."""
         return len(self._unacknowledged) if self._inbox else len(self._queue)
 
     def _open_or_not(self) -> None:
+        """Call `on_open` if the queue has become full, or has drained to half of its limit."""
         count = self.count()
         if self._is_open and count >= UNREAD_MAX:
             self._is_open = False

@@ -1,4 +1,4 @@
-"""Frames on their way to the wire: as many as there is room for, each encoded once."""
+"""Frames on their way to the links: as many as fit, each encoded once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 OUT_FRAMES_MAX = 20_000
-"""That wait for one neighbour. One more, and its link is cut (`slow`)."""
+"""Frames that may wait for one peer. With one more, its link is cut (counter `slow`)."""
 
 
 class Wire(Protocol):
-    """Where frames go."""
+    """The links that frames are sent over."""
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None: ...
     def room(self, peer: str) -> int: ...
 
 
 class FrameQueue(Generic[FrameT]):
-    """Of all links of a node."""
+    """The frames that wait, for all links of a node."""
 
     def __init__(
         self,
@@ -34,8 +34,9 @@ class FrameQueue(Generic[FrameT]):
         on_slow: Callable[[str], None],
         on_unsendable: Callable[[str, Exception], None],
     ) -> None:
-        """queue_bytes_max: what a link takes before it is cut; half of it is made use of.
-        on_unsendable: a frame for this peer cannot be encoded."""
+        """queue_bytes_max: bytes that a link queues before it is cut; at most about half is used.
+        on_slow: called with a peer for which more than OUT_FRAMES_MAX frames wait.
+        on_unsendable: called with a peer and the error if a frame for it cannot be encoded."""
         self.wire: Wire | None = None
         self._held_frames = held_frames
         self._codec = codec
@@ -43,11 +44,11 @@ class FrameQueue(Generic[FrameT]):
         self._on_slow = on_slow
         self._on_unsendable = on_unsendable
         self._ready: set[str] = set()
-        """Peers with something to be put on the wire."""
+        """Peers with frames to send at the end of this event-loop iteration."""
         self._loop = asyncio.get_running_loop()
 
     def put(self, frames: Sequence[tuple[str, HeldFrames[FrameT], FrameT]]) -> None:
-        """What was said before a link broke is not said over the next one."""
+        """Queue frames for their links; drop those whose link has ended since they were created."""
         for peer, held, frame in frames:
             if self._held_frames.get(peer) is not held:
                 continue
@@ -57,12 +58,16 @@ class FrameQueue(Generic[FrameT]):
                 self._on_slow(peer)
 
     def put_on_wire(self, peer: str) -> None:
-        """As much as there is room for; the link tells when there is more."""
+        """Send as many frames as the link has room for; the link calls again when it has more."""
         self._put_on_wire(peer, {})
 
     def _put_on_wire(self, peer: str, encoded: dict[int, tuple[FrameT, bytes]]) -> None:
-        """encoded: what goes to several is encoded once. The frames are kept with it, or another
-        one might take the place in memory by which it is found."""
+        """encoded: frames already encoded in this round, so that each is encoded once for all
+        peers.
+
+        Its keys are `id(frame)`. It also keeps the frames alive, because the id of a deleted object
+        may be reused.
+        """
         held = self._held_frames.get(peer)
         if held is None or self.wire is None:
             return
@@ -82,6 +87,7 @@ class FrameQueue(Generic[FrameT]):
             self.wire.send(peer, datas)
 
     def stop(self) -> None:
+        """Send nothing more."""
         self.wire = None
 
     def _schedule(self, peer: str) -> None:

@@ -1,1 +1,1 @@
-"""Cells of mobile hosts on UDP multicast, wires between stations."""
+"""Cells of mobile hosts on UDP multicast, and reliable channels between stations."""

@@ -1,4 +1,4 @@
-"""What stations and hosts agree on: the file of the stations, the pace, and what fits by radio.
+"""The settings shared by stations and hosts: the stations file, the timing, and size limits.
 
 group = "port"
 
@@ -7,7 +7,7 @@ name = "north"
 address = "10.0.0.1:7001"    # for the other stations
 cell = "239.77.0.1:7700"     # multicast, on the network segment that is its cell
 interface = "10.1.0.1"       # its own address there
-wires = ["south"]            # each wire is named at one of its ends
+wires = ["south"]            # name each wire at one of its ends only
 """
 
 from __future__ import annotations
@@ -31,24 +31,27 @@ from beforehand.runtime.radio.reliable_channel import WIRE_BYTES_MAX
 from beforehand.runtime.transport.address import Address
 
 PACE = Pace(retry_us_max=500_000, retry_us_min=500_000, ack_us=100_000, silence_us=60 * 1_000_000)
-"""Agreed by all. Nothing is repeated faster because more is pending, as it is in the paper: on a
-busy machine what is pending waits in a queue, and repetitions make it longer. Who owes
-acknowledgements holds up its cell, for a minute of silence at most."""
+"""The timing, equal at all stations and hosts. Unlike in the paper, the retransmission rate does
+not grow with the number of pending messages: on a busy machine they wait in a queue, and
+retransmissions would lengthen it. A host that owes acknowledgements delays its cell for at most one
+minute of silence."""
 BEACON_SECONDS = 0.25
+"""The interval of a station's beacons."""
 LOST_SECONDS = 1.5
-"""Without a beacon for so long, a host is out of the cell."""
+"""Time without a beacon after which a host has left the cell."""
 TICKS_MAX = 40
-"""Beacons back that a host may name: ten seconds."""
+"""Recent ticks of a station that a host may name: those of the last ten seconds."""
 PAYLOAD_BYTES_MAX = 1000
-"""So that a message travels in one piece by radio."""
+"""Upper limit of a payload, so that most networks carry its datagram unfragmented."""
 NAME_BYTES_MAX = 48
 FRAME_BYTES_MAX = DATAGRAM_BYTES_MAX - 256
-"""Names and seals come on top."""
+"""Upper limit of an encoded frame; the rest of the datagram is for names and AEAD."""
 MESSAGE_BYTES_MAX = message_bytes_max(FRAME_BYTES_MAX, NAME_BYTES_MAX)
-"""Of an encoded message. A station refuses a longer one: it would fit into the datagram of its
-host, and not into every datagram in which stations send it on."""
+"""Upper limit of an encoded message. A station rejects a longer one on receipt: it may fit into the
+host's datagram, but not into every datagram in which stations forward it."""
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
-"""What multicast and wires give a core."""
+"""The guarantees of multicast and of reliable channels, which the needs of a core are checked
+against."""
 STATIONS_MAX = 256
 HINT = "docs/sockets.md shows such a file"
 
@@ -70,7 +73,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stations(msgspec.Struct, frozen=True):
-    """The tree, and the cell of each."""
+    """The tree of stations, and the cell of each."""
 
     group: str
     addresses: dict[str, Address]
@@ -78,16 +81,18 @@ class Stations(msgspec.Struct, frozen=True):
     wires: tuple[tuple[str, str], ...]
 
     def neighbours(self, name: str) -> list[str]:
+        """Return the stations that a wire connects with this one."""
         return [b if a == name else a for a, b in self.wires if name in (a, b)]
 
     def check(self, name: str) -> None:
+        """Raise `InputError` if there is no station of this name."""
         if name not in self.addresses:
             listed = ", ".join(f"`{known}`" for known in [*self.addresses][:20])
             raise InputError(f"no station `{name}`", hint=f"stations are {listed}")
 
 
 def read_stations(path: Path) -> Stations:
-    """InputError for what is no such file, with the place."""
+    """Read the stations file; raise `InputError` if it is not valid."""
     found = decode_file(path, _File, HINT)
     names = [station.name for station in found.station]
     check_names(path, "group", [found.group], HINT)
@@ -118,20 +123,23 @@ def read_stations(path: Path) -> Stations:
 
 
 def is_short(name: str) -> bool:
-    """Whether it is short enough for a name by radio."""
+    """Return whether a name is short enough for a datagram."""
     return len(name.encode()) <= NAME_BYTES_MAX
 
 
 def check_name(name: str, *, where: str = "") -> None:
-    """By radio, names are short."""
+    """Raise `InputError` if a name is too long for a datagram."""
     if not is_short(name):
         problem = f"too long a name by radio: `{name}`"
         raise InputError(problem, where=where, hint=f"at most {NAME_BYTES_MAX} bytes")
 
 
 def fit(frame: Frame) -> Iterable[Frame]:
-    """The same as frames that fit into a datagram each, where that can be: who does not say where
-    it was is asked for everywhere, and hosts may be answered one by one."""
+    """Return equivalent frames that fit into one datagram each, as far as possible.
+
+    A frame that is too long loses its list of visited cells, and the station then asks all others
+    for the host. Acknowledgements for several hosts are sent one by one.
+    """
     if isinstance(frame, Join | Connect | Leave) and frame.visits:
         if not _fits(frame):
             frame = msgspec.structs.replace(frame, visits=None)

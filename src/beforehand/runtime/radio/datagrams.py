@@ -1,12 +1,14 @@
-"""Frames as datagrams that only members can make and read. No socket in here.
+"""Frames as encrypted datagrams, which only members can create and read.
 
-    magic | a random nonce | sealed: kind, sender, life, number, tick, frame
+    magic | random nonce | AEAD: kind, sender, incarnation, number, tick, frame
 
-The key comes from the group's secret, so that whoever has it is heard; within the group a sender
-is who it says it is. A sender numbers its datagrams within one life of its process: what comes a
-second time, or from a life that is over, is not heard. Of a sender that was never heard before one
-cannot know how old its words are: that is what ticks are for. A station renews its tick with every
-beacon, and hears hosts only if they name one of the last.
+This module does no I/O. The AEAD key is derived from the group secret, so any holder of the secret
+can send. Within the group, the datagram layer does not authenticate the sender's name.
+
+A sender numbers its datagrams within one incarnation of its process. A receiver drops duplicates
+and datagrams of an earlier incarnation. It cannot tell how old a datagram is whose sender it never
+heard before. Ticks solve that: a station draws a new random tick with every beacon, and accepts a
+host's datagram only if it names a recent one.
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ from beforehand.runtime.crypto.keys import GroupKey, flaw_of_name
 MAGIC = b"bfc\1"
 NONCE_BYTES = 24
 DATAGRAM_BYTES_MAX = 8192
-"""Few are longer than what a network carries in one piece: a payload has a bound of its own."""
+"""Few datagrams exceed a network's MTU, because payloads have a limit of their own."""
 WINDOW = 1024
-"""How far back a datagram may come late."""
+"""By how many numbers a datagram may be late."""
 SENDERS_MAX = 4096
+"""Senders whose numbers are remembered; beyond that, the oldest is forgotten."""
 LIVES_MAX = 16
-"""Of one sender, that are remembered to be over."""
+"""Earlier incarnations of one sender that are remembered."""
 TICK_MAX = 1 << 62
 
 Kind = Literal["beacon", "down", "up"]
@@ -42,7 +45,7 @@ _open = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What is in a datagram."""
+    """The content of a datagram."""
 
     kind: Kind
     sender: str
@@ -53,26 +56,29 @@ class Datagram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class AirCounters(msgspec.Struct):
-    """What was heard in a cell, and what was not."""
+    """Datagrams sent and received in a cell, and the reasons why some were dropped."""
 
     sent: int = 0
     heard: int = 0
     unsent: int = 0
-    """The network did not take it; it is said again as if it had been lost."""
+    """Datagrams that the network refused. The protocol retransmits as after a loss."""
     too_large: int = 0
+    """Frames that did not fit into a datagram."""
     foreign: int = 0
-    """Not sealed with this group's key, or not what a member would say."""
+    """Datagrams that failed to decrypt with this group's key, or have invalid content."""
     repeated: int = 0
-    """Came again, or from a life that is over: a network that doubles, or a replay."""
+    """Duplicates and datagrams of an earlier incarnation, made by the network or by a replay."""
     stale: int = 0
-    """A host that names no tick of late: a replay, or one that hears nothing."""
+    """Datagrams of a host that name no recent tick: replayed, or the host hears no beacons."""
     namesakes: int = 0
-    """Datagrams in our name that are not ours: somebody else has it, or a life of ours before."""
+    """Datagrams under our name from another process: another host of that name, or an earlier
+    incarnation of ours."""
     restarted: int = 0
-    """The station of the cell came back without its memory: what it kept for us is lost."""
+    """Restarts of the cell's station without its state: the messages it kept for us are lost."""
 
 
 def new_number() -> int:
+    """Return a random tick or incarnation."""
     return secrets.randbelow(TICK_MAX)
 
 
@@ -80,7 +86,7 @@ _decode = msgspec.msgpack.Decoder(Datagram).decode
 
 
 class Voice:
-    """One life of a sender."""
+    """The sending end of one incarnation: numbers and encrypts datagrams."""
 
     def __init__(self, key: GroupKey, name: str) -> None:
         self.name = name
@@ -88,6 +94,7 @@ class Voice:
         self.incarnation, self._number = new_number(), 0
 
     def seal(self, kind: Kind, tick: int, frame: bytes) -> bytes:
+        """Return the next datagram, encrypted."""
         self._number += 1
         said = Datagram(kind, self.name, self.incarnation, self._number, tick, frame)
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -95,15 +102,16 @@ class Voice:
 
 
 class _Sender:
-    """What was heard of one sender."""
+    """The incarnation and the numbers received of one sender."""
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
         self.over: deque[int] = deque(maxlen=LIVES_MAX)
         self.highest = 0
-        self.window = 0  # bit i: highest - i was heard
+        self.window = 0  # bit i: number `highest - i` was received
 
     def is_new(self, said: Datagram) -> bool:
+        """Return whether the datagram is no duplicate and of no earlier incarnation."""
         if said.incarnation != self.incarnation:
             if said.incarnation in self.over:
                 return False
@@ -122,7 +130,7 @@ class _Sender:
 
 
 class Ear:
-    """Opens what others seal, each datagram once."""
+    """The receiving end: decrypts datagrams and accepts each once."""
 
     def __init__(self, key: GroupKey, own: Voice, counters: AirCounters) -> None:
         self._key = _cell_key(key)
@@ -131,7 +139,7 @@ class Ear:
         self._senders: dict[str, _Sender] = {}
 
     def hear(self, datagram: bytes) -> Datagram | None:
-        """None for what is not heard; the counters say why."""
+        """Return the datagram's content, or None if it is dropped; the counters tell why."""
         head = len(MAGIC) + NONCE_BYTES
         if datagram[: len(MAGIC)] != MAGIC or len(datagram) > DATAGRAM_BYTES_MAX:
             self._counters.foreign += 1
@@ -145,7 +153,7 @@ class Ear:
         if said.sender == self._own.name:
             if (
                 said.incarnation != self._own.incarnation
-            ):  # else it is our own, which a multicast brings back
+            ):  # otherwise the multicast loop returned our own
                 self._counters.namesakes += 1
             return None
         if flaw_of_name(said.sender):

@@ -1,4 +1,4 @@
-"""A cell on a real network: UDP multicast on one segment. All who are there hear what one says."""
+"""A cell on a real network: UDP multicast on one network segment, heard by every node there."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from beforehand.runtime.radio.datagrams import (
 from beforehand.runtime.transport.address import Address
 
 BUFFER_BYTES = 1 << 20
-"""A burst of a whole window of messages."""
+"""Receive buffer: holds a burst of a whole window of messages."""
 HINT = "a cell is an IPv4 multicast address and a port: `239.77.0.1:7700`"
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """Where a cell is."""
+    """The location of a cell."""
 
     cell: Address
     interface: str = "0.0.0.0"
-    """The address of ours on that network segment; this one leaves it to the system."""
+    """Our own address on that network segment; the default lets the system choose."""
 
     @classmethod
     def parse(cls, cell: str, interface: str = "") -> Segment:
+        """Parse a multicast address; raise `InputError` if it or the interface is not valid."""
         address = Address.parse(cell)
         try:
             is_multicast = ipaddress.IPv4Address(address.host).is_multicast
@@ -46,7 +47,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Multicast(asyncio.DatagramProtocol):
-    """One end of a cell: seals what is said, opens what is heard."""
+    """One end of a cell: encrypts and sends datagrams, receives and decrypts them."""
 
     def __init__(
         self,
@@ -61,14 +62,14 @@ class Multicast(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     async def start(self) -> None:
-        """InputError where there is no such segment."""
+        """Join the multicast group; raise `InputError` if the segment cannot be used."""
         loop = asyncio.get_running_loop()
         opened = _open(self._segment)
         transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=opened)
         self._transport = transport
 
     def say(self, kind: Kind, tick: int, frame: bytes) -> None:
-        """To everybody in the cell; whether it is heard nobody says."""
+        """Send a frame to all nodes in the cell, without any guarantee of delivery."""
         datagram = self._voice.seal(kind, tick, frame)
         if len(datagram) > DATAGRAM_BYTES_MAX:
             self._counters.too_large += 1
@@ -101,7 +102,7 @@ def _open(segment: Segment) -> socket.socket:
         joined = socket.inet_aton(host) + ours
         opened.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
         opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, ours)
-        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)  # no further than this
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)  # this segment only
         opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
     except OSError as error:
         opened.close()

@@ -1,9 +1,11 @@
-"""A wire between two stations: nothing is lost, doubled or overtaken, though links come and go.
+"""A reliable FIFO channel between two stations, over links that break and come back.
 
-Frames are numbered, and kept until the other end says that it has them. A link that comes up begins
-with both ends saying who they are, in which life, and what they have; then what is missing is sent
-again. A station that comes back without its memory is not the same one: what it was told is lost,
-and its neighbours say so instead of going on as if nothing had happened.
+No frame is lost, duplicated or reordered. Frames are split into numbered parts, which the sender
+keeps until they are acknowledged. On link-up both ends exchange their incarnation and the number of
+parts received, and then retransmit the missing ones.
+
+A station that restarts has lost its state, and is not the same station. Its neighbours in the tree
+detect the new incarnation and report the loss instead of continuing.
 """
 
 from __future__ import annotations
@@ -17,31 +19,35 @@ from beforehand.errors import InputError, RemoteError
 from beforehand.protocols.contract.base import Count
 
 PART_BYTES = 128 << 10
-"""A longer frame travels in parts."""
+"""A longer frame is split into parts of this size."""
 WIRE_BYTES_MAX = 256 << 20
-"""That wait for a neighbour. A station that would have to keep more gives up."""
+"""Bytes that may wait for a neighbour. A station that would have to keep more fails."""
 ACK_PARTS = 64
-"""After so many parts they are acknowledged at once."""
+"""Received parts after which an acknowledgement is sent at once."""
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
-    """The first word on a link."""
+    """The first record on a link."""
 
     incarnation: Count
     known: Count
-    """The life of the other end, as far as this one knows; 0: it never heard of it."""
+    """The incarnation of the other end as this end knows it; 0 if they never had a link."""
     received: Count
-    """How many parts it has."""
+    """The number of parts received."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, tag="part"):
+    """A piece of a frame."""
+
     number: Count
     is_last: bool
-    """Of its frame."""
+    """Whether it is the last part of its frame."""
     data: bytes
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
+    """An acknowledgement of all parts up to a number."""
+
     received: Count
 
 
@@ -50,17 +56,19 @@ _decode = msgspec.msgpack.Decoder(Hello | Part | Ack).decode
 
 
 class ReliableChannel:
-    """One end. It says what to send; its owner has the link."""
+    """One end of a channel. It does no I/O: its owner sends the bytes that it returns."""
 
     def __init__(self, neighbour: str, incarnation: int, on_frame: Callable[[bytes], None]) -> None:
-        """life: of this process, above 0."""
+        """incarnation: of this process, above 0.
+        on_frame: called with each complete frame."""
         self.neighbour = neighbour
         self._incarnation = incarnation
         self._on_frame = on_frame
         self._theirs = 0
-        self._sent = 0  # parts that were put on this link, or before that acknowledged
+        # Parts sent on this link, or acknowledged before it came up.
+        self._sent = 0
         self._sent_ever = 0
-        self._first = 1  # the number of the first that is kept
+        self._first = 1  # number of the oldest part that is kept
         self._kept: deque[tuple[bytes, bool]] = deque()
         self._kept_bytes = 0
         self._received = 0
@@ -70,10 +78,14 @@ class ReliableChannel:
 
     @property
     def kept_bytes(self) -> int:
+        """Bytes of all parts that are not acknowledged."""
         return self._kept_bytes
 
     def add(self, frame: bytes) -> None:
-        """It will arrive, in its turn."""
+        """Queue a frame; it is delivered reliably and in order.
+
+        Raise `InputError` if more than WIRE_BYTES_MAX would wait.
+        """
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
             problem = f"station `{self.neighbour}` is away, and {self._kept_bytes:,} bytes wait"
@@ -83,12 +95,12 @@ class ReliableChannel:
             self._kept.append((frame[start:end], end >= len(frame)))
 
     def on_link(self, is_up: bool) -> bytes | None:
-        """What to say first."""
+        """Return the hello to send on link-up; None on link-down."""
         self._is_met = False
         return _encode(Hello(self._incarnation, self._theirs, self._received)) if is_up else None
 
     def next_parts(self) -> Iterator[bytes]:
-        """What is to be sent now; each counts as sent when it is taken."""
+        """Yield the parts to send now; each counts as sent once it is taken."""
         while self._is_met and self._sent < self._first - 1 + len(self._kept):
             data, is_last = self._kept[self._sent + 1 - self._first]
             self._sent += 1
@@ -96,8 +108,11 @@ class ReliableChannel:
             yield _encode(Part(self._sent, is_last, data))
 
     def on_data(self, data: bytes) -> None:
-        """RemoteError for what no station says, and for one that has forgotten; InputError if it is
-        this one that has."""
+        """Process a record of the other end.
+
+        Raise `RemoteError` if it is not valid, or if the other end has restarted. Raise
+        `InputError` if this end has restarted.
+        """
         try:
             frame = _decode(data)
         except msgspec.MsgspecError as error:
@@ -112,14 +127,15 @@ class ReliableChannel:
             self._drop(frame.received)
 
     def owes_ack(self) -> bool:
-        """Whether something was received that was not acknowledged."""
+        """Return whether received parts are not acknowledged yet."""
         return self._is_met and self._received > self._acknowledged
 
     def must_ack(self) -> bool:
-        """And whether it is so much that it cannot wait."""
+        """Return whether so many are not acknowledged that the acknowledgement must be sent now."""
         return self._is_met and self._received >= self._acknowledged + ACK_PARTS
 
     def ack(self) -> bytes:
+        """Return the acknowledgement of all parts received."""
         self._acknowledged = self._received
         return _encode(Ack(self._received))
 
@@ -140,7 +156,7 @@ class ReliableChannel:
         self._is_met = True
 
     def _on_part(self, part: Part) -> None:
-        # What is sent again begins with what the greeting asked for, so nothing comes twice.
+        # Retransmission starts at the number that our hello asked for, so no part comes twice.
         if part.number != self._received + 1:
             raise RemoteError(f"part {part.number} is out of turn", where=self.neighbour)
         self._received += 1
@@ -152,6 +168,7 @@ class ReliableChannel:
             self._on_frame(frame)
 
     def _drop(self, received: int) -> None:
+        """Forget the parts that the other end has received."""
         if not self._first - 1 <= received <= self._sent_ever:
             raise RemoteError(f"it has {received} parts, but was not sent so", where=self.neighbour)
         while self._first <= received:

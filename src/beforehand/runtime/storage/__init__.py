@@ -1,1 +1,1 @@
-"""The SQLite file of a member, group commit, and the event log."""
+"""The SQLite store of a member, group commit, and the event log."""

@@ -1,14 +1,14 @@
-"""What one real node writes down of itself, for `beforehand verify`: Parquet, whole files only.
+"""The event log of one real node, which `beforehand verify` reads: complete Parquet files only.
 
-The events of a step go into the node's own store, in the transaction of that step: what is written
-down happened, and what happened is written down, wherever a crash falls. From there they move into
-a file when there are enough of them on the disk, or when they are old enough; a crash in between
-makes the same file again. A node without a store loses what is in no file yet when it is killed,
-and its log has no end, which is how `verify` knows.
+The events of a step are saved in the node's own store, in the transaction of that step. So the log
+and the node's state agree, wherever a crash falls. When enough events are durable, or the oldest is
+old enough, they move from the store into a file. If the node crashes in between, it writes the same
+file again. A node without a store loses the events that are in no file when it is killed. Its log
+then has no `stop` event, which tells `verify` that it is incomplete.
 
-Each file also has the roster: the members that the node knew when the file was due. `verify` unites
-the rosters of all nodes. A member without a log is a doubt, also where no node delivered anything
-of it.
+Each file also contains the roster: the members that the node knew when the file was due. `verify`
+merges the rosters of all nodes. A member without a log makes the verdict uncertain, even if no node
+delivered any message of it.
 """
 
 from __future__ import annotations
@@ -36,30 +36,32 @@ KINDS = ("broadcast", "receive", "deliver", "expire", "drop", "start", "stop")
 (BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, START, STOP) = range(len(KINDS))
 LOSSES: dict[LossKind, int] = {"expire": EXPIRE, "drop": DROP}
 METADATA = "beforehand"
-"""Under this key a file says what its run promised; `verify` reads it."""
+"""The key of the file's metadata that states the run's members and its promised delivery order."""
 
 Event = tuple[int, int, int | str, int, int]
-"""t_us, kind, origin, seq, value."""
+"""(t_us, kind, origin, seq, value)"""
 EVENTS = Table("event_log", int, tuple[Event, ...])
-"""By the number of the first of them."""
+"""Saved events that are in no file yet. The key is the number of the first event of the row."""
 LIFE = Table("event_log_life", str, int | str)
-"""`id`: of the store, so that a name that is used again is not taken for the same node. `first`:
+"""`id`: identifies the store, so that a new node under a reused name is a different one. `first`:
 the number of the first event that is in no file yet."""
 
 ROSTER = Table("event_log_roster", str, int)
-"""The names of the members that this node ever had a link with or received a message of. The value
-means nothing."""
+"""Names of the members that this node ever had a link with or received a message of. The value is
+unused."""
 ROSTER_MAX = 10_000
-"""A host hears names that nobody has proven: a member that invents them fills neither the store nor
-the files. Invented names have no logs, so the verdict is unknown long before this."""
+"""Names in a roster. A host hears names without proof of identity, so a malicious member could
+otherwise fill the store and the files. Invented names have no logs, so the verdict is `unknown`
+long before this limit."""
 
 ROWS_MAX = 20_000
-"""A file of so many takes about 20 ms to write, in which the node does nothing else."""
+"""Events per file. Writing this many blocks the event loop for about 20 ms."""
 AGE_US_MAX = 600 * 1_000_000
+"""Age of the oldest event at which a file is written."""
 
 
 class Rowed(Protocol):
-    """What it needs of a store."""
+    """The part of a store that the event log uses."""
 
     def save(self, saves: Sequence[tuple[str, object, object]]) -> None: ...
     def load(self, tables: Sequence[Table]) -> Rows: ...
@@ -67,7 +69,7 @@ class Rowed(Protocol):
 
 
 class EventLog:
-    """Hears of what happens at a node, as its `Port` does and in the same order."""
+    """Records what happens at a node: it gets the calls of the node's `Port`, in the same order."""
 
     def __init__(
         self,
@@ -84,10 +86,16 @@ class EventLog:
         rows_max: int = ROWS_MAX,
         age_us_max: int = AGE_US_MAX,
     ) -> None:
-        """store: the node's own; what is saved there while one input is carried out must be one
-        transaction. incarnation: how often the node was started with it, with a log or without.
-        members: all members, where they are known from the start; without it, the log learns them
-        from links and messages. name_of: an origin, as people call it."""
+        """Record the start of the node.
+
+        store: the node's own. Everything saved there during one step must be in one transaction.
+        incarnation: how often the node was started with this store, with a log or without.
+        members: all members, if they are known from the start. Otherwise the log learns them from
+            links and messages.
+        name_of: returns the displayed name of an origin.
+
+        Raise `InputError` if pyarrow is not installed or the folder cannot be used.
+        """
         _require_arrow()
         check_folder_target(folder)
         self.node, self.run, self.promise = node, run, promise
@@ -95,14 +103,15 @@ class EventLog:
         self._store: Rowed = Store() if store is None else store
         self._name_of, self._now_us = name_of, now_us
         self._rows_max, self._age_us_max = rows_max, age_us_max
-        self._noted: list[Event] = []  # not saved yet: nothing that anybody could have seen
+        # Not saved yet. No effect of these events has left the node.
+        self._noted: list[Event] = []
         self._told_before: set[MessageId] = set()
-        self._events: list[Event] = []  # saved, and in no file yet
-        self._saved: list[int] = []  # the keys under which
+        self._events: list[Event] = []  # saved, but in no file yet
+        self._saved: list[int] = []  # the keys of their rows in the store
         self._is_rotating = False
         self._is_learning = members is None
         self._members = {node, *(members or ())}
-        self._origins: set[NodeId] = {""}  # whose names are in the roster
+        self._origins: set[NodeId] = {""}  # origins already added to the roster
         self._life, self._first = self._load()
         self._stem = f"{_plain(run)}.{_plain(node)}.{self._life}"
         self._began_us = now_us()
@@ -110,15 +119,18 @@ class EventLog:
         self._keep()
 
     def met(self, member: str) -> None:
-        """A link to this member came up."""
+        """Add a member to the roster: a link to it came up."""
         is_new = self._is_learning and member not in self._members
         if is_new and len(self._members) < ROSTER_MAX:
             self._members.add(member)
             self._store.save([(ROSTER.name, member, 1)])
 
     def broadcasted(self, message: MessageId, deliveries: Sequence[Message]) -> None:
-        """A broadcast is made. Of `deliveries`, which are to come, those that lie before the
-        message itself precede it."""
+        """Record a broadcast.
+
+        `deliveries` are about to be reported. Those before the message itself precede the broadcast
+        in the log as well.
+        """
         for delivery in deliveries:
             if delivery.id == message:
                 break
@@ -128,13 +140,16 @@ class EventLog:
         self._keep()
 
     def received(self, messages: Sequence[Message]) -> None:
-        """These came in for the first time. Nobody has seen anything of it yet."""
+        """Record messages received for the first time. `_keep` saves these events with the next
+        ones."""
         for message in messages:
             self._note(RECEIVE, message.id)
 
     def delivered(self, messages: Sequence[Message]) -> None:
-        """These go to the application now, for the first time: what an inbox hands over again was
-        written down when it was delivered."""
+        """Record messages handed to the application for the first time.
+
+        Redeliveries of an inbox are not reported here, because the first delivery was recorded.
+        """
         for message in messages:
             if message.id not in self._told_before:
                 self._note(DELIVER, message.id)
@@ -142,18 +157,21 @@ class EventLog:
         self._keep()
 
     def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
-        """These were given up."""
+        """Record messages that were dropped or that expired."""
         for kind, message in losses:
             self._note(LOSSES[kind], message)
 
     def close(self) -> None:
-        """The node stops, and has told everything. The last file is there when all that was saved
-        up to now is on the disk."""
+        """Record the stop of the node, after all other events.
+
+        The last file is written once everything saved so far is durable.
+        """
         self._note(STOP, ("", 0))
         self._save()
         self._rotate_soon()
 
     def _note(self, kind: int, message: MessageId, value: int = 0) -> None:
+        """Remember an event until the next save, and add its origin to the roster."""
         self._noted.append((self._now_us(), kind, *message, value))
         if message[0] not in self._origins:
             self._origins.add(message[0])
@@ -168,20 +186,24 @@ class EventLog:
             self._noted.clear()
 
     def _keep(self) -> None:
+        """Save the new events, and write a file if there are enough events or old ones."""
         self._save()
         is_old = not 0 <= self._now_us() - self._began_us < self._age_us_max
         if (len(self._events) >= self._rows_max or is_old) and not self._is_rotating:
             self._rotate_soon()
 
     def _rotate_soon(self) -> None:
-        """Put what there is into a file, when it is on the disk: what is lost in a crash did not
-        happen, and must not be in a file either."""
+        """Write all events to a file once they are durable.
+
+        A step that is lost in a crash did not happen, so its events must not reach a file.
+        """
         self._is_rotating = True
         end = self._first + len(self._events)
-        members = sorted(self._members)  # what joins it until then may be lost in a crash
+        members = sorted(self._members)  # members added later may be lost in a crash
         self._store.after(lambda: self._rotate(end, members))
 
     def _rotate(self, end: int, members: Sequence[str]) -> None:
+        """Write the events before `end` to a file and delete them from the store."""
         count = end - self._first
         self._is_rotating = False
         if count <= 0:
@@ -195,6 +217,7 @@ class EventLog:
         self._began_us = self._now_us()
 
     def _load(self) -> tuple[str, int]:
+        """Load unfiled events and the roster; return the store's id and the first number."""
         rows = self._store.load((EVENTS, LIFE, ROSTER))
         life = rows[LIFE.name]
         if not life:
@@ -206,7 +229,7 @@ class EventLog:
         return str(life["id"]), int(life["first"])
 
     def _table(self, events: Sequence[Event], members: Sequence[str]) -> pa.Table:
-        """Of the first ones."""
+        """Return the Parquet table of the oldest unfiled events."""
         import pyarrow as pa
 
         t_us, kind, origin, seq, value = zip(*events, strict=True)
@@ -231,24 +254,25 @@ class EventLog:
 
 
 def _require_arrow() -> None:
-    """Or a node would find out in the middle of its work."""
+    """Raise `InputError` if pyarrow is missing, at the start and not in the middle of the work."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
         hint = "`pip install pyarrow`, or go without a log"
         raise InputError("an event log needs `pyarrow`", hint=hint) from error
-    pa.array([0])  # now it looks for pandas, which takes long, and not when there are links
+    # The first array imports pandas, which takes long. Do that before there are links.
+    pa.array([0])
 
 
 def _plain(name: str) -> str:
-    """For the name of a file: what can be read of a name, and a mark that tells two apart."""
+    """Return a file-name part: the readable characters of a name, and a hash against collisions."""
     mark = hashlib.blake2b(name.encode(), digest_size=3).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:40]}-{mark}"
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """On the disk when it returns: the store forgets these events."""
+    """Write the file durably: afterwards the store deletes these events."""
     import pyarrow.parquet as pq
 
     with replaced(path) as partial, partial.open("wb") as file:

@@ -1,13 +1,13 @@
-"""Group commit: the saves of many steps in one transaction, and all that waits for it.
+"""Group commit: one transaction for the writes of many steps, and the effects that wait for it.
 
-A core runs ahead of the disk. What it saves is collected while an earlier transaction is under way,
-and becomes the next one; what its steps let out (frames, deliveries, answers to a program) is held
-back until the saves of that step, and of every step before it, are on the disk.
+The core runs ahead of the disk. Its writes are collected while an earlier transaction is running
+and form the next one. The effects of a step (frames, deliveries, results for the application) are
+held back until the writes of that step and of all earlier steps are durable.
 
-All of it runs in the event loop as long as the disk is quick. To hand something over to a thread
-takes up to 5 ms each way where the loop is busy, since both need the interpreter's lock: longer
-than most disks take. When some commits in a row have taken long, those of the next second go to a
-thread, so that links do not fall silent for the sake of a slow disk.
+The event loop itself commits as long as the disk is fast. Handing work to a thread takes up to 5 ms
+each way on a busy loop, because both need the interpreter lock. Most disks are faster than that.
+After several slow commits in a row, a thread commits for the next second, so that a slow disk does
+not delay heartbeats until peers cut their links.
 """
 
 from __future__ import annotations
@@ -21,40 +21,42 @@ from beforehand.protocols.contract.tables import Rows, Store, Table
 from beforehand.runtime.storage.store import DiskStore, Durability, SaveKey
 
 QUICK_SECONDS = 0.02
-"""A commit that takes no longer than this hardly holds up the event loop."""
+"""Commits up to this duration do not delay the event loop noticeably."""
 SLOW_MAX = 3
-"""So many longer ones in a row, and the disk is a slow one: one alone may have tidied up."""
+"""Consecutive slow commits that make a disk count as slow. A single one may be a checkpoint."""
 APART_SECONDS = 1.0
-"""For so long a slow disk is written to by a thread, before the loop tries again."""
+"""How long a thread commits after that, before the event loop tries again."""
 GATHER_SECONDS = 0.001
-"""Transactions begin no faster than this: what comes in between is cheaper together."""
+"""Minimum time between the starts of two transactions, so that writes in between are batched."""
 PAUSE_SECONDS_MAX = 0.02
-"""As long as the last transaction took, from when it was due, the next one waits; but no longer
-than this. So of a machine with little to do nobody waits, and on a busy one what is said and what
-comes goes together, and costs less, before the queues are long."""
+"""Maximum pause after a transaction (adaptive group commit). The pause is as long as the last
+transaction took, counted from its due time. So an idle node commits almost at once, and a busy one
+batches more per transaction before its queues grow."""
 PAUSE_ROWS = 256
-"""So many rows are a bundle already, and wait for nothing."""
+"""Rows that are batch enough: the transaction starts without that pause."""
 SYNC_SECONDS = 1.0
-"""With the durability `os`: a loss of power loses no more than this."""
+"""With durability `os`: the longest time until a write is synced, which a power loss may cost."""
 
 Action = Callable[[], None]
 
 
 class Batch:
-    """What goes to the disk together, and what is carried out when it is there."""
+    """The rows of one transaction, and the actions to run once it is committed."""
 
     __slots__ = ("actions", "again", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[SaveKey, Any] = {}
-        """The last value of each row: the others are nobody's business."""
+        """The last value of each row; earlier values within the transaction are not written."""
         self.again: set[SaveKey] = set()
-        """Deleted first: they come after what was saved before them."""
+        """Rows to delete before they are inserted, because they were deleted and saved again. So
+        they come after all rows saved earlier."""
         self.actions: list[Action] = []
+        """Run in order after the commit."""
 
 
 def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
-    """Add the saves of one step."""
+    """Add the writes of one step."""
     rows = batch.rows
     for table, key, value in saves:
         place = (table, key)
@@ -65,7 +67,7 @@ def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
 
 
 class GroupCommit(Store):
-    """The store of a driver, in front of a `DiskStore`."""
+    """The store that a driver writes to, in front of a `DiskStore`."""
 
     def __init__(
         self,
@@ -74,9 +76,11 @@ class GroupCommit(Store):
         durable: Durability,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """on_failure: the disk failed, or an action did. Nothing is carried out after that."""
+        """on_failure: called when the disk or an action fails. No action runs after that."""
         self.error: Exception | None = None
+        """The failure that ended it, or None."""
         self.transactions = 0
+        """Committed transactions."""
         self._disk = disk
         self._durable = durable
         self._on_failure = on_failure
@@ -89,36 +93,38 @@ class GroupCommit(Store):
         self._scheduled: asyncio.TimerHandle | None = None
         self._is_closed = self._is_enough = False
         self._slow = 0
-        """Commits in a row that took long."""
+        """Consecutive commits that were slow."""
         self._apart_until = self._began_at = 0.0
         self._due_at = self._free_at = 0.0
-        """When the last transaction was to begin, and when the next one may."""
+        """`_due_at`: when the last transaction was due. `_free_at`: when the next one may start."""
         self._is_sync_due = False
-        """A second has passed since something was written that is not synced."""
+        """Whether SYNC_SECONDS have passed since the first write that is not synced."""
         self._sync_timer: asyncio.TimerHandle | None = None
 
     # ---- the store of a driver ------------------------------------------------------------------
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
-        """The saves of one step. They share a transaction with others, but are never divided."""
+        """Add the writes of one step to the next transaction. A step is never split."""
         collect(self._open, saves)
         self._schedule()
         if len(self._open.rows) >= PAUSE_ROWS:
             self.hurry()
 
     def load(self, tables: Sequence[Table]) -> Rows:
-        """What is on the disk; asked for before anything is saved."""
+        """Load tables from the disk. Call it before the first save."""
         return self._disk.load(tables)
 
     def count(self) -> int:
-        """Rows that are not on the disk yet."""
+        """Return the number of rows that are not committed yet."""
         return len(self._open.rows) + (len(self._flying.rows) if self._flying else 0)
 
-    # ---- what waits -----------------------------------------------------------------------------
+    # ---- actions that wait ----------------------------------------------------------------------
 
     def after(self, action: Action) -> None:
-        """Carry this out when all that was saved up to now is on the disk, in the order in which it
-        was asked for, and never from within the call."""
+        """Run `action` once everything saved so far is durable.
+
+        Actions run in the order of these calls, and never from within the call.
+        """
         if self._flying is not None and not self._open.rows and not self._open.actions:
             self._flying.actions.append(action)
         else:
@@ -126,13 +132,15 @@ class GroupCommit(Store):
             self._schedule()
 
     def before_next(self, action: Action) -> None:
-        """Carry this out when no transaction is under way, just before the next one begins. What is
-        to be saved would have to wait for that anyway; so it can be put together with more."""
+        """Run `action` when no transaction is running, right before the next one starts.
+
+        Writes would have to wait for that anyway, so the caller can batch more of them until then.
+        """
         self._before.append(action)
         self._schedule()
 
     def hurry(self) -> None:
-        """There is enough for a transaction: the next one need not wait for more."""
+        """Start the next transaction without the adaptive pause: it is large enough."""
         if not self._is_enough:
             self._is_enough = True
             if self._scheduled is not None:
@@ -141,8 +149,10 @@ class GroupCommit(Store):
                 self._schedule()
 
     async def settled(self) -> None:
-        """All that was saved up to now is on the disk, and carried out. It raises what kept it from
-        getting there."""
+        """Wait until everything saved so far is durable and all actions before this call have run.
+
+        Raise the failure if that never happens.
+        """
         if self.error is not None:
             raise self.error
         waiter: asyncio.Future[None] = self._loop.create_future()
@@ -152,7 +162,10 @@ class GroupCommit(Store):
         await waiter
 
     async def close(self) -> None:
-        """The last transactions, and the file: what waits for one may save something itself."""
+        """Commit until nothing is left, then close the file.
+
+        Actions may save rows themselves, so several transactions may follow.
+        """
         try:
             while self.error is None:
                 await self.settled()
@@ -168,6 +181,7 @@ class GroupCommit(Store):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
+        """Schedule the next transaction, unless one is scheduled or running."""
         if self._scheduled is None and self._flying is None and self.error is None:
             at = self._began_at + GATHER_SECONDS
             if not self._is_enough:
@@ -176,12 +190,12 @@ class GroupCommit(Store):
             self._scheduled = self._loop.call_at(at, self._start)
 
     def _start(self) -> None:
-        """Write what has come together; or, if that is nothing, carry out what waits for it."""
+        """Start a transaction with the collected rows; without rows, run the actions at once."""
         self._scheduled, self._is_enough = None, False
         if self._is_closed:
             return
         if self._flying is not None:
-            return  # asked for within the step that began it; its end asks again
+            return  # a step called this while a transaction runs; `_land` schedules again
         before, self._before = self._before, []
         for action in before:
             action()
@@ -202,6 +216,7 @@ class GroupCommit(Store):
             self._carry_out(batch)
 
     def _fly(self, batch: Batch, write: Action, *, is_synced: bool) -> None:
+        """Commit in the event loop, or in the thread while the disk counts as slow."""
         self._flying = batch
         if is_synced:
             self._is_sync_due = False
@@ -224,6 +239,7 @@ class GroupCommit(Store):
         self._land(None)
 
     def _land(self, error: BaseException | None) -> None:
+        """Finish a transaction: run its actions and schedule the next one."""
         batch, self._flying = self._flying, None
         if isinstance(error, Exception):
             self._fail(error)
@@ -242,11 +258,12 @@ class GroupCommit(Store):
                 return
             try:
                 action()
-            except Exception as error:  # whatever it is, what comes after it must not overtake it
+            # Stop at any error: a later action must not overtake a failed one.
+            except Exception as error:
                 self._fail(error)
 
     def _sync(self) -> None:
-        """With the next transaction, or alone if there is none."""
+        """Request an fsync: with the next transaction, or alone if there is none."""
         self._sync_timer = None
         self._is_sync_due = True
         self._schedule()

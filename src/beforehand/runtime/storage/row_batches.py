@@ -1,9 +1,10 @@
-"""Messages in the file of a member, many to a row.
+"""Messages in the store of a member, many per SQLite row.
 
-To SQLite a row is a row: 64 short messages as rows of their own, each in a table and in its index,
-cost clearly more than as one. Messages come together, are never changed, and mostly
-go in the order in which they came. So those of a transaction share rows, *bundles*. A bundle of
-which all is gone is deleted; one of which a part is gone is written anew, without that part.
+SQLite's cost is per row: 64 short messages in rows of their own, each in the table and in its
+index, cost clearly more than one row. Messages arrive in batches, never change, and are mostly
+deleted in the order of arrival. So the messages of a transaction share rows, called *bundles*. A
+bundle is deleted when all of its messages are. When some of them are deleted, it is rewritten
+without them.
 """
 
 from __future__ import annotations
@@ -21,36 +22,37 @@ import msgspec
 from beforehand.protocols.contract.tables import Table
 
 BUNDLE_ROWS, BUNDLE_BYTES = 64, 64 << 10
-"""Of one bundle, at most; but one message at least. So much is written when one of them goes."""
+"""Upper limits of a bundle, which has at least one message. Deleting one message may rewrite this
+much."""
 
 Changes = dict[bytes, msgspec.Raw | None]
-"""By key, as they are written: what stands there now, if anything."""
+"""The new encoded value by encoded key; None deletes the message."""
 
 _encode = msgspec.msgpack.encode
 _decode_pairs = msgspec.msgpack.Decoder(list[tuple[msgspec.Raw, msgspec.Raw]]).decode
 
 
 class Damaged(Exception):
-    """A row is not what was written."""
+    """A row differs from what was written: its checksum does not match."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"a saved row of `{kind}` has changed on the disk")
 
 
 class RowBatches:
-    """The rows of one table. The key of a bundle is that of its first row."""
+    """The messages of one table, in bundles. A bundle has the key of its first message."""
 
     def __init__(self, database: sqlite3.Connection, table: Table) -> None:
         self._database, self._table = database, table
         pair = GenericAlias(tuple, (table.key, table.value))
         self._decoder = msgspec.msgpack.Decoder(GenericAlias(list, (pair,)))
         self._places: dict[Any, int] | None = None
-        """By key, the bundle; None until somebody has looked."""
+        """The bundle of each key; None until `load` was called."""
         self._counts: dict[int, int] = {}
-        """Rows of each bundle."""
+        """The number of messages of each bundle."""
 
     def load(self) -> dict[Any, Any]:
-        """All rows, in the order in which they were first saved."""
+        """Return all messages, in the order in which they were first saved."""
         rows: dict[Any, Any] = {}
         places: dict[Any, int] = {}
         found = self._database.execute(
@@ -67,8 +69,10 @@ class RowBatches:
         return rows
 
     def change(self, gone: Iterable[Any], rows: Mapping[Any, Any]) -> None:
-        """Within a transaction: first `gone` go, then `rows` come. What is there and comes once
-        more keeps its place."""
+        """Delete `gone`, then save `rows`, within the caller's transaction.
+
+        A key that exists already keeps its place in the order.
+        """
         if self._places is None:
             self.load()
         places = self._places
@@ -88,6 +92,7 @@ class RowBatches:
         self._insert(fresh, places)
 
     def _write_anew(self, place: int, changes: Changes) -> None:
+        """Delete a bundle, or rewrite it with the changes."""
         if list(changes.values()) == [None] * self._counts[place]:
             self._database.execute("DELETE FROM rows WHERE place = ?", (place,))
             del self._counts[place]
@@ -96,7 +101,7 @@ class RowBatches:
             "SELECT key, value, checksum FROM rows WHERE place = ?", (place,)
         )
         key, content, checksum = found.fetchone()
-        self._check(key, content, checksum)  # or what has changed would get a new checksum
+        self._check(key, content, checksum)  # a rewrite would give damaged content a valid checksum
         pairs = [(key, changes.get(bytes(key), value)) for key, value in _decode_pairs(content)]
         left = [pair for pair in pairs if pair[1] is not None]
         key, content = bytes(left[0][0]), _encode(left)
@@ -107,6 +112,7 @@ class RowBatches:
         self._counts[place] = len(left)
 
     def _insert(self, rows: list[tuple[Any, Any]], places: dict[Any, int]) -> None:
+        """Append messages in new bundles."""
         kind = self._table.name
         for keys, pairs in _cut(rows):
             key, content = _encode(keys[0]), _encode(pairs)
@@ -119,12 +125,13 @@ class RowBatches:
             self._counts[place] = len(keys)
 
     def _check(self, key: bytes, content: bytes, checksum: int) -> None:
+        """Raise `Damaged` unless the checksum matches."""
         if checksum_of(self._table.name, key, content) != checksum:
             raise Damaged(self._table.name)
 
 
 def put_into_bundles(database: sqlite3.Connection, kind: str) -> None:
-    """Each row of this kind becomes a bundle of its own: they were none before schema 3."""
+    """Migrate to schema 3: turn each row of this kind into a bundle of one message."""
     found = database.execute("SELECT place FROM rows WHERE kind = ?", (kind,))
     for (place,) in found.fetchall():
         row = database.execute("SELECT key, value, checksum FROM rows WHERE place = ?", (place,))
@@ -139,17 +146,18 @@ def put_into_bundles(database: sqlite3.Connection, kind: str) -> None:
 
 
 def checksum_of(kind: str, key: bytes, value: bytes) -> int:
+    """Return the CRC-32 of a row."""
     return zlib.crc32(value, zlib.crc32(key, _checksum_of_kind(kind)))
 
 
 @cache
 def _checksum_of_kind(kind: str) -> int:
-    """There are few of them."""
+    """Return the CRC-32 of the kind, with which each row's checksum begins."""
     return zlib.crc32(kind.encode())
 
 
 def _cut(rows: list[tuple[Any, Any]]) -> Iterator[tuple[list[Any], list[msgspec.Raw]]]:
-    """Into bundles: the keys of each, and its rows as they are written."""
+    """Yield bundles: the keys of each, and its messages as they are written."""
     keys: list[Any] = []
     pairs: list[msgspec.Raw] = []
     size = 0

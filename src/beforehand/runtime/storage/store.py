@@ -1,11 +1,11 @@
-"""The file of one member: what its core must not forget, its key, and whose key is whose.
+"""The SQLite file of one member: the durable state of its core, its key, and its name bindings.
 
-SQLite in WAL mode, held by one process at a time. Every row has a checksum: SQLite notices a page
-that is no page, but not a bit that has fallen over inside a row. A file is made whole under another
-name first, so that an empty one is never taken for a new member.
+It is in WAL mode, and one process at a time holds its lock. Every row has a checksum, because
+SQLite detects a malformed page but not a flipped bit inside a row. A new file is completed under a
+temporary name first. So an incomplete file is never taken for the store of a new member.
 
-What the disk does to us (no room, no right to write, a broken file) is an `InputError`; after one
-nothing more is written.
+Failures of the disk or the file (disk full, no write permission, corruption) raise `InputError`.
+After such a failure nothing more is written.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from beforehand.runtime.storage.wal import log_of, lost_commits
 from beforehand.temporary import own_name
 
 Durability = Literal["disk", "os"]
-"""*disk*: what was saved has been synced. *os*: within a second; until then it survives the process
-but not the loss of power."""
+"""*disk*: saved rows are synced (fsync). *os*: they are synced within a second; until then they
+survive a crash of the process, but not a power loss."""
 
-APPLICATION_ID = 0x62666864  # "bfhd", so that nobody's photographs are taken for a store
+APPLICATION_ID = 0x62666864  # "bfhd": no other program's database passes for a store
 SCHEMA = 3
 HEADER_BYTES = 100
-"""Of every SQLite file: what it is at 0, the schema's version at 60, whose it is at 68."""
+"""The header of an SQLite file: magic at 0, schema version at 60, application id at 68."""
 PAGE_BYTES = 8192
-"""Twice SQLite's default: a tenth less to do for short messages, a fifth for long ones."""
+"""Twice SQLite's default: about 10 % less work for short messages, 20 % for long ones."""
 LOG_PAGES = 2000
-"""So long SQLite's log grows before it goes into the file: 16 MB. A quarter of that, its default,
-costs a third more for long messages."""
+"""Pages of the WAL at which SQLite checkpoints: 16 MB. With SQLite's default, a quarter of that,
+long messages cost a third more."""
 SaveKey = tuple[str, Any]
 """(table, key)"""
 
@@ -74,13 +74,17 @@ _encode = msgspec.msgpack.encode
 
 
 class DiskStore:
-    """Rows in a file. Its methods are called by one thread at a time."""
+    """Typed rows in an SQLite file. Only one thread at a time may call its methods."""
 
     def __init__(self, path: Path, *, group: str, name: str, durable: Durability = "disk") -> None:
-        """Opened, or made if there is none. It is refused if it belongs to another member, to
-        another group, or is open elsewhere."""
-        self.path = path = Path(os.path.realpath(path))  # where SQLite has its log, too
+        """Open the store, or create it if there is none.
+
+        Raise `InputError` if it belongs to another member or group, is open elsewhere, is damaged,
+        or cannot be read or written.
+        """
+        self.path = path = Path(os.path.realpath(path))  # SQLite's WAL lies beside the real path
         self.is_new = not path.exists()
+        """Whether there was no store at this path."""
         self._durable = durable
         self._is_synced = self._is_ours = True
         with self._told():
@@ -98,16 +102,20 @@ class DiskStore:
         _OPENED.add(self)
 
     def load(self, tables: Sequence[Table]) -> Rows:
-        """Everything, typed again, in the order in which the rows were first saved."""
+        """Return all rows of the tables, decoded, in the order in which they were first saved."""
         with self._told():
             return {table.name: self._load(table) for table in tables}
 
     def stage(
         self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey] = (), *, sync: bool = True
     ) -> None:
-        """Begin a transaction of these rows; a value of None deletes the row. `again`: those that
-        were deleted before they were saved, and so come after all others. sync: for the durability
-        `os`. It takes no more than the work itself: what may wait for the disk is `commit`."""
+        """Begin a transaction and write these rows; a value of None deletes the row.
+
+        again: rows to delete before they are inserted, so that they come after all others.
+        sync: whether the commit waits for an fsync, with durability `os`.
+
+        This call does not wait for the disk; `commit` may.
+        """
         with self._told():
             self._set_synced(sync)
             self._database.execute("BEGIN")
@@ -120,6 +128,7 @@ class DiskStore:
                 raise
 
     def _stage_messages(self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey]) -> None:
+        """Write the rows of the messages table, which lie in bundles."""
         name = MESSAGES.name
         come = {key: value for (kind, key), value in rows.items() if kind == name}
         gone = [key for key, value in come.items() if value is None]
@@ -130,7 +139,7 @@ class DiskStore:
             self._row_batches.change(gone, come)
 
     def commit(self) -> None:
-        """All that was staged is on the disk, or nothing of it."""
+        """Commit the staged transaction atomically; roll back on failure."""
         with self._told():
             try:
                 self._database.execute("COMMIT")
@@ -139,38 +148,42 @@ class DiskStore:
                 raise
 
     def note(self, key: str) -> bytes | None:
-        """What `keep` was told."""
+        """Return the value saved by `keep`, or None."""
         with self._told():
             found = self._database.execute("SELECT value FROM about WHERE key = ?", (key,))
             row = found.fetchone()
         return None if row is None else bytes(row[0])
 
     def keep(self, key: str, value: bytes) -> None:
-        """A fact about this member that is told once, as is its key."""
+        """Save a fact about this member that never changes, such as its key."""
         with self._told():
             self._database.execute("INSERT INTO about VALUES (?, ?)", (key, value))
 
     def sync(self) -> None:
-        """All that was written is on the disk."""
+        """Sync everything written so far to the disk."""
         with self._told():
             self._set_synced(True)
             self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
 
     def close(self) -> None:
+        """Close the file and release its lock, except in a forked process."""
         if self._is_ours:
             with self._told():
                 self._database.close()
 
     def leave_to_parent(self) -> None:
-        """In a process that was forked: whoever closes SQLite's connection there takes the log away
-        from under the parent, which writes on and loses it. So it stays open to the very end."""
-        import ctypes  # 1 MB that others need not have
+        """Disown the connection in a forked process.
+
+        If the child closed SQLite's connection, it would delete the WAL that the parent still
+        writes to. So the connection stays open until the child exits.
+        """
+        import ctypes  # imported here: it costs 1 MB of memory
 
         self._is_ours = False
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))
 
     def _set_synced(self, sync: bool) -> None:
-        """Whether the next transactions wait until they are on the disk."""
+        """Choose whether the next commits wait for an fsync; only for durability `os`."""
         if self._durable == "os" and sync != self._is_synced:
             self._database.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
             self._is_synced = sync
@@ -180,6 +193,7 @@ class DiskStore:
             self._database.execute("ROLLBACK")
 
     def _make(self, group: str, name: str) -> None:
+        """Create the file under a temporary name, then publish it."""
         partial = self.path.with_name(f".{self.path.name}.{own_name()}")
         try:
             os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -199,7 +213,7 @@ class DiskStore:
                 partial.unlink(missing_ok=True)
 
     def _refuse_stranger(self) -> None:
-        """By its first bytes: SQLite itself would change what it opens."""
+        """Raise `InputError` if the file is no store. SQLite would modify a file that it opens."""
         with self.path.open("rb") as opened:
             head = opened.read(HEADER_BYTES)
         if not head:
@@ -211,7 +225,11 @@ class DiskStore:
             raise self._refusal(f"a store of a newer version: its schema is {version}", hint)
 
     def _refuse_log(self) -> None:
-        """SQLite would take up that of a store which is gone, and pass over what it cannot read."""
+        """Raise `InputError` for a WAL that SQLite would misuse.
+
+        SQLite would apply a WAL left behind by a deleted store, and would silently skip frames that
+        it cannot read.
+        """
         log = log_of(self.path)
         if self.is_new and log.exists():
             hint = f"bring the store back, or take away `{log.name}` too and choose another name"
@@ -227,6 +245,7 @@ class DiskStore:
             return int.from_bytes(opened.read(HEADER_BYTES)[16:18])
 
     def _open(self, group: str, name: str) -> None:
+        """Check integrity and owner, migrate an older schema, and take the lock."""
         (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise self._refusal(f"broken: {state}", _HINTS["SQLITE_CORRUPT"])
@@ -238,7 +257,7 @@ class DiskStore:
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version < SCHEMA:
             _migrate(self._database, version)
-        self.sync()  # this takes the lock, and shows now whether it can be written to
+        self.sync()  # takes the lock, and fails now if the file is not writable
 
     def _load(self, table: Table) -> dict[Any, Any]:
         try:
@@ -265,13 +284,14 @@ class DiskStore:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
+        """Convert errors of the disk to `InputError`; refuse use in a forked process."""
         if not self._is_ours:
             hint = "open a group of its own, with another store, after the fork"
             raise LocalError("the store belongs to the process that opened it", hint=hint)
         try:
             yield
         except sqlite3.Error as error:
-            # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
+            # SQLITE_IOERR_WRITE is a subtype of SQLITE_IOERR.
             kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
             hint = _HINTS.get(kind, "check the disk and the file")
             problem = "open elsewhere" if kind == "SQLITE_BUSY" else str(error)
@@ -299,13 +319,15 @@ def _connect(path: Path) -> sqlite3.Connection:
         uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False
     )
     try:
-        # Held until it is closed or its process has died; and no shared memory beside the file.
+        # EXCLUSIVE: SQLite holds the lock until close or the death of the process, and uses no
+        # shared-memory file.
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
-        database.execute(f"PRAGMA page_size={PAGE_BYTES}")  # of a new file; others stay as they are
+        database.execute(f"PRAGMA page_size={PAGE_BYTES}")  # only for new files
         database.execute("PRAGMA journal_mode=WAL")
         database.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
         database.execute("PRAGMA synchronous=FULL")
-        database.execute("PRAGMA fullfsync=ON")  # where syncing alone stops at the disk's own cache
+        # macOS: fsync alone leaves the disk's cache unwritten
+        database.execute("PRAGMA fullfsync=ON")
     except BaseException:
         database.close()
         raise
@@ -313,12 +335,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _publish(partial: Path, path: Path) -> None:
-    """Under its own name, unless another process was faster: then that one's stays."""
+    """Give the file its final name. If another process was faster, keep that process's file."""
     try:
         os.link(partial, path)
     except FileExistsError:
         return
-    except OSError:  # a filesystem without links
+    except OSError:  # a filesystem without hard links
         partial.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -328,7 +350,7 @@ def _publish(partial: Path, path: Path) -> None:
 
 
 def _migrate(database: sqlite3.Connection, version: int) -> None:
-    """From the schema that it has, step by step; all of it or nothing."""
+    """Migrate to the current schema in one transaction."""
     database.create_function("checksum", 3, checksum_of, deterministic=True)
     database.execute("BEGIN")
     try:
@@ -346,6 +368,7 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
 def _deleted(
     rows: Mapping[SaveKey, Any], again: Collection[SaveKey]
 ) -> Iterator[tuple[str, bytes]]:
+    """Yield kind and key of the rows to delete, other than messages."""
     for (kind, key), value in rows.items():
         if value is None and kind != MESSAGES.name:
             yield kind, _encode(key)
@@ -355,6 +378,7 @@ def _deleted(
 
 
 def _saved(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, bytes, bytes, int]]:
+    """Yield the rows to write, other than messages."""
     for (kind, key), value in rows.items():
         if value is not None and kind != MESSAGES.name:
             place, content = _encode(key), _encode(value)

@@ -1,8 +1,8 @@
-"""SQLite's log beside a store, before SQLite reads it.
+"""A check of SQLite's write-ahead log (WAL), made before SQLite reads it.
 
-SQLite takes up the log to the first frame that is not whole, and says nothing of what lies behind
-it. After a crash that is right: nothing does, or what was not synced yet. A frame that has changed
-on the disk would take with it all that was acknowledged after it.
+SQLite applies the WAL up to the first invalid frame and silently ignores everything behind it. That
+is right after a crash: only unsynced frames can follow. But if a synced frame was damaged on the
+disk, all transactions after it would be lost, although they were acknowledged.
 """
 
 from __future__ import annotations
@@ -14,25 +14,29 @@ from typing import BinaryIO
 
 SUFFIX = "-wal"
 MAGIC = 0x377F0682
-"""Of a log whose checksums are sums of little-endian words; with one more, of big-endian ones."""
+"""Magic number of a WAL with little-endian checksums; big-endian ones have this plus one."""
 _HEAD = struct.Struct(">8I")
-"""Magic, version, page size, a counter, two salts, two checksums."""
+"""Magic, version, page size, checkpoint counter, two salts, two checksums."""
 _FRAME = struct.Struct(">6I")
-"""Page, pages after a commit (0: none), two salts, two checksums."""
+"""Page number, database size in pages after a commit (0: no commit frame), two salts, two
+checksums."""
 UNSYNCED_COMMITS_MAX = 1
-"""What a loss of power may leave half-written: the next begins when this is on the disk."""
+"""Commits that a power loss may leave incomplete: a commit starts when the last one is synced."""
 _MASK = 0xFFFFFFFF
 
 Sums = tuple[int, int]
 
 
 def log_of(store: Path) -> Path:
+    """Return the path of a store's WAL."""
     return store.with_name(store.name + SUFFIX)
 
 
 def lost_commits(log: Path, page_bytes: int) -> int:
-    """Transactions that were written whole, and that SQLite would pass over; 0 for a log that ends
-    as a crash ends it. page_bytes: as the store has them, for a log whose own head is broken."""
+    """Return how many complete transactions SQLite would ignore; 0 for a WAL as a crash leaves it.
+
+    page_bytes: the page size of the store, used if the header of the WAL is damaged.
+    """
     if not log.exists():
         return 0
     with log.open("rb") as opened:
@@ -44,7 +48,7 @@ def lost_commits(log: Path, page_bytes: int) -> int:
         sums = _add(order, head[:24], (0, 0))
         is_whole = magic in (MAGIC, MAGIC + 1) and sums == (first, second)
         if not is_whole:
-            its_page_bytes, salts = page_bytes, []  # what it says of itself is not true
+            its_page_bytes, salts = page_bytes, []  # a damaged header cannot be trusted
         lost = 0
         for frame, page in _frames(opened, its_page_bytes):
             _, is_commit, *its_salts, first, second = _FRAME.unpack(frame)
@@ -58,13 +62,14 @@ def lost_commits(log: Path, page_bytes: int) -> int:
 
 
 def _frames(opened: BinaryIO, page_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the header and the page of each complete frame."""
     size = _FRAME.size + page_bytes
     while len(frame := opened.read(size)) == size:
         yield frame[: _FRAME.size], frame[_FRAME.size :]
 
 
 def _add(order: str, data: bytes, sums: Sums) -> Sums:
-    """SQLite's checksum (its file format, section 4.2)."""
+    """Continue SQLite's checksum over `data` (SQLite file format, section 4.2)."""
     first, second = sums
     words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for one, other in zip(words, words, strict=True):

@@ -1,1 +1,1 @@
-"""TCP links between members: dialling, listening, discovery, limits."""
+"""TCP links between members: dialing, listening, discovery, limits."""

@@ -1,4 +1,4 @@
-"""Where a node listens: a host and a port, as one writes them."""
+"""The address at which a node listens: host and port."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HINT = "write `host:port`, and `[::1]:7400` for an IPv6 address"
 
 
 class Address(msgspec.Struct, frozen=True, order=True):
-    """A TCP end point. Port 0, where one listens: any that is free."""
+    """A TCP endpoint. For a listener, port 0 means any free port."""
 
     host: str
-    """A name, or an IP address; empty, where one listens: every interface."""
+    """A host name or an IP address. For a listener, an empty host means all interfaces."""
     port: int
 
     def __post_init__(self) -> None:
@@ -26,12 +26,13 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """From `host:port` or `[v6]:port`."""
+        """Parse `host:port` or `[v6]:port`; raise `InputError` for anything else."""
         host, colon, digits = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host or "[" in host or "]" in host:
-            colon = ""  # an IPv6 address without its brackets: where does the port begin?
+            # Without brackets it is ambiguous where an IPv6 address ends and the port begins.
+            colon = ""
         if not colon or not digits.isascii() or not digits.isdecimal():
             raise InputError(f"not an address: `{text}`", hint=HINT)
         return cls(host, int(digits[:9]))
@@ -41,16 +42,16 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
 
 def parse_all(texts: str | Sequence[str]) -> list[Address]:
-    """Of one, or of several."""
+    """Parse one address, or a sequence of them."""
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         return [Address.parse(texts)]
     return [Address.parse(text) for text in texts]
 
 
 def neighbourhood(host: str) -> str:
-    """What counts as one address for a limit per address.
+    """Return the key under which connections count towards a limit per address.
 
-    Whoever has one IPv6 address has a whole /64 of them, so that is what is counted.
+    For IPv6 it is the /64 prefix, because one machine usually owns all addresses of a /64.
     """
     try:
         found = ipaddress.ip_address(host.partition("%")[0])

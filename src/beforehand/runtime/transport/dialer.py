@@ -1,4 +1,4 @@
-"""Who keeps trying: one task for each address that is known."""
+"""Dialing: one task per known address, with exponential backoff."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.link import Link
 
 LOOK_AGAIN = 10
-"""Times the longest backoff: who was at an address may be linked from elsewhere by now, and
-somebody else be there."""
+"""Multiples of the longest backoff after which an address is dialed again although its last peer is
+linked. That peer may have moved, and another member may listen there now."""
 
 
 class Dialer:
-    """Dials what it knows, again and again, as long as nobody from there is linked."""
+    """Dials every known address until the node there is linked, and again when that link ends."""
 
     def __init__(
         self,
@@ -25,22 +25,24 @@ class Dialer:
         connect: Callable[[Address], Awaitable[Link | None]],
         links: Mapping[str, Link],
     ) -> None:
-        """connect: gives a connection that has begun, or None. links: those that are up."""
+        """connect: returns a connection whose handshake has begun, or None on failure.
+        links: the links that are up, by peer name."""
         self._own_name, self._limits = own_name, limits
         self._connect, self._links = connect, links
         self._tasks: dict[Address, asyncio.Task[None]] = {}
 
     def add(self, address: Address) -> None:
-        """Begin to dial it; beyond `connections_max` addresses it is left out."""
+        """Start to dial an address; ignore it beyond `connections_max` addresses."""
         if address not in self._tasks and len(self._tasks) < self._limits.connections_max:
             self._tasks[address] = asyncio.create_task(self._keep_dialing(address))
 
     def remove(self, address: Address) -> None:
-        """Dial it no more; a link to it stays as long as it lasts."""
+        """Stop dialing an address; a link to it stays up."""
         if task := self._tasks.pop(address, None):
             task.cancel()
 
     async def close(self) -> None:
+        """Cancel all dialing tasks."""
         tasks = list(self._tasks.values())
         self._tasks.clear()
         for task in tasks:
@@ -58,8 +60,9 @@ class Dialer:
                 await asyncio.wait([link.ended])
                 name = link.name
                 if name == self._own_name:
-                    return  # its place stays taken, so that it is not found again
-                # Of two, one takes it for up before the other has had a look at its name.
+                    return  # keep the entry, so that discovery does not add the address again
+                # One end brings the link up before the other has checked its name. So a link that
+                # was up resets the backoff only if the peer did not turn it away afterwards.
                 if (link.was_up and not link.was_turned_away) or name in self._links:
                     wait = shortest
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))

@@ -1,4 +1,4 @@
-"""Why links are refused and end: one counter for each reason, and the last few in words."""
+"""Why connections are refused or end: one counter per reason, and the most recent ones in words."""
 
 from __future__ import annotations
 
@@ -8,62 +8,67 @@ from beforehand.errors import RemoteError
 
 
 class LinkCounters(msgspec.Struct):
-    """What happened to the connections of one node since it started, by kind."""
+    """Connections of one node since it started, by what happened to them."""
 
     links: int = 0
-    """That came up."""
+    """Links that came up."""
     no_key: int = 0
-    """Came in and was no greeting of ours: another program, or a stranger who tries."""
+    """Incoming connections that did not begin with a valid hello: another program, or a probe."""
     wrong_key: int = 0
-    """A greeting made with another secret: another group, or one that was rotated away."""
+    """Hellos made with another secret: another group, or a secret that was rotated."""
     another_version: int = 0
-    """A greeting of another version of this protocol."""
+    """Hellos of another version of this protocol."""
     replayed: int = 0
-    """A greeting that was heard before."""
+    """Hellos that were received before."""
     altered: int = 0
-    """A record that does not open: changed, left out, doubled or out of order."""
+    """Records that failed to decrypt: altered, dropped, duplicated or reordered."""
     malformed: int = 0
-    """A record that opens, and holds what no member would write."""
+    """Records that decrypted, but have invalid content."""
     truncated: int = 0
-    """The connection ended in the middle of a record."""
+    """Connections that ended in the middle of a record."""
     forged: int = 0
-    """An introduction whose signature is not that of its key."""
+    """Introductions whose signature is invalid."""
     wrong_name: int = 0
-    """A name that is bound to another key."""
+    """Introductions with a name that is bound to another key."""
     too_large: int = 0
+    """Records or frames longer than the limit."""
     flood: int = 0
+    """Peers that exceeded `frames_per_second_max`."""
     too_many_connections: int = 0
+    """Connections refused because a limit on connections was reached."""
     silent: int = 0
+    """Links cut because nothing arrived for `silence_seconds`."""
     slow_handshake: int = 0
-    """Connected, and then took too long to prove who it is."""
+    """Connections that did not finish the handshake within `handshake_seconds`."""
     overflow: int = 0
-    """Read so slowly that its queue was full."""
+    """Links cut because the peer read so slowly that its send queue exceeded its limit."""
     redundant: int = 0
-    """A second connection between the same two; no fault of anybody's."""
+    """Second connections between the same two nodes, which are no error."""
     replaced: int = 0
-    """A link that was still there when its neighbour came with a new one."""
+    """Links replaced by a new connection of the same peer."""
     broken: int = 0
-    """Ended by the network, or by a neighbour that did not say goodbye."""
+    """Links that the network ended, or the peer without a goodbye."""
     unwanted: int = 0
-    """Cut by the node above, because of what a frame held."""
+    """Links that the node cut because of the content of a frame."""
     shunned: int = 0
-    """Came back too soon after it had lost its link for a fault of its own."""
+    """Peers that reconnected too soon after losing their link for misbehaviour."""
     turned_away: int = 0
-    """The other end refused us. It said why, or hung up on our greeting without a word: then it
-    holds another secret or version, or has no place."""
+    """Connections that the other end refused. It gave the reason, or closed the connection after
+    our hello. In the latter case it has another secret or version, or no free place."""
     unreachable: int = 0
-    """We dialed, and nobody took the call."""
+    """Addresses that were dialed and did not answer."""
     own_address: int = 0
-    """We dialed, and it was us."""
+    """Addresses that were dialed and turned out to be our own."""
     no_discovery: int = 0
-    """Multicast DNS did not work, and is tried again."""
+    """Failures of multicast DNS, which is tried again."""
 
     def count(self, kind: str) -> None:
+        """Increment the counter of this name."""
         setattr(self, kind, getattr(self, kind) + 1)
 
 
 class Refused(RemoteError):
-    """A connection must end; `kind` is the counter."""
+    """The connection must end. `kind` is the name of the counter."""
 
     def __init__(self, kind: str, problem: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(problem, where=where, hint=hint)
@@ -71,13 +76,13 @@ class Refused(RemoteError):
 
 
 class Disconnect(msgspec.Struct, frozen=True):
-    """One connection that was refused or ended otherwise than by a goodbye of ours."""
+    """A connection that was refused, or that ended other than by our own close."""
 
     kind: str
-    """The counter that it went to."""
+    """The name of the counter that was incremented."""
     problem: str
     address: str
     name: str
-    """As far as it was proven; else empty."""
+    """The peer's name if it was proven, otherwise empty."""
     at_us: int
-    """On the system's clock."""
+    """Time in microseconds, on the system's clock."""

@@ -1,8 +1,8 @@
-"""Neighbours on the same network, by multicast DNS.
+"""Discovery of members on the local network by multicast DNS.
 
-What is announced is a random number and a tag that only the group's secret makes of it: members
-know each other, and nobody else learns which group it is, who is there, or that it is the same
-node as yesterday.
+A node announces a random nonce and a tag of it that is keyed with the group secret. So members
+recognise each other. Others do not learn which group it is, which members are present, or that it
+is the same node as the day before.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ TAG_BYTES = 16
 LOOPBACK = "127.0.0.1"
 RESOLVE_MS = 3000
 ADDRESSES_MAX = 8
-"""Of one node, that are dialed."""
+"""Addresses of one announced node that are dialed."""
 RESOLVING_MAX = 64
-"""Members that are looked up at the same time; another is heard again with its next announcement.
-"""
+"""Concurrent lookups of announced members. Beyond that, a member is looked up at its next
+announcement."""
 
 
 def instance_name(key: GroupKey, nonce: bytes) -> str:
-    """Of one announcement; it fits into one label of DNS."""
+    """Return the service instance name for a nonce; it fits into one DNS label."""
     tag = derive(key.secret, b"discovery", key.name.encode(), nonce)[:TAG_BYTES]
     return f"{nonce.hex()}-{tag.hex()}"
 
 
 def is_member(key: GroupKey, instance: str) -> bool:
-    """Was it announced by somebody who has the secret?"""
+    """Return whether the announcing node holds the group secret."""
     nonce = instance.partition("-")[0]
     if len(nonce) != 2 * NONCE_BYTES or not nonce.isascii() or not instance.isascii():
         return False
@@ -53,8 +53,11 @@ def is_member(key: GroupKey, instance: str) -> bool:
 
 
 def local_hosts(interfaces: Sequence[str]) -> list[str]:
-    """Our own IP addresses: those named, of those that there are; all but loopback if none is. A
-    machine that is in no network has loopback alone: those who are on it find each other."""
+    """Return this machine's IP addresses.
+
+    With `interfaces`, return those of them that exist. Otherwise return all but loopback addresses.
+    On a machine without any network return loopback only, so that members on it find each other.
+    """
     ips = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips]
     there = sorted(ip if isinstance(ip, str) else ip[0] for ip in ips)
     if interfaces:
@@ -63,7 +66,7 @@ def local_hosts(interfaces: Sequence[str]) -> list[str]:
 
 
 def dialable(hosts: Sequence[str]) -> list[str]:
-    """Those that say where they are: an address of a single link does only with its interface."""
+    """Return the addresses that can be dialed: a link-local one needs its interface scope."""
     return [host for host in hosts if "%" in host or not _is_unscoped(host)]
 
 
@@ -77,7 +80,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Discovery:
-    """Announces where we listen, and tells where others do."""
+    """Announces this node's addresses and reports those of other members."""
 
     def __init__(
         self,
@@ -89,7 +92,10 @@ class Discovery:
         on_gone: Callable[[Address], None],
         on_failure: Callable[[str], None],
     ) -> None:
-        """look_again_seconds: how often to see whether the machine is in another network now."""
+        """interfaces: local IP addresses to use; all if empty.
+        look_again_seconds: how often to check whether the machine's addresses have changed.
+        on_found, on_gone: called with an address of a member.
+        on_failure: called with the problem when multicast DNS fails; it is tried again."""
         self._key, self._interfaces, self._look_again = key, interfaces, look_again_seconds
         self._on_found, self._on_gone, self._on_failure = on_found, on_gone, on_failure
         self._own: set[str] = set()
@@ -97,13 +103,14 @@ class Discovery:
         self._resolving: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        """The last goodbye."""
+        """The task that sends the goodbye of the last network."""
 
     def start(self, listening: Sequence[Address]) -> None:
-        """Begin; a machine without a network now may have one later."""
+        """Start in the background. A machine without a network may get one later."""
         self._task = asyncio.create_task(self._run(listening))
 
     async def close(self) -> None:
+        """Stop, and withdraw the announcements."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -113,13 +120,13 @@ class Discovery:
             try:
                 if hosts := local_hosts(self._interfaces):
                     await self._stay(listening, hosts)
-            # An interface that goes away meanwhile is a RuntimeError to zeroconf.
+            # zeroconf raises RuntimeError if an interface disappears meanwhile.
             except (OSError, RuntimeError, ZeroconfError) as error:
                 self._on_failure(f"multicast DNS does not work here: {error}")
             await asyncio.sleep(self._look_again)
 
     async def _stay(self, listening: Sequence[Address], hosts: list[str]) -> None:
-        """Until the machine has other addresses than these."""
+        """Announce and browse until the machine's addresses change."""
         has_v6 = any(":" in host for host in hosts)
         version = IPVersion.All if has_v6 else IPVersion.V4Only
         network = AsyncZeroconf(interfaces=hosts, ip_version=version)
@@ -132,7 +139,8 @@ class Discovery:
             while local_hosts(self._interfaces) == hosts:
                 await asyncio.sleep(self._look_again)
         finally:
-            # To say goodbye takes a while. Who does not wait for it leaves no socket open.
+            # The goodbye takes a while. Shielded, it closes its sockets even if this task is
+            # cancelled.
             self._ending = asyncio.ensure_future(self._end(network, browser))
             await asyncio.shield(self._ending)
 
@@ -144,12 +152,12 @@ class Discovery:
                 task.cancel()
             await asyncio.gather(*self._resolving, return_exceptions=True)
             await network.async_unregister_all_services()
-        finally:  # whatever has become of the network
+        finally:  # also if the network is gone
             await network.async_close()
             self._leave()
 
     def _leave(self) -> None:
-        """Who was found here may be nowhere now."""
+        """Report all found addresses as gone: they may be unreachable from the next network."""
         self._own.clear()
         while self._places:
             for address in self._places.popitem()[1]:
@@ -165,10 +173,10 @@ class Discovery:
                 SERVICE,
                 f"{instance}.{SERVICE}",
                 port=address.port,
-                server=f"{nonce.hex()}.local.",  # not the name of the machine
+                server=f"{nonce.hex()}.local.",  # do not reveal the machine's name
                 parsed_addresses=reachable,
             )
-            # The name is random: nobody else has it, so nobody has to be asked for it first.
+            # The name is random and therefore unique, so the probing for conflicts can be skipped.
             await network.async_register_service(info, cooperating_responders=True)
 
     def _on_change(
@@ -203,7 +211,7 @@ class Discovery:
 
 
 def _reachable(bound: str, hosts: list[str]) -> list[str]:
-    """The addresses at which somebody elsewhere finds a socket that is bound so."""
+    """Return the addresses at which other machines reach a socket bound to `bound`."""
     if bound in ("0.0.0.0", "::"):
         return [host for host in hosts if (":" in host) == (":" in bound)]
     return [host for host in hosts if host == bound.partition("%")[0]]

@@ -1,4 +1,4 @@
-"""What a node is ready to spend on its neighbours, and on strangers."""
+"""Limits on the resources that a node spends on peers and on unauthenticated connections."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Each with what happens when it is reached."""
+    """The limits of one node. Each docstring says what happens when the limit is reached."""
 
     frame_bytes_max: int = MIB
-    """Of one frame. To send a longer one is a `LocalError`; a neighbour that does loses its link.
-    """
+    """Bytes of one frame. Sending a longer one raises `LocalError`. A peer that sends a longer one
+    loses its link (`too_large`)."""
     queue_bytes_max: int = 8 * MIB
-    """Of frames that wait for one neighbour. One more, and the link is cut (`overflow`); whoever
-    sends much asks for `room` first."""
+    """Bytes of frames queued for one peer. Beyond that its link is cut (`overflow`). A sender
+    avoids this by asking for `room` first."""
     connections_max: int = 256
-    """Links, ours and theirs. Another neighbour is refused (`too_many_connections`)."""
+    """Links, both dialed and accepted. Further peers are refused (`too_many_connections`)."""
     connections_per_address_max: int = 64
-    """That come from one address, or one /64 of IPv6. Another is refused."""
+    """Incoming connections from one address, or from one /64 of IPv6. Further ones are refused."""
     handshakes_max: int = 64
-    """Connections that have come in and are no links yet. Another takes the place of the oldest
-    that has not greeted, so that strangers keep no member out, and take no more memory than this.
+    """Incoming connections that have not finished the handshake. A further one replaces the oldest
+    that has sent no hello. So strangers cannot keep members out, and their memory use is bounded.
     """
     handshake_seconds: float = 10.0
-    """From connecting to a link; what takes longer is refused (`slow_handshake`)."""
+    """Maximum duration from connect to link-up; beyond that, `slow_handshake`."""
     heartbeat_seconds: float = 5.0
-    """After so long without anything to say, something is said. Also how long an old link has to
-    answer when its neighbour comes with a new one."""
+    """Time without sending after which a heartbeat is sent. Also the time that an old link has to
+    answer a ping when its peer opens a new connection."""
     silence_seconds: float = 20.0
-    """After so long without a word from a neighbour, its link is cut (`silent`)."""
+    """Time without receiving anything after which the link is cut (`silent`)."""
     frames_per_second_max: int = 50_000
-    """From one neighbour, as a mean over two seconds; beyond, it loses the link (`flood`) and may
-    come again after `backoff_max_seconds`."""
+    """Frames from one peer, averaged over two seconds. Beyond that the peer loses its link
+    (`flood`) and is refused for `backoff_max_seconds`."""
     backoff_min_seconds: float = 0.2
     backoff_max_seconds: float = 30.0
-    """Between two attempts to reach an address: doubled each time, within these bounds, with
-    jitter."""
+    """The backoff between two attempts to dial an address doubles from `backoff_min_seconds` up to
+    this, with jitter."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:

@@ -1,7 +1,7 @@
-"""One connection, from the first byte to the last: asyncio's side of `handshake` and `records`.
+"""One TCP connection, from the hello to the close: the asyncio protocol around the handshake.
 
-It knows nothing of other connections. What it finds out it tells its owner, the mesh, and whether
-it is the link between two names is decided there.
+A link knows no other connections. It reports to its owner, the mesh, which decides whether this
+connection becomes the link between two members.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ from beforehand.runtime.transport.records import (
 LENGTH_BYTES = 4
 INTRODUCTION_BYTES_MAX = 1024
 READ_BYTES = 8 << 10
-"""At once, while nothing longer is under way: most links are idle most of the time."""
+"""Read buffer of an idle link, as most links are. It grows for longer records."""
 WRITE_HIGH_BYTES = 256 << 10
-"""The transport takes no more until it is rid of these: what waits, waits in the queue."""
+"""Bytes in the transport's write buffer above which frames wait in the send queue."""
 LINGER_SECONDS = 1.0
-"""For a goodbye to leave, before the connection is torn down whatever it still holds."""
+"""Time for a goodbye to be sent before the connection is aborted."""
 FLOOD_SECONDS = 2
-"""The mean of `frames_per_second_max` is taken over these."""
+"""Seconds over which `frames_per_second_max` is averaged."""
 
 
 class State(enum.IntEnum):
+    """The state of a connection; it only increases."""
+
     HELLO = 0
     INTRODUCTION = 1
     DECIDING = 2
@@ -63,13 +65,13 @@ class State(enum.IntEnum):
 
 
 class Owner(Protocol):
-    """What a link tells, and asks."""
+    """The callbacks of a link."""
 
     def on_connected(self, link: Link) -> bool:
-        """Is there a place for it?"""
+        """Return whether there is a free place for this connection."""
 
     def is_replay(self, hello: bytes) -> bool:
-        """Was this greeting heard before?"""
+        """Return whether this hello was received before; remember it."""
 
     def on_introduced(self, link: Link, who: Introduction) -> None: ...
     def on_keep(self, link: Link) -> None: ...
@@ -77,14 +79,14 @@ class Owner(Protocol):
     def on_frame(self, name: str, frame: bytes) -> None: ...
     def on_room(self, link: Link) -> None: ...
     def on_ended(self, link: Link, kind: str, problem: str) -> None:
-        """Once, whatever the reason: nothing comes from the link any more."""
+        """Called exactly once, for any reason; only `on_lost` follows."""
 
     def on_lost(self, link: Link) -> None:
-        """Once, and last: its socket is closed."""
+        """Called exactly once, as the last event: the socket is closed."""
 
 
 class Link(asyncio.BufferedProtocol):
-    """See `Mesh` for what callers may expect of it."""
+    """One connection; `Mesh` documents the guarantees to callers."""
 
     def __init__(self, owner: Owner, handshake: Handshake, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
@@ -93,13 +95,13 @@ class Link(asyncio.BufferedProtocol):
         self.is_dialed = handshake.is_dialer
         self.state = State.HELLO
         self.name = ""
-        """Of the other end, as soon as it is proven."""
+        """The peer's name, once it is proven; before, empty."""
         self.address = Address("", 0)
         self.was_up = self.was_turned_away = False
         self.since_us = 0
         self.began = self.heard = self.spoke = self._loop.time()
         self.place = ""
-        """What counts as one address."""
+        """The key that counts towards the limit per address."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self.bytes_in = self.bytes_out = self.frames_in = self.frames_out = 0
@@ -110,7 +112,7 @@ class Link(asyncio.BufferedProtocol):
         self._opener: Opener
         self._buffer = ReadBuffer(READ_BYTES)
         self._held: Iterable[bytes] = ()
-        """Frames of an open record that are still to be handed over."""
+        """Frames of the last decrypted record that are not handed over yet."""
         self._has_held = False
         self._is_taking = False
         self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
@@ -121,14 +123,14 @@ class Link(asyncio.BufferedProtocol):
         self._on_frame: Callable[[str, bytes], None] = owner.on_frame
         self._linger: asyncio.TimerHandle | None = None
 
-    # The connection
+    # ---- the connection -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
         remote = transport.get_extra_info("peername")
-        if remote:  # else it is gone already
+        if remote:  # otherwise it is closed already
             self.address = Address(remote[0], remote[1])
         if not self._owner.on_connected(self):
             self.end("too_many_connections", "no place for another connection")
@@ -151,13 +153,13 @@ class Link(asyncio.BufferedProtocol):
         self._owner.on_lost(self)
 
     def come_up(self) -> None:
-        """From now on it carries frames."""
+        """Start to carry frames."""
         self.state = State.UP
         self.was_up = True
         self.since_us = time.time_ns() // 1000
 
     def end(self, kind: str, problem: str) -> None:
-        """Hang up, and say why to a neighbour that has proven to be one."""
+        """Close the connection. Tell a peer that holds the group secret the reason."""
         if self.state is State.ENDED:
             return
         can_tell = self.state > State.HELLO and not self._is_choked and not self._is_closing()
@@ -177,7 +179,7 @@ class Link(asyncio.BufferedProtocol):
     def _is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    # Bytes in
+    # ---- receiving ------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer.space()
@@ -199,16 +201,17 @@ class Link(asyncio.BufferedProtocol):
     def resume(self) -> None:
         if self.is_paused and self.state is not State.ENDED:
             self.is_paused = False
-            self.heard = self._loop.time()  # we did not listen, so it was not silent
+            # Time during which we did not read does not count as the peer's silence.
+            self.heard = self._loop.time()
             self._transport.resume_reading()
             self._loop.call_soon(self._take)
 
     def relax(self) -> None:
-        """Nothing came for a while: give memory back."""
+        """Free buffer memory; called when nothing was received for a while."""
         self._buffer.relax()
 
     def _take(self) -> None:
-        """Everything that can be taken from what came; `resume` may be called from within."""
+        """Process all complete records. A callback may pause, resume or end the link."""
         if self._is_taking:
             return
         self._is_taking = True
@@ -232,7 +235,8 @@ class Link(asyncio.BufferedProtocol):
             return False
         size = int.from_bytes(buffer.peek(LENGTH_BYTES), "little")
         if size > self._record_bytes_max:
-            # Before the introduction the other end has proven nothing; the length is not sealed.
+            # The length is not authenticated. Before its introduction the peer may be unknown, so
+            # the limit is small.
             raise Refused("too_large", f"a record of {size:,} bytes")
         if len(buffer) < LENGTH_BYTES + size:
             buffer.reserve(LENGTH_BYTES + size)
@@ -289,7 +293,7 @@ class Link(asyncio.BufferedProtocol):
             raise Refused("malformed", f"a record of kind {kind} while {self.state.name.lower()}")
 
     def _on_goodbye(self, reason: str) -> None:
-        if reason in (CLOSING, "redundant", "replaced", "own_address"):  # nobody's fault
+        if reason in (CLOSING, "redundant", "replaced", "own_address"):  # normal ends
             self.end(reason, "the other end hung up")
         else:
             self.was_turned_away = True
@@ -310,13 +314,13 @@ class Link(asyncio.BufferedProtocol):
         for frame in self._held:
             on_frame(name, frame)
             if self.is_paused or self.state is State.ENDED:
-                return  # `_held` goes on after this frame
+                return  # `_held` continues after this frame
         self._has_held = False
 
-    # Bytes out
+    # ---- sending --------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Tell the other end that this connection is the link."""
+        """Tell the peer that this connection is the link."""
         self._write_record(bytes([KEEP]))
 
     def ping(self) -> None:
@@ -344,7 +348,7 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def underway_bytes(self) -> int:
-        """Of a record that is not whole yet."""
+        """Bytes received of an incomplete record."""
         return len(self._buffer)
 
     def pause_writing(self) -> None:
@@ -355,7 +359,7 @@ class Link(asyncio.BufferedProtocol):
         self._flush()
 
     def _flush_soon(self) -> None:
-        # Whatever else is said in this turn of the loop goes into the same record.
+        # All frames sent in this event-loop iteration share records.
         if not self._is_flushing:
             self._is_flushing = True
             self._loop.call_soon(self._flush)

@@ -1,4 +1,4 @@
-"""Where a node listens: one TCP server for each address."""
+"""The TCP servers of a node, one per listening address."""
 
 from __future__ import annotations
 
@@ -10,40 +10,43 @@ from beforehand.errors import InputError
 from beforehand.runtime.transport.address import Address
 
 ACCEPT_TURNS = 4
-"""Of the event loop, from when asyncio has taken a connection to when it is hung up on."""
+"""Event-loop iterations from asyncio's accept until the protocol has refused the connection."""
 
 
 class Listener:
-    """Who comes gets a protocol of its own."""
+    """Creates a protocol object for each accepted connection."""
 
     def __init__(self, make: Callable[[], asyncio.BaseProtocol]) -> None:
         self._make = make
         self._servers: list[asyncio.Server] = []
 
     async def start(self, addresses: Sequence[Address]) -> None:
-        """InputError where it cannot listen."""
+        """Listen on all addresses; raise `InputError` if one cannot be used."""
         for address in addresses:
             if address.host:
                 self._servers.append(await self._serve(address))
                 continue
             first = await self._serve(Address("0.0.0.0", address.port))
             self._servers.append(first)
-            with suppress(InputError):  # a machine may have no IPv6
+            with suppress(InputError):  # the machine may have no IPv6
                 port = first.sockets[0].getsockname()[1]
                 self._servers.append(await self._serve(Address("::", port)))
 
     def addresses(self) -> list[Address]:
-        """Where it really listens."""
+        """Return the addresses in use, with the actual ports."""
         names = [s.getsockname() for server in self._servers for s in server.sockets]
         return [Address(name[0], name[1]) for name in names]
 
     async def close(self) -> None:
-        """A server that is closed while asyncio takes a connection leaves that open for ever: so
-        first nobody else is taken, and the protocol of who was taken hears of it."""
+        """Stop accepting connections.
+
+        A server that is closed while asyncio accepts a connection leaks that connection. So first
+        stop accepting, then wait until the pending ones have their protocol, and only then close.
+        """
         loop = asyncio.get_running_loop()
         for server in self._servers:
             for listening in server.sockets:
-                with suppress(NotImplementedError):  # of Windows: there it may be left open
+                with suppress(NotImplementedError):  # on Windows: the connection may leak there
                     loop.remove_reader(listening.fileno())
         for _ in range(ACCEPT_TURNS):
             await asyncio.sleep(0)
@@ -51,6 +54,7 @@ class Listener:
             server.close()
 
     async def closed(self) -> None:
+        """Wait until all servers are closed."""
         for server in self._servers:
             await server.wait_closed()
 

@@ -1,8 +1,9 @@
-"""The links of one node: who is there, frames in and out.
+"""The links of one node: it keeps them up, and sends and receives frames.
 
-Between two names there is one link. Where there are two connections, because both ends dialed or
-because one of them has lost the first and the other has not noticed, the smaller name of the two
-decides, and says so on the one that is kept: the new one, unless the old one still answers.
+There is one link between two nodes. Two connections arise if both dial each other, or if one end
+has lost the first connection and the other has not noticed. Then the node with the smaller name
+decides, and sends KEEP on the connection that stays. That is the new one, unless the old one still
+answers a ping.
 """
 
 from __future__ import annotations
@@ -31,35 +32,37 @@ if TYPE_CHECKING:
     from beforehand.runtime.transport.discovery import Discovery
 
 GREETINGS_MAX = 4096
-"""Of those that were heard last: none of them is answered again."""
+"""The most recent hellos, none of which is answered again (replay protection)."""
 ENDINGS_MAX = 64
+"""The most recent disconnects that are kept for `endings`."""
 SHUNNED = ("flood", "too_large", "malformed", "unwanted")
-"""Who lost a link for one of these may come again after the longest backoff."""
+"""A peer that lost its link for one of these reasons is refused for `backoff_max_seconds`."""
 
 
 class PeerInfo(msgspec.Struct, frozen=True):
-    """One link, as it is now."""
+    """A snapshot of one link."""
 
     name: str
     address: Address
-    """The other end of the connection."""
+    """The remote end of the TCP connection."""
     is_dialed: bool
-    """By us."""
+    """Whether this node dialed."""
     since_us: int
-    """When the link came up, on the system's clock."""
+    """Time of link-up in microseconds, on the system's clock."""
     bytes_in: int
     bytes_out: int
     frames_in: int
     frames_out: int
     queued_bytes: int
+    """Bytes in the send queue."""
 
 
 class Mesh:
-    """All in one event loop: call it there; callbacks come from there.
+    """All links of one node. Use it from one event loop, which also runs the callbacks.
 
     on_link(name, is_up): strictly alternating for each name, beginning with True.
-    on_frame(name, frame): only between up and down.
-    on_room(name): its queue had grown beyond half, and has drained to half again.
+    on_frame(name, frame): called only while the link is up.
+    on_room(name): the send queue had exceeded half of its limit, and has drained to half again.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Mesh:
         on_room: Callable[[str], None] | None = None,
         interfaces: Sequence[str] = (),
     ) -> None:
-        """interfaces: IP addresses of those on which to discover; all of them if none is named."""
+        """interfaces: local IP addresses on which to discover; all if empty."""
         self.counters = LinkCounters()
         self.on_frame = on_frame
         self._name, self._member, self._key, self._trust = name, member, key, trust
@@ -87,7 +90,7 @@ class Mesh:
 
         self._links: dict[str, Link] = {}
         self._rivals: dict[str, Link] = {}
-        """New connections that wait until it is known whether the old one still answers."""
+        """New connections that wait while the old link of the same peer is pinged."""
         self._open: set[Link] = set()
         self._greetings: dict[bytes, None] = {}
         self._shunned: dict[str, float] = {}
@@ -100,7 +103,8 @@ class Mesh:
         self._discovery: Discovery | None = None
         if discover:
             from beforehand.runtime.transport.discovery import (
-                Discovery,  # 5 MB, for those who want it
+                # Imported only on demand: it takes 5 MB of memory.
+                Discovery,
             )
 
             self._discovery = Discovery(
@@ -112,10 +116,10 @@ class Mesh:
                 on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
             )
 
-    # What the node above calls
+    # ---- called by the node ---------------------------------------------------------------------
 
     async def start(self) -> None:
-        """InputError where it cannot listen."""
+        """Listen, dial and announce; raise `InputError` if it cannot listen."""
         self._is_running = True
         try:
             await self._listener.start(self._listen)
@@ -129,7 +133,7 @@ class Mesh:
         self._tick()
 
     async def close(self) -> None:
-        """Say goodbye to all; `on_link` says so of each."""
+        """Send a goodbye on all links and close them; `on_link` reports each of them down."""
         self._is_running = False
         if self._ticking:
             self._ticking.cancel()
@@ -145,9 +149,10 @@ class Mesh:
         await self._listener.closed()
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
-        """Queue them, in order; nothing for a peer that is gone. Never blocks.
+        """Queue frames for a peer, in order; never block. Drop them if the peer has no link.
 
-        A full queue costs the link: `on_link(peer, False)` may be called from within.
+        If its queue exceeds the limit, the link is cut, and `on_link(peer, False)` is called from
+        within. Raise `LocalError` for an empty frame, or one beyond `frame_bytes_max`.
         """
         if not frames:
             return
@@ -159,18 +164,20 @@ class Mesh:
             link.send(frames, sizes)
 
     def room(self, peer: str) -> int:
-        """Bytes that `send` takes now without cutting the link, where each frame counts for
-        FRAME_OVERHEAD more than it has; 0 for a peer that is gone."""
+        """Return the bytes that `send` accepts now without cutting the link.
+
+        Each frame counts FRAME_OVERHEAD bytes extra. Return 0 if the peer has no link.
+        """
         link = self._links.get(peer)
         return self._limits.queue_bytes_max - link.queued_bytes if link else 0
 
     def underway(self, peer: str) -> int:
-        """Bytes that came from it, of something that is not whole yet."""
+        """Return the bytes received of an incomplete record of this peer."""
         link = self._links.get(peer)
         return link.underway_bytes if link else 0
 
     def pause(self, peer: str) -> None:
-        """Stop reading from it: no `on_frame` from it until `resume`, and TCP slows it down."""
+        """Stop reading from a peer until `resume`; TCP's flow control slows it down."""
         if link := self._links.get(peer):
             link.pause()
 
@@ -179,11 +186,12 @@ class Mesh:
             link.resume()
 
     def cut(self, peer: str, problem: str) -> None:
-        """End the link, because of what a frame held; it may come again after a while."""
+        """Cut the link because of a frame's content; the peer is refused for a while."""
         if link := self._links.get(peer):
             link.end("unwanted", problem)
 
     def peers(self) -> list[PeerInfo]:
+        """Return the links that are up, sorted by name."""
         return [
             PeerInfo(
                 name=name,
@@ -200,14 +208,14 @@ class Mesh:
         ]
 
     def addresses(self) -> list[Address]:
-        """Where it really listens."""
+        """Return the addresses in use, with the actual ports."""
         return self._listener.addresses()
 
     def endings(self) -> list[Disconnect]:
-        """The last few connections that were refused or broke, newest last."""
+        """Return the most recent connections that were refused or broke, newest last."""
         return list(self._endings)
 
-    # Connections come and go
+    # ---- connections ----------------------------------------------------------------------------
 
     async def _connect(self, address: Address) -> Link | None:
         loop = asyncio.get_running_loop()
@@ -216,7 +224,7 @@ class Mesh:
                 _, link = await loop.create_connection(
                     lambda: self._new_link(is_dialer=True), address.host, address.port
                 )
-        except (OSError, UnicodeError) as error:  # among them TimeoutError
+        except (OSError, UnicodeError) as error:  # includes TimeoutError
             self._note("unreachable", f"nobody answers: {error or 'too slow'}", address, "")
             return None
         return link
@@ -243,7 +251,8 @@ class Mesh:
         strangers = [other for other in come if other.state < State.UP]
         if len(strangers) <= self._limits.handshakes_max:
             return True
-        # A member greets at once, so it is strangers who have been here for long without a word.
+        # A member sends its hello at once. So the oldest connection without one is most likely a
+        # stranger.
         waiting = [other for other in strangers if other.state is State.HELLO]
         oldest = min(waiting, key=lambda other: other.began)
         oldest.end("too_many_connections", "it made room for somebody else")
@@ -303,7 +312,7 @@ class Mesh:
     def on_lost(self, link: Link) -> None:
         self._open.discard(link)
 
-    # Which connection is the link
+    # ---- which connection is the link -----------------------------------------------------------
 
     def _decide(self, link: Link) -> None:
         old = self._links.get(link.name)
@@ -321,7 +330,8 @@ class Mesh:
     def _give_up_on(self, old: Link, rival: Link) -> None:
         if self._rivals.get(rival.name) is not rival or self._links.get(rival.name) is not old:
             return
-        if old.is_paused:  # we do not listen to it, so this is no sign
+        # We do not read from it, so a missing answer proves nothing.
+        if old.is_paused:
             self.on_pong(old)
         else:
             old.end("replaced", "it does not answer, and there is a new connection")
@@ -342,7 +352,7 @@ class Mesh:
         self.counters.links += 1
         self._on_link(link.name, True)
 
-    # Time passes
+    # ---- timers ---------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()

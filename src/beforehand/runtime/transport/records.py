@@ -1,7 +1,7 @@
-"""What is inside a sealed record: one byte says what, then what it is about.
+"""The content of an encrypted record: one byte for its kind, then its fields.
 
-Frames share a record, so that a seal, which costs the same for a hundred bytes as for a thousand,
-is paid once for many small ones.
+Frames share a record. Encryption costs about the same for 100 bytes as for 1,000, so many small
+frames in one record are cheaper.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ from beforehand.runtime.transport.limits import Limits
 
 INTRODUCTION = 1
 KEEP = 2
-"""From the smaller name of the two: this connection is the link."""
+"""Sent by the end with the smaller name: this connection becomes the link."""
 FRAMES = 3
 BEAT = 4
 PING = 5
 PONG = 6
 GOODBYE = 7
-"""With the reason, one of the names of `LinkCounters`, or CLOSING."""
+"""Contains the reason: a name of a counter in `LinkCounters`, or CLOSING."""
 
 CLOSING = "closing"
 REASON_BYTES_MAX = 32
 
 BATCH_BYTES = 128 << 10
-"""Frames share a record up to this; a longer frame has one of its own."""
+"""Frames share a record up to this size; a longer frame has its own record."""
 FRAME_OVERHEAD = 4
+"""Bytes that each frame adds to its record."""
 _HEAD = 5
 _count = struct.Struct("<I")
 
 
 def content_bytes_max(limits: Limits) -> int:
-    """Of the longest record that a member with these limits seals."""
+    """Return the size of the longest record that a peer with these limits sends."""
     return _HEAD + max(BATCH_BYTES, FRAME_OVERHEAD + limits.frame_bytes_max)
 
 
 def pack_frames(frames: Sequence[bytes]) -> bytes:
+    """Return the content of a record with these frames."""
     count = len(frames)
     lengths = struct.pack(f"<{count}I", *map(len, frames))
     return b"".join((b"\3", _count.pack(count), lengths, *frames))
 
 
 def count_frames(content: bytes) -> int:
-    """As the record claims, before anything is made of it."""
+    """Return the number of frames that the record claims, without decoding them."""
     if len(content) < _HEAD:
         raise Refused("malformed", "a record of frames without their number")
     claimed: int = _count.unpack_from(content, 1)[0]
@@ -53,7 +55,7 @@ def count_frames(content: bytes) -> int:
 
 
 def unpack_frames(content: bytes, frame_bytes_max: int) -> list[bytes]:
-    """Refused unless it is what `pack_frames` makes."""
+    """Return the frames of a record; raise `Refused` unless `pack_frames` could have made it."""
     count = count_frames(content)
     start = _HEAD + FRAME_OVERHEAD * count
     if count == 0 or start > len(content):
@@ -72,7 +74,7 @@ def pack_goodbye(reason: str) -> bytes:
 
 
 def unpack_goodbye(content: bytes) -> str:
-    """The reason; anything but a short word of letters is none."""
+    """Return the reason; raise `Refused` unless it is a short word of letters."""
     reason = content[1:].decode("ascii", "replace")
     if len(reason) <= REASON_BYTES_MAX and reason.replace("_", "").isalpha():
         return reason

@@ -1,1 +1,1 @@
-"""Reader of public transport timetables (GTFS)."""
+"""Read public transport timetables (GTFS)."""

@@ -1,4 +1,4 @@
-"""Which trips one vehicle drives, one after the other."""
+"""Assign trips to vehicles: each vehicle drives its trips one after the other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from beforehand.mobility.formats.gtfs.paths import Way
 
 BLOCKS = ("auto", "infer", "trip")
 EMPTY_SPEED = 8.0
-"""Metres per second of a vehicle on its way to its next trip, without stops."""
+"""Metres per second of an empty vehicle on its way to its next trip."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One trip as driven."""
+    """One trip as a vehicle drives it."""
 
     route: str
     block: str
@@ -40,7 +40,7 @@ def check_blocks(blocks: str) -> None:
 def assign(
     runs: Sequence[Run], blocks: str, layover_s_max: float, changes: dict[str, int]
 ) -> dict[str, list[Run]]:
-    """Runs by the name of their vehicle, each vehicle's in order of time and without overlap."""
+    """Return the runs of each vehicle by its name, in order of time and without overlap."""
     check_blocks(blocks)
     ordered = sorted(runs, key=lambda run: (run.start_s, run.end_s, run.route))
     given: dict[str, list[Run]] = {}
@@ -63,12 +63,12 @@ def assign(
 def _append_to_block(
     given: dict[str, list[Run]], run: Run, named: set[str], changes: dict[str, int]
 ) -> None:
-    """named: the blocks of the feed."""
+    """Append a run to the vehicle of its block. named: the block names of the feed."""
     name, again = run.block, 1
     while (name in given and given[name][-1].end_s > run.start_s) or (
         name in named and name != run.block
     ):
-        # One vehicle cannot drive two trips at once, whatever the feed says.
+        # Feeds have overlapping trips in one block, but one vehicle cannot drive two at once.
         again += 1
         name = f"{run.block}/{again}"
     if name != run.block:
@@ -77,7 +77,10 @@ def _append_to_block(
 
 
 def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> list[Run] | None:
-    """The vehicle that comes to the start of `run` in time: from nearby, then the longest there."""
+    """Return the vehicle that can reach the start of `run` in time; None if there is none.
+
+    A near vehicle comes first, then the one with the longest wait.
+    """
     best: tuple[int, float] | None = None
     chosen = None
     for vehicle in free:
@@ -85,7 +88,8 @@ def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> 
         if 0 <= wait_s <= layover_s_max:
             away_m = distance_m(vehicle[-1], run)
             if away_m <= wait_s * EMPTY_SPEED:
-                # Nearby is as good as nearer: otherwise the same few vehicles do all the work.
+                # Rank in steps of 250 m: by exact distance the same few vehicles would drive most
+                # trips.
                 rank = (int(away_m // 250), -wait_s)
                 if best is None or rank < best:
                     best, chosen = rank, vehicle
@@ -97,13 +101,15 @@ def distance_m(earlier: Run, later: Run) -> float:
 
 
 def jumps(earlier: Run, later: Run) -> bool:
-    """Whether one trip ends in one place when the next begins in another: there is no way between
-    them, so both are driven as they are."""
+    """Return whether a trip starts elsewhere before the vehicle has time to get there.
+
+    No path joins such trips, so both are driven as they are.
+    """
     return later.start_s <= earlier.end_s and distance_m(earlier, later) > 0
 
 
 def _named(vehicles: Sequence[list[Run]], taken: set[str]) -> dict[str, list[Run]]:
-    """Named by the route of the first trip and a number, as `11-2`."""
+    """Name each vehicle by the route of its first trip and a number, as `11-2`."""
     named: dict[str, list[Run]] = {}
     numbers: dict[str, int] = {}
     for vehicle in vehicles:

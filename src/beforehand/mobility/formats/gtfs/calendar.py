@@ -1,4 +1,4 @@
-"""Which services run on which day, from `calendar.txt` and `calendar_dates.txt`, or one of them."""
+"""Find the services of each day, from `calendar.txt`, `calendar_dates.txt`, or both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 
 def parse_day(text: str) -> datetime.date:
     try:
-        if not DATE.fullmatch(text):  # `strptime` would take 19-1-2019 for a day of 1912
+        if not DATE.fullmatch(text):  # `strptime` would read 19-1-2019 as a day of 1912
             raise ValueError
         return datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d").date()
     except ValueError:
@@ -32,7 +32,7 @@ def parse_day(text: str) -> datetime.date:
 
 @dataclass
 class Calendar:
-    """Regular services by their weekdays and the span of their dates, and single days."""
+    """Regular services with their weekdays and date span, and exceptions for single days."""
 
     regular: list[tuple[str, tuple[bool, ...], int, int]] = field(default_factory=list)
     """Service, weekdays from Monday on, first and last day as ordinals."""
@@ -40,7 +40,7 @@ class Calendar:
     removed: dict[int, set[str]] = field(default_factory=dict)
 
     def known(self) -> set[str]:
-        """Every service that runs on some day, or is said not to."""
+        """Return every service that the calendar names, even one that never runs."""
         single = (*self.added.values(), *self.removed.values())
         return {service for service, *_ in self.regular}.union(*single)
 
@@ -54,14 +54,17 @@ class Calendar:
         return running - self.removed.get(number, set()) | self.added.get(number, set())
 
     def sizes(self, trips: Counter[str]) -> tuple[int, NDArray[np.int64]]:
-        """The first day as an ordinal, and trips of each day from it on. trips: of each service."""
+        """Return the first day as an ordinal, and the trips of each day from it on.
+
+        trips: the number of trips of each service.
+        """
         ends = [n for _, _, first, last in self.regular for n in (first, last) if first <= last]
         special = {*self.added, *self.removed}
         if not ends and not special:
             return 0, np.zeros(0, dtype=np.int64)
         start = min([*ends, *special])
         counts = np.zeros(max([*ends, *special]) - start + 1, dtype=np.int64)
-        weekday = np.arange(start - 1, start - 1 + len(counts)) % 7  # day 1 was a Monday
+        weekday = np.arange(start - 1, start - 1 + len(counts)) % 7  # ordinal 1 was a Monday
         for service, weekdays, first, last in self.regular:
             part = slice(first - start, last - start + 1)
             if first <= last:
@@ -115,7 +118,7 @@ def read_calendar(feed: Feed) -> Calendar:
 def choose_day(
     feed: Feed, calendar: Calendar, trips: Counter[str], wanted: datetime.date | None
 ) -> datetime.date:
-    """The wanted day if anything runs on it; without one, the first of those with most trips."""
+    """Return the wanted day if a trip runs on it; by default the first day with the most trips."""
     start, counts = calendar.sizes(trips)
     served = np.flatnonzero(counts)
     if not len(served):

@@ -1,4 +1,4 @@
-"""The files of a GTFS feed: in a zip or a folder, perhaps one level or more down."""
+"""Open the files of a GTFS feed in a zip or a folder, also in a subfolder."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from beforehand.mobility.repairs import Repairs
 CALLS = "stop_times.txt"
 REQUIRED = ("stops.txt", "trips.txt", CALLS)
 MACOS = "__MACOSX"
-"""Where the zips of one system have a shadow of each file."""
+"""The folder in which zips made by macOS hold a metadata copy of each file."""
 FIELD_LINES_MAX = 20
-"""A text over more lines than this is a quote that was never closed."""
+"""A field with more lines than this comes from a quote that was never closed."""
 
 BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, zlib.error, LZMAError)
-"""What unpacking raises where the bytes are wrong, each way of packing in its own way."""
+"""Errors that corrupt bytes cause; each compression method raises its own."""
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 Row = dict[str, str]
@@ -30,7 +30,7 @@ Open = Callable[[str], bytes | None]
 
 
 class Feed:
-    """The files of one feed. Every problem found in them is collected under its file and line."""
+    """The files of one feed. Every problem in them is reported with its file and line."""
 
     def __init__(self, path: Path, repairs: Repairs) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class Feed:
     def rows(self, name: str, needed: tuple[str, ...], parse: Callable[[int, Row], None]) -> None:
         """Call `parse(line, row)` for every row; a ValueError from it is a problem of that line.
 
-        A row has every column of the header, empty where the line is too short.
+        A row has every column of the header; a column that the line lacks is empty.
         """
         raw = self._open(name)
         if raw is None:
@@ -97,9 +97,9 @@ class Feed:
 
 
 def whole(row: Row, column: str) -> int:
-    """The number in a column that must hold a whole one."""
+    """Return the integer in a column."""
     try:
-        return int(row[column].removesuffix(".0"))  # how some tools write a whole number
+        return int(row[column].removesuffix(".0"))  # some tools write an integer as `5.0`
     except ValueError:
         raise ValueError(f"`{column}` is no whole number: `{row[column]}`") from None
 
@@ -112,7 +112,7 @@ def _check_fields(fields: list[str], header: list[str]) -> None:
 
 
 def _opener(path: Path) -> tuple[Open, list[str]]:
-    """What gives the bytes of a file of the feed, and the files whose names are not quite right."""
+    """Return a function that reads a file of the feed, and the files with a wrong name."""
     if path.is_dir():
         files = [file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir()]
         named, renamed = _tables(files, path)
@@ -134,7 +134,10 @@ def _opener(path: Path) -> tuple[Open, list[str]]:
 
 
 def _refuse_twins(archive: zipfile.ZipFile, path: Path) -> None:
-    """A zip may have two files of one name; who adds to one can make it so without noticing."""
+    """Raise InputError if the zip has two different files of one name.
+
+    Adding a file to a zip can create such a duplicate without a warning.
+    """
     sums: dict[str, int] = {}
     for info in archive.infolist():
         if sums.setdefault(info.filename, info.CRC) != info.CRC:
@@ -144,13 +147,13 @@ def _refuse_twins(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _bytes_of(file: Path) -> bytes:
-    if not file.is_file():  # a link to nowhere is a table that somebody meant to be there
+    if not file.is_file():  # a broken link is a table that is missing by mistake
         raise InputError("not a regular file", where=str(file), hint="put the table there")
     return file.read_bytes()
 
 
 def _tables(files: list[str], path: Path) -> tuple[dict[str, str], list[str]]:
-    """The tables of the feed by their proper names, and those that are named otherwise."""
+    """Return the tables of the feed by their GTFS names, and the files with a wrong name."""
     proper = {file: _proper(file) for file in files}
     folder = _folder_of_feed(list(proper.values()), path)
     here = {
@@ -158,14 +161,14 @@ def _tables(files: list[str], path: Path) -> tuple[dict[str, str], list[str]]:
         for file, name in proper.items()
         if name.startswith(folder) and "/" not in name.removeprefix(folder)
     }
-    # Where both are there, that with the proper name counts.
+    # If two files have the same GTFS name, the one with the exact name counts.
     ordered = sorted(here, key=lambda file: file.endswith(here[file]))
     named = {here[file]: file for file in ordered if here[file].endswith(".txt")}
     return named, [file for name, file in named.items() if not file.endswith(name)]
 
 
 def _proper(file: str) -> str:
-    """As GTFS has it: small letters, and folders as everywhere but in Windows."""
+    """Return the path with a lower-case file name and `/` between folders, as GTFS requires."""
     folder, slash, name = file.replace("\\", "/").removeprefix("./").rpartition("/")
     return f"{folder}{slash}{name.lower()}"
 
@@ -179,7 +182,7 @@ def _unpacked(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
 
 
 def _folder_of_feed(names: list[str], path: Path) -> str:
-    """Where the tables are, with a slash at its end: at the top, or in the one folder with them."""
+    """Return the folder of the tables with a trailing slash; empty if they are at the top."""
     folders = [
         PurePosixPath(name).parent
         for name in names

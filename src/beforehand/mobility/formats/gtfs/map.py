@@ -1,4 +1,4 @@
-"""The stops and roads of a GTFS feed in metres."""
+"""Project the stops and roads of a GTFS feed to metres."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from beforehand.mobility.formats.gtfs.files import Feed, Row, whole
 from beforehand.mobility.formats.gtfs.paths import Floats
 
 NOWHERE_DEGREES = 10.0
-"""A stop at 0, 0 while the others are this far away has not been placed yet."""
+"""If the other stops are this far from 0, 0, a stop at 0, 0 has no known place."""
 
 LEVELS_MAX = 2
-"""From a boarding area to its station."""
+"""The number of levels from a boarding area to its station."""
 
 
 @dataclass(frozen=True)
 class Map:
-    """Stops and roads in metres, and for roads also the feed's own measure of distance."""
+    """Stops and roads in metres, and the feed's own distance measure along each road."""
 
     stops: dict[str, tuple[float, float]]
     roads: dict[str, Floats]
@@ -30,7 +30,10 @@ class Map:
 
 
 def read_map(feed: Feed, called: set[str]) -> Map:
-    """called: the stops that matter; the middle of the map is that of these."""
+    """Read the stops and roads in metres around the middle of the called stops.
+
+    called: the stops at which a trip of the day calls.
+    """
     stops = {name: at for name, at in _places(feed, called).items() if name in called}
     shapes = _shapes(feed)
     if not stops:
@@ -58,7 +61,10 @@ def read_map(feed: Feed, called: set[str]) -> Map:
 
 
 def _places(feed: Feed, called: set[str]) -> dict[str, tuple[float, float]]:
-    """Longitude and latitude of every stop; of one without, those of its station."""
+    """Return longitude and latitude of every stop.
+
+    A stop without a place gets that of its station.
+    """
     places: dict[str, tuple[float, float]] = {}
     parents: dict[str, tuple[int, str]] = {}
 
@@ -77,7 +83,7 @@ def _places(feed: Feed, called: set[str]) -> dict[str, tuple[float, float]]:
         del places[name]
     found = dict(places)
     for name, (line, parent) in parents.items():
-        # A boarding area is part of a platform, which is part of a station.
+        # A boarding area belongs to a platform, and a platform to a station.
         for _ in range(LEVELS_MAX):
             if parent in parents:
                 parent = parents[parent][1]

@@ -1,4 +1,4 @@
-"""From the calls of a trip and the shape of its road to a way in time and space."""
+"""Convert the calls of a trip and its shape to a path in time and space."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from beforehand.mobility.repairs import Repairs
 Floats = NDArray[np.float64]
 
 MINUTE_S = 60.0
-"""To which timetables are rounded."""
+"""Timetables are rounded to this many seconds."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Points that a vehicle passes in order, in seconds of the service day and metres."""
+    """The points that a vehicle passes in order, in seconds of the service day and metres."""
 
     t_s: Floats
     x: Floats
@@ -29,24 +29,26 @@ class Way:
 
 
 def lengths_along(road: Floats) -> Floats:
-    """How far along the road each of its points is, in metres."""
+    """Return the distance along the road to each of its points, in metres."""
     steps = np.diff(road, axis=0)
     return np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
 
 
 def away_m(road: Floats, offsets: Floats, stops: Floats) -> float:
-    """How far the worst of the stops is from its place on the road."""
+    """Return the largest distance between a stop and its place on the road, in metres."""
     along = lengths_along(road)
     x, y = np.interp(offsets, along, road[:, 0]), np.interp(offsets, along, road[:, 1])
     return float(np.hypot(x - stops[:, 0], y - stops[:, 1]).max())
 
 
 def place_stops(road: Floats, stops: Floats) -> Floats:
-    """How far along the road each stop is, in metres; never decreasing.
+    """Return the distance along the road of each stop, in metres; never decreasing.
 
-    road, stops: shape (points, 2). The order is kept, and the sum of squared distances between
-    stops and their places is the least possible. So a road that passes a place twice is no trap, as
-    it is where each stop goes to the nearest place by itself.
+    road, stops: shape (points, 2).
+
+    The result keeps the order of the stops and minimises the sum of squared distances between stops
+    and their places. Placing each stop at its nearest point fails on a road that passes a place
+    twice; this does not.
     """
     starts, steps = road[:-1], np.diff(road, axis=0)
     lengths, along = np.hypot(steps[:, 0], steps[:, 1]), lengths_along(road)
@@ -56,8 +58,8 @@ def place_stops(road: Floats, stops: Floats) -> Floats:
     cost = ((away - share[:, :, None] * steps) ** 2).sum(axis=2)
     best, stays = cost.copy(), np.zeros(cost.shape, dtype=np.bool_)
     for stop in range(1, len(stops)):
-        # From an earlier piece, or from the same one; there a step back costs what it takes to
-        # move the stop forward again.
+        # The previous stop lies on an earlier piece or on the same one. On the same piece a step
+        # back costs as much as moving the stop forward again.
         back = np.maximum(share[stop - 1] - share[stop], 0.0) * lengths
         same = best[stop - 1] + back**2
         earlier = np.append(np.inf, np.minimum.accumulate(best[stop - 1])[:-1])
@@ -76,12 +78,13 @@ def place_stops(road: Floats, stops: Floats) -> Floats:
 def call_times(
     calls: Sequence[StopTime], offsets: Floats, repairs: Repairs
 ) -> tuple[Floats, Floats] | None:
-    """Arrival and departure of every call in seconds; None if the trip takes no time at all.
+    """Return arrival and departure of every call in seconds; None if the trip takes no time.
 
-    calls: their times never fall, and the first and the last have one. Empty times are filled in by
-    distance between the calls that have one (`interpolated_time`). So are those that say the same
-    minute as the call before (`same_time`): nobody drives in no time. A stay at one of these is
-    kept.
+    calls: their times never fall, and the first and the last call have a time.
+
+    Empty times are interpolated by distance (`interpolated_time`). A time in the same minute as the
+    call before is interpolated too (`same_time`): a vehicle needs time to drive. A dwell time at
+    such a call is kept.
     """
     known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
     kept = _anchors(calls, known)
@@ -104,7 +107,7 @@ def call_times(
 
 
 def drive(road: Floats, offsets: Floats, arrival_s: Floats, departure_s: Floats) -> Way:
-    """The way along the road: constant speed from stop to stop, at rest while at one."""
+    """Return the path along the road: constant speed between stops, at rest during a call."""
     along = lengths_along(road)
     at: list[Floats] = []
     times: list[Floats] = []
@@ -126,7 +129,7 @@ def drive(road: Floats, offsets: Floats, arrival_s: Floats, departure_s: Floats)
 
 
 class Anchor(NamedTuple):
-    """A call whose time stands."""
+    """A call whose time is fixed; times between anchors are interpolated."""
 
     call: int
     arrival_s: float
@@ -137,11 +140,11 @@ class Anchor(NamedTuple):
 
 
 def _anchors(calls: Sequence[StopTime], known: Sequence[int]) -> list[Anchor]:
-    """Each arrives later than the one before leaves.
+    """Return the anchors: each arrives later than the one before departs.
 
-    Where one says that it arrives as the one before leaves, but stays for a while, it arrives a
-    minute later, or half of its stay if that is shorter: the stay stands, not the minute. So does
-    one that leaves as the last one arrives.
+    A call may arrive when the one before departs and still have a dwell time. Then it arrives a
+    minute later, or half its dwell time later if that is shorter. The same applies to a call that
+    departs when the last one arrives.
     """
     start_s, end_s = calls[known[0]].departure_s, calls[known[-1]].arrival_s
     kept = [Anchor(known[0], start_s, start_s)]

@@ -1,7 +1,7 @@
-"""Public transport timetables (GTFS), as a zip or a folder, to the movement of vehicles in a day.
+"""Read public transport timetables (GTFS), a zip or a folder, as the vehicles' movement in a day.
 
 Times are seconds of the service day and go on past 24:00:00. Vehicles follow the shape of their
-trip, or straight lines from stop to stop where there is none.
+trip. Without a shape they move straight from stop to stop.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from beforehand.mobility.positions import Positions, join_points, make_positions
 from beforehand.mobility.repairs import Repairs
 
 RUNS_MAX = 200_000
-"""Of one day. The largest cities have half as many."""
+"""The most runs in one day. The largest cities have half as many."""
 FREQUENCIES_FILE = "frequencies.txt"
 STRAY_M = 500.0
-"""From a stop to its place on the road. In the feeds that we tried nothing is above 150 m."""
+"""Metres from a stop to its place on the road. In the feeds that we tried the most is 150 m."""
 FLAWS = {
     "wrong_measure": "its distances put stops where they are not; placed by the nearest instead",
     "shape_elsewhere": "the road does not pass its stops; straight from stop to stop",
 }
 Placed = tuple[Floats, Floats, str]
-"""A road, how far along it each stop is, and what of the feed was not believed."""
+"""A road, the distance of each stop along it, and the flaw of the feed that was worked around."""
 
 
 def read_gtfs(
@@ -61,13 +61,14 @@ def read_gtfs(
     layover_s_max: float = 3600,
     strict: bool = False,
 ) -> Positions:
-    """The vehicles of one day of service, in metres around the middle of the stops.
+    """Return the vehicles of one day of service, in metres around the middle of the stops.
 
-    day: `YYYYMMDD` or `YYYY-MM-DD`; without it the first of the days with the most trips.
-    blocks: `auto` takes the feed's `block_id` and infers where it is empty; `infer` always chains
-    trips that one vehicle can drive, from nearby and after the longest wait; `trip` makes every
-    trip a vehicle of its own. layover_s_max: a vehicle without a trip for longer than this is away.
-    strict: refuse what breaks the rules of GTFS, instead of mending and counting it.
+    day: `YYYYMMDD` or `YYYY-MM-DD`; by default the first of the days with the most trips.
+    blocks: `auto` takes the feed's `block_id` and infers it where it is empty. `infer` always
+    chains trips that one vehicle can drive, from nearby and after the longest wait. `trip` makes
+    every trip a vehicle of its own.
+    layover_s_max: a vehicle without a trip for longer than this is absent.
+    strict: reject what breaks the rules of GTFS instead of repairing and counting it.
     """
     repairs = Repairs(Path(path), strict=strict)
     feed = Feed(Path(path), repairs)
@@ -144,7 +145,7 @@ def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run
 
 
 def _usable(trip: Trip, city: Map, repairs: Repairs) -> Trip:
-    """The trip from its first to its last stop with a time, without stops that are nowhere."""
+    """Return the trip from its first to its last timed stop, without stops that have no place."""
     calls = list(trip.calls)
     for call in [call for call in calls if call.stop not in city.stops]:
         what = f"trip `{trip.trip}`: stop `{call.stop}` has no place in stops.txt; left out"
@@ -172,7 +173,7 @@ def _trip_way(
             repairs.fill("without_shape")
         road, offsets = stops, lengths_along(stops)
     else:
-        # Many trips of a day go the same way.
+        # Many trips of a day share a path, so the placed stops are cached.
         key = (trip.shape, *((call.stop, call.shape_dist) for call in trip.calls))
         if key not in placed:
             placed[key] = _placed(trip, road, city.measures[trip.shape], stops)
@@ -185,10 +186,11 @@ def _trip_way(
 
 
 def _placed(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Placed:
-    """By the feed's own measure where it is complete, else by the nearest places in order.
+    """Place the stops along the road.
 
-    A measure that puts stops where they are not is in another unit than that of the road, and a
-    road that does not pass its stops is another's.
+    The feed's own measure is used if it is complete; otherwise the nearest places in order. A
+    measure that misplaces the stops is in another unit than the road. A road that does not pass its
+    stops belongs to another trip.
     """
     flaw = ""
     given = np.array([math.nan if c.shape_dist is None else c.shape_dist for c in trip.calls])
@@ -204,7 +206,7 @@ def _placed(trip: Trip, road: Floats, measure: Floats, stops: Floats) -> Placed:
 
 
 def _starts(feed: Feed, running: set[str], known: set[str]) -> dict[str, list[float]]:
-    """Starts of the trips that `frequencies.txt` repeats instead of listing them."""
+    """Return the start times of the trips that `frequencies.txt` repeats."""
     starts: dict[str, list[float]] = {}
     count = 0
 
@@ -258,7 +260,7 @@ def _route_names(feed: Feed) -> dict[str, str]:
 
 
 def _time_zones(feed: Feed) -> list[str]:
-    """What to tell where the times of one agency are not those of another."""
+    """Return a note if the agencies of the feed have different time zones."""
     zones: set[str] = set()
     feed.rows("agency.txt", (), lambda _, row: zones.add(row.get("agency_timezone", "")))
     zones.discard("")
@@ -268,9 +270,9 @@ def _time_zones(feed: Feed) -> list[str]:
 
 
 def _duties(runs: list[Run], layover_s_max: float) -> list[Way]:
-    """The ways of a vehicle, one from each time it comes until it goes.
+    """Return the paths of a vehicle, one for each interval in which it is present.
 
-    Between two trips it drives over at once and waits where the next one starts.
+    Between two trips it drives to the next start at once and waits there.
     """
     duties = [[runs[0].way]]
     for earlier, later in pairwise(runs):

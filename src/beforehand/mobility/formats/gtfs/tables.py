@@ -1,4 +1,4 @@
-"""The trips of one day of a GTFS feed and their calls, mended where a feed is not clean."""
+"""Read the trips of one day of a GTFS feed and their calls, and repair them where needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beforehand.mobility.repairs import Repairs
 
 DAY_S = 86_400
 WRAP_S = DAY_S // 2
-"""A time that falls by more than half a day went past midnight and began again at zero."""
+"""A time that falls by more than half a day has passed midnight and restarted at zero."""
 CALLS_FILE = "stop_times.txt"
 
 
@@ -42,7 +42,7 @@ class Trip:
 
 
 def clock_s(text: str) -> int:
-    """Seconds from the start of the service day of `H:MM:SS`, also past 24:00:00; -1 if empty."""
+    """Return `H:MM:SS` in seconds of the service day, also past 24:00:00; -1 if empty."""
     if not text:
         return -1
     parts = text.split(":")
@@ -59,8 +59,10 @@ def clock_s(text: str) -> int:
 def trips_of_day(
     feed: Feed, wanted: datetime.date | None
 ) -> tuple[datetime.date, list[Trip], set[str]]:
-    """The day, its trips, and the names of all that there are. Without a day: the first of those
-    with the most trips."""
+    """Return the day, its trips, and the names of all trips in the feed.
+
+    wanted: by default the first of the days with the most trips.
+    """
     rows: dict[str, tuple[int, Row]] = {}
 
     def trip(line: int, row: Row) -> None:
@@ -140,14 +142,14 @@ def with_seconds(text: str, file: str, line: int, repairs: Repairs) -> str:
 
 
 def mended_calls(trip: str, calls: list[StopTime], repairs: Repairs) -> tuple[StopTime, ...]:
-    """The calls of one trip with times that never fall, or are empty."""
+    """Return the calls of one trip with times that never fall; a time may be empty."""
     found: list[StopTime] = []
     ahead_s, last_s = 0, -1
     for i, call in enumerate(calls):
         if call.arrival_s >= 0:
             times_s = (later.arrival_s for later in calls[i:] if later.arrival_s >= 0)
             arrival_s, departure_s = call.arrival_s + ahead_s, call.departure_s + ahead_s
-            # All that follow are on the next day too; else it is one time that is wrong.
+            # Midnight only if all later times are on the next day too; else this one time is wrong.
             if last_s - arrival_s > WRAP_S and all(t_s + ahead_s < last_s for t_s in times_s):
                 ahead_s += DAY_S
                 arrival_s, departure_s = arrival_s + DAY_S, departure_s + DAY_S
@@ -168,11 +170,11 @@ def mended_calls(trip: str, calls: list[StopTime], repairs: Repairs) -> tuple[St
 
 
 def _without_falls(trip: str, calls: list[StopTime], repairs: Repairs) -> tuple[StopTime, ...]:
-    """Where times fall, as few of them as possible are emptied so that the others do not."""
+    """Empty as few times as possible so that the others never fall."""
     known = [i for i, call in enumerate(calls) if call.arrival_s >= 0]
     if all(calls[i].departure_s <= calls[j].arrival_s for i, j in pairwise(known)):
         return tuple(calls)
-    # The longest chain that never falls; the quadratic search is over one trip.
+    # Find the longest chain that never falls; one trip is short enough for a quadratic search.
     length, before = dict.fromkeys(known, 1), dict[int, int]()
     for n, j in enumerate(known):
         for i in known[:n]:
