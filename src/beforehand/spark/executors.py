@@ -157,13 +157,9 @@ def _problems(seen: Seen) -> Iterator[InputError]:
 def _probe(
     marks: Mapping[str, str], sizes: Mapping[str, int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the probe function, which checks the code and the files on an executor.
+    """Return the probe function, which Spark sends by value: the package may be missing there.
 
-    Spark sends the function by value. It imports no module of this package before it has checked
-    that the package is there.
-
-    marks: marker files with their content.
-    sizes: the sizes of the files that tasks read.
+    marks: marker files and their content. sizes: of the files that tasks read.
     """
 
     def look(batches: Iterator[Any]) -> Iterator[Any]:
