@@ -184,7 +184,7 @@ class Play:
         self.played.packets_overtaken = self.switch.overtaken
 
     def stop_everything(self) -> None:
-        """Kill all processes that are left, whatever happened."""
+        """Kill all processes that are left, also after an error."""
         for process in self.processes:
             if process.pid:
                 process.signal(signal.SIGKILL)

@@ -1,8 +1,8 @@
 """The network of one seed: a namespace per node, and a faulty switch between them.
 
 Each namespace has one TAP device. The switch, in this process, reads every Ethernet frame and may
-drop, delay, duplicate or reorder it, or hold it back at a partition. `tc netem` does the same. Here
-the faults are drawn from the seed, change during a run, and need no kernel module.
+drop, delay, duplicate or reorder it; a partition drops it. `tc netem` does the same. Here the
+faults are drawn from the seed, change during a run, and need no kernel module.
 
 Namespaces have no names and devices are not persistent: the kernel removes them when their last
 process has ended, in whatever way.
