@@ -1,5 +1,8 @@
-"""What minimal barriers save on the wire, beside the printed ones, on one crowd and one seed; and
-what a waiting message costs when it is woken and when its causes expire, among 1,000 to 32,000."""
+"""Compare minimal and literal barriers on the wire, and the cost of waking or expiring messages.
+
+The first part uses one crowd and one seed. The second measures the cost per waiting message, when
+it is woken and when its causes expire, among 1,000 to 32,000 waiting messages.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,11 @@ def measure(*, literal: bool) -> dict[str, float]:
 
 
 def wake_and_expire(pending: int) -> tuple[float, float]:
-    """Microseconds per message: a chain of one origin, of which each message waits for the one
-    before it, set free by the first one; and the same when one cause after the other expires."""
+    """Return the microseconds per message to wake a chain and to expire a chain.
+
+    All messages have one origin, and each waits for the one before it. In the first case the
+    arrival of the first message releases all; in the second, one cause after the other expires.
+    """
     first: MessageId = ("ann", 10 * MINUTE_US)
     ids = [("ann", first[1] + n) for n in range(pending + 1)]
     chain = [Message(id, (cause,), b"") for cause, id in itertools.pairwise(ids)]
@@ -57,7 +63,7 @@ def wake_and_expire(pending: int) -> tuple[float, float]:
 
 
 def growth() -> dict[str, dict[int, float]]:
-    """The best of a few, for each number of waiting messages."""
+    """Return the best of a few repetitions for each number of waiting messages."""
     best = {n: min_of([wake_and_expire(n) for _ in range(REPEATS)]) for n in PENDING}
     return {
         "wake_us_per_message": {n: round(wake, 2) for n, (wake, _) in best.items()},

@@ -1,9 +1,14 @@
-"""The world of cells: CPU seconds of MOB's largest run, how they grow, and what systems carry.
+"""Benchmark the world of cells: CPU of MOB's largest run, its growth, and the metadata carried.
 
-Prints one JSON line. `run`: 10 stations, 200 hosts, 35 broadcasts/s, 1 Mb/s, 300 s simulated, with
-the event log and its verification. `growth`: 100 to 400 hosts at a fixed rate. `metadata`: for each
-system and size the control bytes per broadcast on each network (headers are not among them), and
-the bytes that a node keeps besides payloads, at four bytes a number. Compilation is not counted.
+Prints one JSON line:
+
+- `run`: 10 stations, 200 hosts, 35 broadcasts/s, 1 Mb/s, 300 s simulated, with the event log and
+  its verification.
+- `growth`: 100 to 400 hosts at a fixed rate.
+- `metadata`: for each system and size, the control bytes per broadcast on each network (without
+  headers), and the bytes that a node keeps besides payloads, at 4 bytes per number.
+
+Compilation is not counted.
 
     python benchmarks/bench_cells.py [SECONDS]   # of the first run; 300 if not given
 """
@@ -35,7 +40,7 @@ SHORT = msgspec.structs.replace(
 )
 NUMBER_BYTES = 4
 NOT_KEPT = ("node", "needs", "tables", "counters", "pace", "_pace")
-"""What is agreed beforehand, or counted for us."""
+"""Attributes that are configuration or counters, and not protocol state."""
 
 
 def main() -> None:
@@ -87,7 +92,7 @@ def growth(hosts: int) -> dict[str, Any]:
 
 
 def metadata(system: str, hosts: int) -> dict[str, Any]:
-    # 20 Mb/s: at 1 Mb/s not all systems keep up, and who does not carries other things.
+    # 20 Mb/s, because at 1 Mb/s some systems fall behind and then carry other traffic.
     fast = msgspec.structs.replace(SLOW, bits_per_s=20_000_000)
     spec = msgspec.structs.replace(SHORT, system=system, hosts=hosts, rate_per_s=5.0, radio=fast)
     if not SYSTEMS[system].is_mobile:
@@ -116,7 +121,7 @@ def control_bytes(measure: CellsMeasure, network: str) -> float:
 
 
 def kept_bytes(core: Any) -> int:
-    """Of all numbers, names and flags that a core keeps, wherever they are."""
+    """Return the bytes of all numbers, names and flags that a core keeps, at any depth."""
     seen: set[int] = set()
 
     def count(value: Any) -> int:
@@ -144,7 +149,7 @@ def radio_frames(measure: CellsMeasure) -> int:
 
 
 def taken(measure: CellsMeasure) -> int:
-    """Receptions by radio that a core was given."""
+    """Return the radio receptions that were passed to a core."""
     return sum(flow.to_station[0] + flow.to_host[0] for flow in measure.flows)
 
 

@@ -1,6 +1,6 @@
-"""Contacts of the 5-hour walker scenario from positions every second: target 60 s on 2 cores.
+"""Find contacts in the 5-hour walker scenario with one position per second: target 60 s on 2 cores.
 
-The contacts of a sample (ten minutes) are compared with a check of all pairs of segments.
+For a sample of ten minutes, the contacts are compared with a check of all pairs of segments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPEATS = 3
 
 
 def every_second(positions: Positions) -> Positions:
-    """The same walkers as a GPS would have them: one place a second, from entry to exit."""
+    """Return the same walkers as GPS traces: one position per second, from entry to exit."""
     columns: list[np.ndarray] = []
     for node in range(len(positions.names)):
         rows = np.flatnonzero(positions.node == node)
@@ -37,7 +37,7 @@ def every_second(positions: Positions) -> Positions:
 
 
 def all_pairs(segments: contacts.Segments) -> contacts.Ints:
-    """Every pair of segments that share time, without a grid."""
+    """Return the contacts of every pair of segments that overlap in time, without a grid."""
     pieces = []
     for i in range(len(segments.node)):
         later = np.arange(i + 1, len(segments.node))

@@ -1,8 +1,8 @@
-"""What causal delivery costs in a crowd of short-lived nodes, and how the cost grows.
+"""Measure the cost of causal delivery in a crowd of short-lived nodes, and how the cost grows.
 
 2,000 nodes that stay five minutes, about 15,000 contacts, 10,500 messages that live 20 minutes:
-about 1.5 million receptions. Each line is one JSON object; each run is a process of its own, so
-that its peak memory is its own. CPU seconds of the run and its event log, without the trace.
+about 1.5 million receptions. Each line is one JSON object. Each run has its own process, so that
+its peak memory can be measured. CPU seconds include the run and its event log, not the trace.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from beforehand.sim.run import Spec, run_one
 from beforehand.sim.workload import Traffic
 
 MINUTE_US = 60_000_000
-# Meetings a little rarer than in the default crowd, so that about 10,500 messages make about 1.5
-# million receptions; broadcasts every 64 s give that many messages.
+# Contacts are a little rarer than in the default crowd, so that about 10,500 messages make about
+# 1.5 million receptions. One broadcast per 64 s gives that many messages.
 PERIOD_US = 64_000_000
 
 

@@ -1,7 +1,8 @@
-"""What it takes two members to find out that they have the same, or which few one of them lacks.
+"""Measure how two peers that link up find out which messages one of them lacks.
 
-Two cores of a group that hold messages of ten origins come into contact; their frames go through
-the codec. *marks*: as groups do it. *ids*: each announces all that it holds, as the paper has it.
+Two cores of a group hold messages of ten origins; their frames go through the codec. *marks*: they
+exchange version vectors, as groups do. *ids*: each announces all ids that it holds, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OPTIONS = {
 
 
 def said(count: int) -> list[Message]:
-    """Each after the one before it of its origin."""
+    """Return messages of which each depends on the previous one of its origin."""
     names, seqs = [f"member-{n}" for n in range(ORIGINS)], range(1, count // ORIGINS + 1)
     pasts = {(name, seq): ((name, seq - 1),) if seq > 1 else () for seq in seqs for name in names}
     return [Message(id, past, bytes(200)) for id, past in pasts.items()]
@@ -59,7 +60,7 @@ def meet(count: int, lacking: int, options: Options) -> dict[str, float]:
         frames += _taken(node, out)
     while frames:
         ways += 1
-        for _ in range(len(frames)):  # all that is under way arrives
+        for _ in range(len(frames)):  # all frames in flight arrive
             source, target, data = frames.popleft()
             octets += len(data)
             cores[str(target)].on_message(0, source, OPPORTUNISTIC.decode(data), out)

@@ -1,8 +1,8 @@
 """Frames per CPU second through two meshes on loopback, both in this process.
 
-Beside it what sealing and opening the same records costs alone: the rest is the price of sockets
-and Python. `--strangers N` throws N damaged connections at a live socket instead. Claim: each is
-counted once, none is left hanging, and memory does not grow.
+For comparison it also measures sealing and opening the same records alone; the rest is the cost of
+sockets and Python. `--strangers N` opens N damaged connections to a live socket instead. Claim:
+each is counted once, none is left hanging, and memory does not grow.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from beforehand.runtime.transport.records import BATCH_BYTES, FRAME_OVERHEAD, pa
 SIZES = {200: 400_000, 16_384: 40_000}
 REPEATS = 3
 BURST = 32
-"""Frames in one call of `send`."""
+"""Frames per call of `send`."""
 LIMITS = Limits(
     frames_per_second_max=100_000_000, backoff_min_seconds=0.001, backoff_max_seconds=0.001
 )
-"""No flood is one here, and who was refused comes back at once."""
+"""No rate counts as a flood here, and a refused peer may reconnect at once."""
 
 
 class Node:
-    """A mesh that counts what it receives."""
+    """A mesh that counts the frames it receives."""
 
     def __init__(self, name: str, key: GroupKey, *peers: Address) -> None:
         member = new_member()
@@ -67,7 +67,7 @@ class Node:
 
 
 async def through_meshes(size: int, count: int) -> float:
-    """Frames per CPU second."""
+    """Return the frames per CPU second."""
     key = new_group("bench")
     ann = Node("ann", key)
     await ann.mesh.start()
@@ -92,7 +92,7 @@ async def through_meshes(size: int, count: int) -> float:
 
 
 def sealing_alone(size: int, count: int) -> float:
-    """Frames per CPU second, in the same records."""
+    """Return the frames per CPU second for sealing and opening the same records."""
     each = max(1, BATCH_BYTES // (size + FRAME_OVERHEAD))
     sealer, opener = Sealer(bytes(32)), Opener(bytes(32))
     content = pack_frames([bytes(size)] * each)
@@ -120,7 +120,7 @@ async def be_thrown_at(count: int, seed: int) -> dict[str, object]:
     ann = Node("ann", key)
     await ann.mesh.start()
     (address,) = ann.mesh.addresses()
-    await throw(address, key, zed, count=min(count, 2000), seed=seed + 1)  # to warm up
+    await throw(address, key, zed, count=min(count, 2000), seed=seed + 1)  # warm-up
     before, counted = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, refusals(ann)
     started = time.perf_counter()
     throws = await throw(address, key, zed, count=count, seed=seed)

@@ -1,8 +1,8 @@
-"""Claim: the logs of 50 real nodes, a million events, are one judged run in a few CPU seconds.
+"""Claim: merging and judging the logs of 50 real nodes, a million events, takes a few CPU seconds.
 
-Every node delivers all messages in one order, each at a pace of its own, and its clock is wrong.
-`merge_ns_per_event` is the merge alone; twice the events at twice the time show that it is linear.
-`cpu_s` is from the files to the verdict.
+Every node delivers all messages in one order, each with its own lag and a wrong clock.
+`merge_ns_per_event` is the merge alone; twice the events in twice the time show that it is linear.
+`cpu_s` covers everything from the files to the verdict.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 
 def line_of(node: int, sender: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-    """The messages of one node's events, and whether it broadcasts them."""
+    """Return the messages of one node's events, and which of these events are broadcasts."""
     every = np.arange(len(sender))
     own = np.flatnonzero(sender == node)
     place = np.maximum.accumulate(np.maximum(own - rng.integers(0, LAG_MAX, len(own)), 0))
@@ -66,7 +66,7 @@ def merge_ns(sender: Ints, lines: list[tuple[Ints, NDArray[np.bool_]]]) -> float
     node = np.concatenate([np.full(len(m), at) for at, (m, _) in enumerate(lines)])
     message = np.concatenate([m for m, _ in lines])
     history = index_log(node, np.concatenate([b for _, b in lines]), sender[message], message)
-    merge_by_causality(history.node, history.message, history.spoken)  # compiled, or loaded
+    merge_by_causality(history.node, history.message, history.spoken)  # warm up
     seconds = []
     for _ in range(REPEATS):
         started_s = time.process_time()

@@ -1,5 +1,8 @@
-"""How fast the observer's kernels are. Claims: 1 million events a CPU second are put in order, and
-the sweep of figures 2 to 7 (3 seeds, 10,000 messages) takes at most 10 minutes on 2 cores."""
+"""Benchmark the observer's kernels.
+
+Claims: they order 1 million events per CPU second, and the sweep of figures 2 to 7 (3 seeds, 10,000
+messages) takes at most 10 minutes on 2 cores.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,18 @@ class Stream(NamedTuple):
 
 
 def simulated_stream() -> Stream:
-    """What an observer of ten processes sees: some twenty messages wait at a time."""
+    """Return the stream that an observer of ten processes sees; about twenty messages wait at a
+    time."""
     run = simulate(SPEC)
     at = run.arrived
     return Stream(run.arrival[at], Stamps(*(column[at] for column in run.stamps)))
 
 
 def crowded_stream(per_tick: int) -> Stream:
-    """Random stamps within the guarantees, `per_tick` arrivals a tick: a queue 15 times that."""
+    """Return random stamps within the guarantees with `per_tick` arrivals per tick.
+
+    The queue then holds about 15 times that many messages.
+    """
     rng = np.random.default_rng(1)
     count, epsilon, delta = SPEC.messages, SPEC.epsilon, SPEC.delta
     arrival = np.arange(count) // per_tick
@@ -54,7 +61,7 @@ def crowded_stream(per_tick: int) -> Stream:
 
 
 def order(stream: Stream, dial: Dial) -> None:
-    """All arrivals through the queue, in batches as a stream would bring them."""
+    """Pass all arrivals through the queue, in batches like those of a stream."""
     rule = rule_of(dial, SPEC.guarantees)
     label = np.arange(len(stream.arrival))
     queue = empty_queue(rule)
@@ -94,7 +101,7 @@ def report(bench: str, unit: str, values: list[float]) -> None:
 
 def main() -> None:
     stream, crowd = simulated_stream(), crowded_stream(per_tick=1000)
-    order(stream, cbd(60))  # compile, or load what was compiled
+    order(stream, cbd(60))  # compile, or load from the cache
     for name, seen, dial in (
         ("cbd", stream, cbd(60)),
         ("dapw", stream, dapw(60)),

@@ -1,7 +1,8 @@
-"""Frames per CPU second of the radio channel, and how that grows with the nodes; one JSON line.
+"""Frames per CPU second of the radio channel by number of nodes; prints one JSON line.
 
-Hosts stand in a square that grows with their number, so that about the same number is in range of
-each: the cost of a frame must not grow with the nodes beyond them. Compilation is not counted.
+Hosts stand in a square that grows with their number, so that each has about the same number of
+neighbours. The cost of a frame must therefore not grow with the number of nodes. Compilation is not
+counted.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def traffic(nodes: int, seconds: int) -> Traffic:
 
 
 def drive(radio: Radio, given: Traffic, seed: int) -> None:
-    """As a world does: one request or event after the other, and nothing is kept."""
+    """Drive the channel like a world: one request or event after the other, without keeping
+    results."""
     air = Air(radio, given.neighbours, seed)
     for now_us, node, size_bytes in given.requests.tolist():
         while air.due_us <= now_us:

@@ -1,13 +1,14 @@
-"""Groups on loopback beside a plain asyncio fan-out of the same bytes: one JSON line for each case.
+"""Groups on loopback compared with a plain asyncio fan-out of the same bytes: one JSON line per
+case.
 
-Every node says as many messages as it can and reads those of all others; then at half and at a
-tenth of that rate, which gives the time from broadcast to delivery. `each`: one process per node;
-`one`: all of them in one. CPU is that of all processes. `--catch-up N`: a node that was away for N
-messages. At the end, what a node takes that does nothing.
+Every node broadcasts as many messages as it can and reads those of all others. It then does so at
+half and at a tenth of that rate, which gives the time from broadcast to delivery. `each`: one
+process per node; `one`: all nodes in one process. CPU is the sum over all processes. `--catch-up
+N`: a node that was offline for N messages. The last line is the memory of an idle node.
 
-`--rates 10 100`: instead of all that, the time from broadcast to delivery when all nodes together
-say so many messages a second, not at the same instants. `--parts`: where the CPU goes, at the
-highest load and at 100 messages a second.
+`--rates 10 100`: instead of the above, the time from broadcast to delivery when all nodes together
+broadcast this many messages per second, at different instants. `--parts`: a CPU profile by part, at
+the highest load and at 100 messages per second.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from beforehand.runtime.crypto.keys import new_group
 
 WORKER = Path(__file__).with_name("runtime_worker.py")
 DELIVERIES = {200: 48_000, 16_384: 6_000}
-"""In one run, by payload: some seconds of work."""
+"""Deliveries in one run, by payload: some seconds of work."""
 MESSAGES_MIN = {200: 256, 16_384: 32}
-"""Of each node, by payload."""
+"""The minimum number of messages per node, by payload."""
 WARM_UP = 25
-"""Messages of each node: it is known by then who hears whom."""
+"""Messages per node in the warm-up, after which the topology is known."""
 RATE_SECONDS = 5
 PARTS_RATE = 100
-"""Messages per second of all nodes together: most of them come alone."""
+"""Messages per second of all nodes together; at this rate most are not batched."""
 
 
 class Workers:
-    """Processes that are told what to do, and answer."""
+    """Worker processes that execute commands and return results."""
 
     def __init__(self, count: int) -> None:
         self._processes = [
@@ -70,7 +71,7 @@ class Workers:
         return self._get(index)
 
     def tell_all(self, **order: Any) -> list[dict[str, Any]]:
-        """At the same time."""
+        """Send a command to all workers at the same time, and return their answers."""
         for index in range(len(self._processes)):
             self._put(index, order)
         return [self._get(index) for index in range(len(self._processes))]
@@ -90,7 +91,7 @@ class Workers:
 
 @contextmanager
 def opened(nodes: int, layout: str, kind: str, *, is_watched: bool = False) -> Iterator[Workers]:
-    """Nodes that are linked to each other. kind: `plain`, or the durability of a group."""
+    """Open nodes that are linked to each other. kind: `plain`, or the durability of a group."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Workers(1 if layout == "one" else nodes) as all_of,
@@ -118,7 +119,7 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
     count = max(MESSAGES_MIN[size], deliveries // nodes // (nodes - 1))
     with opened(nodes, layout, kind) as all_of:
         order = {"do": "run", "others": nodes - 1, "size": size}
-        # Everybody has met everybody, and long not asked for what it was told of.
+        # Warm-up: afterwards all nodes are linked and no longer request announced messages.
         all_of.tell_all(**order, rate=0, count=max(1, count // 10))
         full = all_of.tell_all(**order, rate=0, count=count)
         seconds = max(answer["seconds"] for answer in full)
@@ -135,7 +136,7 @@ def measure(nodes: int, layout: str, size: int, kind: str, deliveries: int) -> d
 
 
 def latencies(load: str, answers: list[dict[str, Any]]) -> dict[str, float]:
-    """From broadcast to delivery."""
+    """Return the percentiles of the time from broadcast to delivery."""
     waits = [wait for answer in answers for wait in answer["waits_us"]]
     cuts = statistics.quantiles(waits, n=100)
     return {f"{load}_p50_ms": round(cuts[49] / 1e3, 1), f"{load}_p99_ms": round(cuts[98] / 1e3, 1)}
@@ -160,7 +161,7 @@ def compare(nodes: int, layout: str, size: int, kinds: Sequence[str], scale: flo
 
 
 def at_rates(nodes: int, size: int, kind: str, rates: Sequence[int]) -> None:
-    """One process per node."""
+    """Measure latencies at fixed rates, with one process per node."""
     with opened(nodes, "each", kind) as all_of:
         order = {"do": "run", "others": nodes - 1, "size": size, "is_mixed": True}
         all_of.tell_all(**order, rate=0, count=WARM_UP)
@@ -177,7 +178,7 @@ def paced(all_of: Workers, order: dict[str, Any], nodes: int, rate: int) -> dict
 
 
 def spent(answers: list[dict[str, Any]], messages: int, nodes: int) -> dict[str, Any]:
-    """CPU, and where it went, if anybody looked."""
+    """Return the CPU per delivery and, if the workers were profiled, its parts."""
     deliveries, cpu_s = messages * (nodes - 1), sum(a["cpu_seconds"] for a in answers)
     found: dict[str, Any] = {"cpu_us_per_delivery": round(1e6 * cpu_s / deliveries, 1)}
     found["cores"] = round(cpu_s / max(a["seconds"] for a in answers), 2)
@@ -194,7 +195,7 @@ def spent(answers: list[dict[str, Any]], messages: int, nodes: int) -> dict[str,
 
 
 def parts(nodes: int, size: int, kind: str, scale: float) -> None:
-    """One process per node, each looked at."""
+    """Profile the parts of a node, with one process per node."""
     most = round(DELIVERIES[size] * scale) // nodes // (nodes - 1)
     count, case = max(MESSAGES_MIN[size], most), {"nodes": nodes, "payload_bytes": size}
     with opened(nodes, "each", kind, is_watched=True) as all_of:
@@ -208,7 +209,7 @@ def parts(nodes: int, size: int, kind: str, scale: float) -> None:
 
 
 def catch_up(count: int, size: int) -> None:
-    """One who was away while another said `count` messages."""
+    """Measure a node that was offline while another broadcast `count` messages."""
     with tempfile.TemporaryDirectory() as folder, Workers(2) as both:
         new_group("bench").write(Path(folder) / "bench.key")
         order = {"do": "open", "kind": "group", "folder": folder}

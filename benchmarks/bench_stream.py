@@ -1,8 +1,9 @@
-"""How fast a stream is put in causal order. Claim: the kernel orders 1 million events a CPU second.
+"""Measure how fast a stream is put in causal order. Claim: 1 million events per CPU second
+(kernel).
 
-Beside it: the same with rows and state around the kernel, the same in Spark as a stream and as a
-table, and a plain sort of the same rows by Spark. Spark's figures are events per second of wall
-time on 2 cores, warm; what the whole tree of processes used is given too, as the machine may be
+Other cases: the kernel with the rows and the state around it, the same in Spark as a stream and as
+a table, and a plain sort of the same rows by Spark. Spark's values are events per second of wall
+time on 2 cores, warm. The CPU of the whole process tree is given too, because the machine may be
 shared.
 """
 
@@ -56,7 +57,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 def rows_of(run: Run, observer: int) -> pa.Table:
     at = run.arrived
-    kn = run.stamps.kn[at, :2]  # what the dial asks for is what would be sent
+    kn = run.stamps.kn[at, :2]  # send only the elements that the dial uses
     ends: Any = pa.array(np.arange(len(at) + 1, dtype=np.int32) * 2)
     lists = pa.ListArray.from_arrays(ends, pa.array(kn.ravel()))
     parts = [pa.array(run.stamps.r[at]), pa.array(run.stamps.c[at]), lists]
@@ -92,7 +93,7 @@ def order_in_kernel(run: Run) -> int:
 
 
 def order_rows(rows: pa.Table) -> int:
-    """What a worker of Spark does with the rows of one observer."""
+    """Order the rows of one observer as a Spark worker does."""
     order, delivered = Reordering(rule_of(DIAL, Drift().guarantees), TICK_US, "arrival"), 0
     state = new_state(order)
     for start in range(0, len(rows), BATCH):
@@ -112,7 +113,7 @@ def with_marks(rows: pa.Table) -> pa.Table:
 
 
 def sort_table(spark: SparkSession, folder: Path, out: Path, settings: Settings) -> None:
-    """By logical time, and no more: no wait, no marks, nothing counted."""
+    """Sort by logical time only: no wait, no marks, no counts."""
     events = spark.read.schema(settings.columns).parquet(str(folder))
     keys: list[Any] = ["observer", F.expr("stamp.r + stamp.c"), "stamp.kn", "process"]
     events.repartition("observer").sortWithinPartitions(*keys).write.parquet(str(out))
@@ -126,13 +127,14 @@ def stream_files(spark: SparkSession, folder: Path, out: Path) -> None:
 
 
 def tree_cpu_s() -> float:
-    """CPU seconds of this process and all below it, ended ones included; Linux only."""
+    """Return the CPU seconds of this process and its descendants, including ended ones; Linux
+    only."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
     family, used = {os.getpid()}, 0
     while new := {pid for pid, (parent, _) in stats.items() if parent in family} - family:
@@ -160,7 +162,7 @@ def bench_alone(runs: list[Run]) -> None:
         ("kernel", partial(order_in_kernel, runs[0])),
         ("worker", partial(order_rows, rows)),
     ):
-        work()  # compile, or load what was compiled
+        work()  # compile, or load from the cache
         rates = []
         for _ in range(2 * REPEATS):
             started = time.process_time()

@@ -1,4 +1,6 @@
-"""The claims about the overlay worlds, one JSON line each; CPU seconds without compilation.
+"""Check the performance claims about the overlay worlds, one JSON line each.
+
+CPU seconds are without compilation.
 
 `python benchmarks/bench_vcube.py [twin] [driven] [growth] [sweep]`, all of them without a name.
 """
@@ -30,21 +32,23 @@ def main() -> None:
 
 
 def bench_twin() -> dict[str, Any]:
-    """One run of 1024 nodes with aggregation: at most 1.5 s and 300 MB."""
+    """Measure one run of 1024 nodes with aggregation: at most 1.5 s and 300 MB."""
     return _alone("twin", 1024, 3)
 
 
 def bench_driven() -> dict[str, Any]:
-    """The same run through the cores: at most 25 s."""
+    """Measure the same run through the cores: at most 25 s."""
     return _alone("driven", 1024, 1)
 
 
 def bench_growth() -> dict[str, Any]:
-    """From 256 to 1024 nodes: at most 20 times the time. Beside it, how often a cause is looked at,
-    at the least: once per reception and cause."""
+    """Measure the growth from 256 to 1024 nodes: at most 20 times the time.
+
+    The result also gives the minimum number of cause checks: one per reception and cause.
+    """
     found: dict[str, Any] = {}
     for world, repeats in (("twin", 3), ("driven", 1)):
-        # In turns, and the best of each: whatever else the machine does only adds to the time.
+        # Alternate, and take the best of each: other load on the machine only adds time.
         rounds = [(_alone(world, 256, 3), _alone(world, 1024, repeats)) for _ in range(4)]
         found[f"{world}_rounds_times"] = [
             round(large["best_s"] / small["best_s"], 1) for small, large in rounds
@@ -57,7 +61,7 @@ def bench_growth() -> dict[str, Any]:
 
 
 def bench_sweep() -> dict[str, Any]:
-    """All of Table 1, 30 seeds, both systems, on two cores: at most 6 minutes."""
+    """Measure all of Table 1, 30 seeds, both systems, on two cores: at most 6 minutes."""
     jobs = [
         (nodes, system, seed)
         for nodes in reversed(SWEEP_NODES)
@@ -87,21 +91,21 @@ def _sweep_job(job: tuple[int, Any, int]) -> float:
 
 
 def _alone(world: str, nodes: int, repeats: int) -> dict[str, Any]:
-    """In a process of its own, as the peak of memory belongs to a process."""
+    """Measure in a separate process, because peak memory is counted per process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_measure, world, nodes, repeats).result()
 
 
 def _measure(world: str, nodes: int, repeats: int) -> dict[str, Any]:
     runner = RUNNERS[world]
-    runner(OverlaySpec(8), 1)  # compiles, or reads the cache
+    runner(OverlaySpec(8), 1)  # compile, or load from the cache
     spent = []
     peak_mb = 0
     for _ in range(repeats):
         started = time.process_time()
         result = runner(OverlaySpec(nodes), 1)
         spent.append(time.process_time() - started)
-        # Of the first run: the allocator does not give everything back to the next.
+        # Only of the first run: the allocator does not return all memory before the next.
         peak_mb = peak_mb or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     received = int((result.events["kind"] == RECEIVE).sum())
     causes = len(result.past.origin) / nodes

@@ -1,10 +1,11 @@
-"""Claim: the verifier judges a day of 1.4 million deliveries, exactly, in 30 CPU seconds.
+"""Claim: the verifier judges a day of 1.4 million deliveries exactly in 30 CPU seconds.
 
-The log is that of the Östermalm walkers with lifetimes of 20 minutes. `cpu_s` is from the Parquet
-file to the verdict; `cpu_s_first` has the compilation in it, or the loading of compiled code. Then
-1,000 violations are planted, a third each swapped, late and twice, no two at one node. The two
-messages of each have one sender: whatever else is planted, one follows the other. So each of them
-is a violation on its own, and each must be found.
+The log is that of the Östermalm walkers with lifetimes of 20 minutes. `cpu_s` covers everything
+from the Parquet file to the verdict; `cpu_s_first` includes compilation or loading compiled code.
+
+The benchmark then plants 1,000 violations, a third each swapped, late and twice, at most one per
+node. The two messages of each violation have the same sender, so one depends on the other whatever
+else is planted. Each is therefore a violation on its own, and the verifier must find every one.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ def timed(path: Path) -> tuple[RunVerdict, float]:
 
 
 def pairs_of(history: History) -> Ints:
-    """Rows (first, second) of two deliveries at one node, from one sender, both spoken before the
-    first delivery; one pair for each of `PLANTED` nodes."""
+    """Return rows (first, second) of two deliveries of one sender at one node, for `PLANTED` nodes.
+
+    Both messages were broadcast before the first delivery.
+    """
     is_delivery = np.ones(len(history.node), np.bool_)
     is_delivery[history.spoken] = False
     rows = np.flatnonzero(is_delivery)
@@ -65,11 +68,11 @@ def pairs_of(history: History) -> Ints:
 
 
 def plant(log: Log, pairs: Ints) -> tuple[History, Ints, Ints]:
-    """The history with all violations in it, the rows where they are, and their kinds."""
+    """Return the history with all planted violations, their rows, and their kinds."""
     swapped, late, twice = (pairs[i::3] for i in range(3))
     source = np.arange(len(log.node))
     source[swapped[:, 0]], source[swapped[:, 1]] = swapped[:, 1], swapped[:, 0].copy()
-    # A row moves behind another when it is sorted by twice the other's number, and one.
+    # To move a row behind another, give it the sort key 2 * other + 1.
     place = 2 * np.arange(len(log.node))
     place[late[:, 0]] = 2 * late[:, 1] + 1
     source = np.concatenate([source, twice[:, 0]])

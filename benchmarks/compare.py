@@ -1,9 +1,9 @@
-"""Two source trees side by side: the same simulations with the code of each, in turns.
+"""Run the same simulations with the code of two source trees in turns, and compare them.
 
 `python benchmarks/compare.py --before DIR --after DIR [--runs 8] [NAME ...]`, all of them without a
-name. Each run is a process of its own that imports the package from `DIR/src`. One JSON line for
-each name: the CPU seconds of every run in their order, the medians, and after / before. `same` says
-that all runs of both trees ended in the same log, byte for byte.
+name. Each run has its own process, which imports the package from `DIR/src`. One JSON line per
+name: the CPU seconds of every run in order, the medians, and after / before. `same` is true if all
+runs of both trees produced the same log, byte for byte.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
 Work = Callable[[], Iterable[Any]]
-"""What is timed. It answers with the arrays that tell what happened."""
+"""The timed function; returns arrays that describe the result."""
 
 
 class Once(TypedDict):
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def compare(name: str, before: Path, after: Path, runs: int) -> dict[str, Any]:
-    # Before and after lie next to each other, so that whatever else the machine does meets both.
+    # Alternate before and after, so that other load on the machine affects both.
     pairs = [(run_apart(name, before), run_apart(name, after)) for _ in range(runs)]
     olds, news = ([run["cpu_s"] for run in column] for column in zip(*pairs, strict=True))
     old, new = statistics.median(olds), statistics.median(news)
@@ -94,14 +94,14 @@ def once(name: str) -> Once:
     return {"cpu_s": round(cpu_s, 4), "log": log.hexdigest()}
 
 
-# ---- what is timed: names that exist in both trees; compiling and traces are not part of it -----
+# ---- timed functions: names that exist in both trees; without compilation and traces ------------
 
 
 def overlay(runner: str, nodes: int) -> Work:
     from beforehand.sim import overlay
 
     run = getattr(overlay, runner)
-    run(overlay.OverlaySpec(8), 1)  # compiles, or reads the cache
+    run(overlay.OverlaySpec(8), 1)  # compile, or load from the cache
 
     def work() -> Iterable[Any]:
         result = run(overlay.OverlaySpec(nodes), 1)
@@ -111,7 +111,7 @@ def overlay(runner: str, nodes: int) -> Work:
 
 
 def crowd() -> Work:
-    """As `bench_contacts_world.py` does."""
+    """Return the run of `bench_contacts_world.py`."""
     from beforehand.mobility.generators import crowd
 
     spec = contacts_spec("delta", lifetime_us=20 * MINUTE_US, traffic={"period_us": 64 * SECOND_US})
@@ -119,7 +119,7 @@ def crowd() -> Work:
 
 
 def buses() -> Work:
-    """The first seed of `city-bus`, without lifetimes."""
+    """Return the first seed of the scenario `city-bus`, without lifetimes."""
     from beforehand.mobility.generators import buses
 
     spec = contacts_spec(
@@ -138,7 +138,8 @@ def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
 
 
 def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:
-    """The spec of either tree: its parts are structs today, and were fields of the spec."""
+    """Return the spec for either tree: its parts are structs now, and were fields of the spec
+    before."""
     from beforehand.sim.run import Spec
 
     make: Any = Spec
@@ -148,17 +149,17 @@ def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[s
         return make(protocol, 1, lifetime_us, **made)
     flat = {name: value for values in parts.values() for name, value in values.items()}
     if flat.pop("frame_messages_max", None) == 1:
-        flat["frame_bytes_max"] = 1  # a frame took one message, however large
+        flat["frame_bytes_max"] = 1  # in the old tree, a frame always took one message of any size
     return make(protocol, 1, lifetime_us, **flat)
 
 
 def observer_kernel() -> Work:
-    """As `bench_observer.py` does, in one batch."""
+    """Return the run of `bench_observer.py`, in one batch."""
     from beforehand.protocols.observer.observer import cbd
     from beforehand.sim.drift import Drift, deliver, simulate
 
     small, spec = Drift(messages=100), Drift(messages=400_000)
-    deliver(simulate(small), small, cbd(60))  # compiles, or reads the cache
+    deliver(simulate(small), small, cbd(60))  # compile, or load from the cache
     return partial(deliver, simulate(spec), spec, cbd(60))
 
 

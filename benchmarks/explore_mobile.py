@@ -1,12 +1,12 @@
-"""Every interleaving of small mobile networks: what the test suite has no time for. Claim: each of
-these nets was explored to its last state, nothing is wrong in any, and every phase was seen.
+"""Explore every interleaving of small mobile networks that are too large for the test suite. Claim:
+each network was explored to its last state without a problem, and every phase was seen.
 
     python benchmarks/explore_mobile.py                     all of them
     python benchmarks/explore_mobile.py --protocol ck
     python benchmarks/explore_mobile.py --only "three messages, a move"
     python benchmarks/explore_mobile.py --large --states 20000000
 
-Each runs in a process of its own, which tells how much memory it took.
+Each network runs in its own process, which reports its peak memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
 
 STATES_MAX = 3_000_000
-KB = 1024  # of what the system counts in
+KB = 1024  # ru_maxrss is in KiB
 
 Trouble = dict[str, Any]
 
@@ -53,7 +53,7 @@ BY_WAS: dict[str, Trouble] = {
     "two hosts, a leave, a crash": {"broadcasts": (1, 0), "leaves": 1, "crashes": 1},
     "two hosts, a move, a crash": {"broadcasts": (1, 0), "flaps": 1, "crashes": 1},
 }
-"""Not with CK: its hosts neither crash nor leave, and the first three would take long."""
+"""Not for CK: its hosts neither crash nor leave, and the first three would take long."""
 STAYING: dict[str, Trouble] = {
     "three messages, a loss": {"broadcasts": (3,), "losses": 1},
     "two messages, a loss, a double": {"broadcasts": (2,), "losses": 1, "doubles": 1},
@@ -79,11 +79,11 @@ CASES = {
 OPTIONS = {"ck": Pace(), "tcp_flooding": Tcp(window=1)}
 MUST_SEE = {"asking", "fetching", "going", "caught up", "complete", "lost", "doubled", "left"}
 MUST_SEE |= {"moved", "crashed", "cut off", "restarted", "waited"}
-"""With WAS, which is `mobile`."""
+"""The phases that must be seen with WAS, which is the protocol `mobile`."""
 
 
 def net(protocol: str, broadcasts: tuple[int, ...], stations: int = 2, **rest: Any) -> Case:
-    """A line of stations, a host for each entry of `broadcasts`; any host may crash."""
+    """Return a line of stations with one host per entry of `broadcasts`; any host may crash."""
     nodes = stations + len(broadcasts)
     case = Case(
         nodes,

@@ -1,13 +1,13 @@
-"""Every interleaving of small nets of contacts and of groups: what the test suite has no time for.
-Claim: nothing is wrong in any of these nets; `is_complete` says whether a net was explored to its
-last state.
+"""Explore every interleaving of small contact networks and groups that are too large for the test
+suite. Claim: no network has a problem; `is_complete` says whether it was explored to its last
+state.
 
     python benchmarks/explore_nets.py                       all of them
     python benchmarks/explore_nets.py --no-reductions       without symmetry and ample sets
     python benchmarks/explore_nets.py --only "triangle, three messages"
     python benchmarks/explore_nets.py --liveness            search for fair cycles
 
-Each net runs in a process of its own, which tells how much memory it took.
+Each network runs in its own process, which reports its peak memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from beforehand.protocols.orders.order import Lifetimes
 
 STATES_MAX = 1_500_000
 LIVENESS_MAX = 100_000
-KB = 1024  # of what the system counts in
+KB = 1024  # ru_maxrss is in KiB
 SOON = Lifetimes(3, 3, skew_us=2)
 """Lifetimes of a few µs: the explorer lets a message expire at every instant."""
 DELTA: dict[str, Any] = {"lifetimes": SOON, "lifetimes_us": (3,)}
@@ -126,7 +126,7 @@ NETS = {
 
 
 def run(name: str, states_max: int, *, reductions: bool) -> dict[str, Any]:
-    """Explore one net."""
+    """Explore one network."""
     started = time.process_time()
     family, net, make = NETS[name]
     found = explore(family, net, states_max, make, reductions=reductions)
@@ -149,7 +149,7 @@ def run(name: str, states_max: int, *, reductions: bool) -> dict[str, Any]:
 
 
 def run_liveness(name: str, states_max: int) -> dict[str, Any]:
-    """Search one net for fair cycles."""
+    """Search one network for fair cycles."""
     started = time.process_time()
     family, net, make = NETS[name]
     found = find_fair_cycle(family, net, states_max, make)
@@ -167,7 +167,7 @@ def run_liveness(name: str, states_max: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print a line of JSON for every net; the exit code is 1 if something is wrong in one."""
+    """Print a line of JSON for every network; return 1 if one of them has a problem."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", help="the nets whose names contain this")
     options.add_argument("--no-reductions", action="store_true")

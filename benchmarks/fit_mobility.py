@@ -1,7 +1,7 @@
-"""How close the generators come to the published tables: one JSON line each.
+"""Compare the mobility generators with the published tables: one JSON line each.
 
-Beside the statistics of the trace it prints what an ideal flood over it receives: no loss, no
-delay, no limit but the contacts. That is the most that any protocol of the papers can reach.
+Besides the statistics of the trace it prints the receptions of an ideal flood: no loss, no delay,
+no limit but the contacts. That is the upper bound for every protocol of the papers.
 
     PYTHONPATH=src python benchmarks/fit_mobility.py [buses|walkers|crowd] [seed ...]
 """
@@ -40,7 +40,8 @@ OSTERMALM = {
 
 
 def broadcasts(trace: Trace, first_us: int, period_us: int) -> Ints:
-    """(node, time_us) of every message: `first_us` after each coming, then every `period_us`."""
+    """Return (node, time_us) of every message: `first_us` after each arrival, then every
+    `period_us`."""
     rows = [
         (node, time_us)
         for node, up_us, down_us in trace.presence.tolist()
@@ -50,7 +51,7 @@ def broadcasts(trace: Trace, first_us: int, period_us: int) -> Ints:
 
 
 def flood_delays(trace: Trace, messages: Ints, lifetime_us: int) -> Ints:
-    """Delay of every reception: the earliest arrival over contacts, message by message."""
+    """Return the delay of every reception: the earliest arrival over contacts, for each message."""
     a, b, up_us, down_us = trace.contacts.T
     source, target = np.concatenate([a, b]), np.concatenate([b, a])
     order = np.argsort(source, kind="stable")

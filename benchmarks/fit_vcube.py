@@ -1,7 +1,7 @@
-"""Fit the two laws that VCU leaves open against its Tables 1 and 2 and its dependency counts.
+"""Fit the two distributions that VCU leaves open to its Tables 1 and 2 and its dependency counts.
 
-`python benchmarks/fit_vcube.py` prints one JSON line per pair of laws tried (a few seeds), and a
-last one for the laws that the package uses (30 seeds): what was measured, and the difference.
+`python benchmarks/fit_vcube.py` prints one JSON line per pair of distributions tried (a few seeds),
+and a last one for those that the package uses (30 seeds): the measured value and the difference.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def main() -> None:
 
 
 def measure(starts: Law, propagation: Law, sizes: list[int], seeds: int) -> dict[str, Any]:
-    """Per figure: [measured, measured - published]."""
+    """Return [measured, measured - published] for each value."""
     found: dict[str, Any] = {"reduction": {}, "several": {}}
     for nodes in sizes:
         spec = OverlaySpec(nodes, starts=starts, propagation=propagation)
-        # The small ones vary most and cost least.
+        # More seeds for small networks: they vary most and cost least.
         runs = [_counts(spec, seed) for seed in range(seeds * max(1, 64 // nodes))]
         reduction = 100 * (1 - np.mean([sent for sent, _, _ in runs]) / (nodes * (nodes - 1)))
         several = 100 * np.mean([np.mean(packed > 1) for _, packed, _ in runs])
@@ -99,7 +99,7 @@ def _at_256(runs: list[tuple[int, np.ndarray, np.ndarray]]) -> dict[str, Any]:
 
 
 def latencies(seeds: int) -> dict[str, Any]:
-    """Section 5.3 beside the same figures here; these were not fitted."""
+    """Compare the values of section 5.3, which were not fitted."""
     means = {
         (nodes, system): np.mean(
             [_latency(run_compiled(OverlaySpec(nodes, system), seed)) for seed in range(seeds)],
@@ -123,7 +123,7 @@ def latencies(seeds: int) -> dict[str, Any]:
 
 
 def _latency(result: OverlayRun) -> tuple[float, float, float]:
-    """Mean reception latency, delivery latency and wait in the queue, in microseconds."""
+    """Return the mean reception latency, delivery latency and queueing time, in microseconds."""
     events, kind = result.events, result.events["kind"]
     start = np.empty(events["origin"].max() + 1)
     start[events["origin"][kind == BROADCAST]] = events["t_us"][kind == BROADCAST]

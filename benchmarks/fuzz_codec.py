@@ -1,5 +1,5 @@
-"""Damaged frames and noise against the codec of every family. Claim: no string, of any number that
-was tried, gets anything out of a codec but a RemoteError or a frame that encodes as that string.
+"""Feed damaged frames and noise to the codec of every family. Claim: for every string tried, a
+codec either raises RemoteError or returns a frame that encodes to the same string.
 
     python benchmarks/fuzz_codec.py --strings 10000000 --seed 1
     python benchmarks/fuzz_codec.py --try vcube 01ff      one string alone, as a failure names it
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def one_block(seed: int, block: int) -> tuple[Tally, float]:
-    """A block for one family, by turns."""
+    """Fuzz one block; the blocks take the families in turns."""
     codecs = fuzz_codecs()
     started = time.process_time()
     tally = fuzz(codecs[block % len(codecs)], seed, block)

@@ -1,9 +1,9 @@
-"""Claim: members of an overlay, and mobile hosts, lose and double nothing however often they are
-killed: all that was broadcast is delivered everywhere, once and in causal order.
+"""Claim: members of an overlay and mobile hosts lose and duplicate nothing, however often they are
+killed: every broadcast is delivered everywhere, once and in causal order.
 
-Each member is a process that speaks all the time. One after the other is killed with SIGKILL, at a
-moment drawn from the seed, and started again; hosts also change their cells. Then all fall silent,
-catch up and stop, and their own logs are merged and judged.
+Each member is a process that broadcasts continuously. The benchmark kills one after the other with
+SIGKILL, at a moment drawn from the seed, and restarts it; hosts also change their cells. Then all
+members stop broadcasting, catch up and stop. Their event logs are merged and judged.
 
     python benchmarks/kill_members.py overlay --kills 100 --seed 1
     python benchmarks/kill_members.py host --kills 100 --seed 1
@@ -86,7 +86,7 @@ def cells() -> list[str]:
 
 
 async def live(member: Any, rng: random.Random, stop: asyncio.Event) -> None:
-    """Speak until told to be quiet, listen until told to stop, say how much was heard."""
+    """Broadcast until the file `quiet` exists, read until `stop`, and report the deliveries."""
 
     async def listen() -> None:
         async for _ in member:
@@ -133,7 +133,7 @@ async def be_member(kind: str, name: str) -> None:
         await live(member, rng, stop)
 
 
-# ---- all of them ---------------------------------------------------------------------------------
+# ---- all members ---------------------------------------------------------------------------------
 
 
 class Soak:
@@ -182,7 +182,7 @@ class Soak:
         self.wait("all are back", self.are_ready)
 
     def settle(self) -> None:
-        """Until nothing has come for a while."""
+        """Wait until no state has changed for 10 s."""
         since, before = time.monotonic(), self.states()
         end = since + PATIENCE_S
         while time.monotonic() - since < 10.0 and time.monotonic() < end:

@@ -1,7 +1,7 @@
-"""Where the CPU of a node goes, for `bench_runtime.py --parts`: seconds and calls, part by part.
+"""Profile the CPU of a node for `bench_runtime.py --parts`: seconds and calls by part.
 
-A part that is called from within another counts for itself alone. To look takes time too, about a
-microsecond a call, so that a run that is looked at is slower than one that is not.
+The time of a nested part is not counted for the part around it. Profiling costs about 1 µs per
+call, so a profiled run is slower than others.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     ),
     "links": ((Link, "buffer_updated"), (Link, "_flush")),
 }
-"""Of `group_commit`: SQLite's log, its way into the file, and the disk. `sockets` are asyncio's
-part of reading and writing; all that is not named here is the event loop, the program and the
-rest."""
+"""The methods of each part. Of `group_commit`: SQLite's log, its checkpoint into the file, and the
+disk. `sockets` is asyncio's share of reading and writing. Anything else is the event loop, the
+application and the rest."""
 
 
 class Watch:
-    """What was spent in each part since `begin`."""
+    """The time and the calls of each part since `begin`."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._calls: Counter[str] = Counter()
         self._inner: defaultdict[int, list[float]] = defaultdict(lambda: [0.0])
-        """By thread: of the parts that are under way, what those within them have taken."""
+        """For each thread, a stack of the running parts with the time spent in parts nested in
+        them."""
         for part, methods in PARTS.items():
             for owner, name in methods:
                 setattr(owner, name, self._watched(part, name, getattr(owner, name)))

@@ -1,7 +1,7 @@
-"""One process of `bench_runtime.py`: it holds some nodes and does what it is told, line by line.
+"""One process of `bench_runtime.py`: it hosts nodes and executes commands, one per line.
 
-A node is a member of a group, or a plain one: TCP connections on which the same bytes go out to
-everybody, without order, signature, seal or store.
+A node is a member of a group, or a plain one: TCP connections that send the same bytes to all
+peers, without order, signature, encryption or store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from beforehand.runtime.group import Group
 
 STAMP_BYTES = 8
 OUTSTANDING = 64
-"""Broadcasts that a node has under way when it is to say as much as it can."""
+"""Concurrent broadcasts of a node that broadcasts at the maximum rate."""
 LATENCIES_MAX = 4000
 
 
@@ -75,7 +75,7 @@ class GroupNode:
 
 
 class PlainNode:
-    """What asyncio alone does with the same bytes."""
+    """The asyncio baseline: send the same bytes without a group."""
 
     _server: asyncio.Server
 
@@ -137,7 +137,7 @@ class Worker:
         self._watch: Watch | None = None
 
     async def watch(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Look where the time goes, from before the first node is opened."""
+        """Start profiling; must come before the first node is opened."""
         self._watch = Watch()
         return {}
 
@@ -148,8 +148,11 @@ class Worker:
         return {"address": node.address}
 
     async def run(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Every node says `count` messages and reads those of all others. rate: per second and
-        node; 0: as many as it can. is_mixed: not all of them at the same instants."""
+        """Let every node broadcast `count` messages and read those of all others.
+
+        rate: broadcasts per second and node; 0 for the maximum.
+        is_mixed: the nodes broadcast at different instants.
+        """
         gc.collect()
         if self._watch is not None:
             self._watch.begin()
@@ -178,7 +181,7 @@ class Worker:
         await reading
 
     async def _say_together(self, node: Node, count: int, filler: bytes) -> None:
-        # As even as can be: one who has more left than others would end alone, one by one.
+        # Equal shares: a task with more left than the others would end alone, without batching.
         least, more = divmod(count, OUTSTANDING)
         shares = [least + (index < more) for index in range(OUTSTANDING)]
         await asyncio.gather(*(self._say(node, share, filler) for share in shares))
@@ -195,7 +198,7 @@ class Worker:
             due = started + (index + phase) / rate
             if (wait := due - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
-            # Stamped when it was due: who is late has kept it waiting.
+            # The stamp is the due time, so that a late broadcast counts as latency.
             stamp = round(due * 1e9).to_bytes(STAMP_BYTES)
             task = asyncio.create_task(node.say(stamp + filler))
             saying.add(task)

@@ -1,14 +1,14 @@
-"""Real nodes on a network that is bad on purpose. Claim: whatever a seed draws, after healing every
-node has everything, nothing came twice or out of order, and nothing that was promised is lost.
+"""Real nodes on a faulty network. Claim: whatever a seed draws, after healing every node has all
+messages, none was delivered twice or out of order, and no guaranteed message is lost.
 
     python benchmarks/soak_runtime.py --seeds 500
     python benchmarks/soak_runtime.py --start 17 --seeds 1 --nodes 20     one seed, as it is named
     python benchmarks/soak_runtime.py --kills 100                         kill -9 and nothing else
 
-A seed is up to 20 processes, each in a network namespace of its own, between them a switch that
-loses, delays, doubles and reorders packets; partitions, cables that are pulled, processes that are
-killed, frozen and started again, clocks that differ and jump. Where namespaces are not permitted it
-is plain loopback, without what is done to packets, and the line says so.
+A seed is up to 20 processes, each in its own network namespace, and a switch that drops, delays,
+duplicates and reorders packets. Further faults: partitions, unplugged cables, processes that are
+killed, frozen and restarted, clocks that differ and jump. Where namespaces are not permitted, the
+test uses plain loopback without packet faults, and the output line says so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SUMMED_JUDGED = (
 
 @dataclass
 class Total:
-    """Of all seeds."""
+    """The totals over all seeds."""
 
     sums: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
         case = draw_kills_case(seed, args.nodes or KILLS_NODES, args.kills, stations)
     else:
         case = draw_case(seed, args.nodes or 20)
-    # A kill takes nothing from what the system holds in memory, so a disk would only be slower.
+    # A kill does not affect the page cache, so a disk would only be slower.
     memory = MEMORY if os.access(MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-", dir=memory))
     started = time.perf_counter()
@@ -120,7 +120,7 @@ def _run_seed(args: argparse.Namespace, seed: int, total: Total) -> None:
 
 
 def _tell(args: argparse.Namespace, seed: int, problems: list[str], found: Path) -> None:
-    """What is wrong, where all that the nodes left is, and how to do it again."""
+    """Print the problems, the folder with all files of the nodes, and the command to repeat it."""
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
     shutil.copytree(found, folder, dirs_exist_ok=True)
     print(f"seed {seed}: {len(problems)} problems; what it left is in {folder}", file=sys.stderr)

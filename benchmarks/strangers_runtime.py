@@ -1,13 +1,13 @@
-"""Strangers and members who misbehave against a live node, for as long as one likes. Claim: nothing
-is delivered that its origin did not sign, nothing twice; the node does not fall over, its memory
-does not grow, and every refusal is counted.
+"""Attack a live node as strangers and misbehaving members, for any length of time. Claim: the node
+delivers only messages signed by their origin, each once; it does not crash, its memory does not
+grow, and it counts every refusal.
 
     python benchmarks/strangers_runtime.py --connections 100000 --frames 100000
     python benchmarks/strangers_runtime.py --connections 2000 --frames 2000 --seed 7
 
-ann is a process of her own. bob, an honest member, speaks all the while and must be heard. A round:
-damaged connections (`check/fuzz/links.py`), another group's key, recorded connections played back,
-records that change places, damaged frames of a member, forged and repeated messages, floods.
+ann is a separate process. bob, an honest member, broadcasts all the time, and ann must deliver his
+messages. A round: damaged connections (`check/fuzz/links.py`), another group's key, replayed
+connections, reordered records, damaged frames of a member, forged and replayed messages, floods.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.limits import Limits
 
 LIMITS = Limits(backoff_min_seconds=0.001, backoff_max_seconds=0.001, frames_per_second_max=5_000)
-"""Who lost a link for a fault comes again at once: else most of the time nothing would happen."""
+"""A disconnected attacker may reconnect at once; otherwise most of the time would be idle."""
 SPEAK_SECONDS = 0.05
 GROWTH_KB_MAX = 32_000
-"""Beyond what she had after the first of each attack. Her cache holds what bob said."""
+"""The allowed growth after the first round of attacks. ann's cache holds bob's messages."""
 WARM_SECONDS = 0.5
 
 
@@ -62,11 +62,11 @@ def main() -> int:
     return 0 if found["is_sound"] else 1
 
 
-# ---- ann, in a process of her own ---------------------------------------------------------------
+# ---- ann, in a separate process -----------------------------------------------------------------
 
 
 async def serve(folder: Path) -> None:
-    """She writes down what she got, and tells on every line that comes in how she is."""
+    """Run ann: record her deliveries, and print her status for every input line."""
     group = Group(
         GROUP,
         name="ann",
@@ -104,7 +104,7 @@ def resident_kb() -> int:
 
 
 class Ann:
-    """Her process, seen from here."""
+    """ann's process, as seen from the attacker."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -138,7 +138,7 @@ async def ann_at_home(folder: Path) -> AsyncIterator[Ann]:
             await process.wait()
 
 
-# ---- the whole ----------------------------------------------------------------------------------
+# ---- the attack ---------------------------------------------------------------------------------
 
 
 async def attack(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -207,14 +207,14 @@ async def say(bob: Group, said: dict[str, bytes], payload: bytes) -> None:
 
 
 async def wait_for(got: Path, last: str) -> None:
-    """Until ann has written that down; what came before it she has then too."""
+    """Wait until ann has recorded that message, and therefore all earlier ones."""
     async with asyncio.timeout(ANSWER_SECONDS):
         while not any(json.loads(line)[2] == last for line in got.read_text().splitlines()):
             await asyncio.sleep(0.05)
 
 
 def judge(got: Path, said: dict[str, bytes]) -> dict[str, int]:
-    """What she got against what bob said; keys are ids as text."""
+    """Compare ann's deliveries with bob's broadcasts; keys are ids as text."""
     found = [json.loads(line) for line in got.read_text().splitlines()]
     counts = Counter(f"{origin} {seq}" for origin, seq, _ in found)
     return {

@@ -1,10 +1,10 @@
-"""A chat among those who hold a key, on this network and without a server.
+"""A chat among the holders of a group key, on the local network and without a server.
 
     beforehand group new harbour            # once; hand `harbour.key` to the others
     python chat.py harbour ann              # and `python chat.py harbour bob` elsewhere
 
-What was said while somebody was away is there when they come back, as long as somebody who heard it
-is around; and nobody sees an answer before its question.
+A member that was offline gets the missed messages when it returns, as long as a peer that received
+them is reachable. No member sees an answer before its question.
 """
 
 import asyncio
@@ -14,7 +14,10 @@ import beforehand
 
 
 async def main(harbour: str, name: str, *peers: str) -> None:
-    """peers: `host:port` of others, for a network without multicast; none are searched then."""
+    """Run the chat.
+
+    peers: `host:port` of other members, for a network without multicast; discovery is then off.
+    """
     group = beforehand.Group(
         harbour,
         name=name,

@@ -1,9 +1,9 @@
-"""Two islands that are never connected, and a ferry that carries what is said between them.
+"""Two islands that are never connected, and a ferry that carries messages between them.
 
-Each island and the ferry is a network namespace of its own; a cable joins the ferry with the island
-at which it lies, and with no other. On the ferry runs `beforehand node`, a carrier without an
-application. Where namespaces are not permitted all is on this machine's loopback: then the carrier
-listens at one quay, and is stopped and started at the other.
+Each island and the ferry has its own network namespace. A cable connects the ferry with the island
+at which it lies, and with no other. The ferry runs `beforehand node`, a carrier without an
+application. Where namespaces are not permitted, everything runs on loopback: the carrier then
+listens at one quay, and is stopped and restarted at the other.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ PORT = 7400
 PATIENT = Limits(
     heartbeat_seconds=0.5, silence_seconds=2.0, handshake_seconds=2.0, backoff_max_seconds=0.5
 )
-"""Islanders look for the ferry twice a second."""
+"""Islanders try to reconnect to the ferry twice a second."""
 
 
 async def be_islander(folder: Path, name: str, quay: str) -> None:
-    """Says what it reads from its standard input, and prints what others say."""
+    """Run an islander: broadcast lines of standard input, and print delivered messages."""
     async with Group(
         "sea",
         name=name,
@@ -54,7 +54,7 @@ async def be_islander(folder: Path, name: str, quay: str) -> None:
 
 
 class Sea:
-    """Three namespaces and two cables, one of which is plugged in at most."""
+    """Three namespaces and two cables, of which at most one is plugged in."""
 
     kind = "namespaces"
 
@@ -79,7 +79,7 @@ class Sea:
         run("ip", "-n", self.names[place], *words)
 
     def at(self, place: str) -> tuple[str, ...]:
-        """How a command begins that runs there."""
+        """Return the command prefix that runs a command at this place."""
         return ("ip", "netns", "exec", self.names[place])
 
     async def launch(self) -> None:
@@ -97,7 +97,7 @@ class Sea:
 
 
 class Loopback:
-    """The same on one machine: the carrier is there only while the ferry lies at a quay."""
+    """The same on loopback: the carrier runs only while the ferry lies at a quay."""
 
     kind = "loopback"
 
@@ -152,7 +152,7 @@ async def stop_carrier(ferry) -> None:
 
 
 async def carries(ferry, count: int) -> None:
-    """Until it holds so many messages."""
+    """Wait until the carrier holds this many messages."""
     async with asyncio.timeout(60):
         while json.loads(await ferry.stdout.readline())["held"] < count:
             pass
@@ -170,7 +170,7 @@ async def say(islander, text: str) -> None:
 
 
 async def expect(islander, line: str) -> None:
-    """That is the next that it prints."""
+    """Check that this is the next line that the islander prints."""
     async with asyncio.timeout(60):
         heard = (await islander.stdout.readline()).decode().strip()
     assert heard == line, f"{heard!r}, not {line!r}"

@@ -1,7 +1,8 @@
-"""An overlay of four processes, one of which is killed while the others talk, and comes back.
+"""An overlay of four processes, one of which is killed and restarted while the others broadcast.
 
-Each process is one member: it says what it reads from its standard input, and prints what others
-say. The one that is killed has its store: it goes on where it was, and gets what it missed.
+Each process is one member: it broadcasts the lines of its standard input and prints the messages of
+the others. The killed member keeps its store: it continues where it stopped, and gets the messages
+it missed.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ NAMES = ("ann", "bob", "cid", "dee")
 
 
 def prepare(folder: Path) -> None:
-    """A key, and the file that says who belongs to the overlay and where."""
+    """Write the key, and the file with the members of the overlay and their addresses."""
     new_group("ring").write(folder / "ring.key")
     lines = ['group = "ring"']
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in NAMES]
@@ -30,7 +31,7 @@ def prepare(folder: Path) -> None:
 
 
 async def be_member(folder: Path, name: str) -> None:
-    """What each process does."""
+    """Run one member."""
     store, key = folder / f"{name}.db", folder / "ring.key"
     async with Overlay(
         folder / "ring.toml", name=name, store=store, key=key, log=folder / "logs"
@@ -60,7 +61,7 @@ async def say(member: asyncio.subprocess.Process, text: str) -> None:
 
 
 async def expect(member: asyncio.subprocess.Process, *lines: str) -> None:
-    """These are the next that it prints."""
+    """Check that these are the next lines that the member prints."""
     async with asyncio.timeout(120):
         for line in lines:
             heard = (await member.stdout.readline()).decode().strip()

@@ -1,8 +1,8 @@
-"""A text that three people edit, one of them out of reach for a while; `pip install pycrdt`.
+"""A text that three people edit, one of them offline for a while; `pip install pycrdt`.
 
-A replicated document merges edits in any order, but an edit that comes before the one it builds on
-must be put aside inside the document until that one comes. A group delivers causes first, so
-nothing is ever put aside: what arrives can be shown.
+A replicated document (CRDT) merges edits in any order. It must, however, buffer an edit that
+arrives before the edit it builds on. A group delivers causes first, so the document never buffers
+an edit and can show each one on arrival.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from beforehand.runtime.crypto.keys import new_group
 
 
 class Editor:
-    """One copy of the text, and what it has heard of the others."""
+    """One replica of the text, and its membership in the group."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
@@ -28,7 +28,7 @@ class Editor:
         self._watching = self.doc.observe(self._on_change)
 
     async def join(self, *peers: str) -> str:
-        """The address at which the others find it."""
+        """Join the group, and return the address at which peers find this editor."""
         self.group = beforehand.Group(
             "text",
             name=self.name,
@@ -56,7 +56,7 @@ class Editor:
         async for message in self.group:
             self._made.clear()
             self.doc.apply_update(message.payload)
-            if not self._made:  # the document did not change: the edit waits for another one
+            if not self._made:  # unchanged document: the edit waits for another one
                 self.put_aside += 1
 
     def _on_change(self, event: TransactionEvent) -> None:
@@ -73,7 +73,7 @@ async def main(folder: Path) -> list[Editor]:
     await agree(ann, bob, eve)
 
     await eve.leave()
-    await eve.join()  # on the boat: she knows nobody, and nobody knows where she is
+    await eve.join()  # on the boat: she has no peers' addresses, and they do not have hers
     for word in ("Bring ", "a ", "lamp."):
         await eve.write(len(str(eve.text)), word)
     for editor, other in ((ann, bob), (bob, ann)):

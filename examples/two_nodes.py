@@ -1,7 +1,7 @@
-"""Two nodes on one wire in memory: all that a program must give a core.
+"""Two nodes on an in-memory link: all that an application must provide to run a core.
 
-A driver carries out what a core asks for through its `Port`. Here a port is a list of frames for
-the other node; with sockets it writes to a connection and asks the loop to be woken.
+A driver executes the effects of a core through its `Port`. Here a port is a list of frames for the
+other node. With sockets it writes to a connection and schedules timers on the event loop.
 """
 
 import random
@@ -10,7 +10,7 @@ from beforehand import Barrier, BroadcasterDriver, Epidemic
 
 
 class Desk:
-    """The port of both nodes: a wire, a screen, and no timers to speak of."""
+    """The port of both nodes: an in-memory link, a list of deliveries, and no timers."""
 
     def __init__(self) -> None:
         self.wire = []

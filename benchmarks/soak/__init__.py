@@ -1,1 +1,1 @@
-"""Real processes on a network that is bad on purpose: what is drawn, played and judged."""
+"""Soak test with real processes on a faulty network: draw a case, play it, judge the result."""

@@ -1,4 +1,4 @@
-"""What happens in one seed: who is there, what each says and when, and all that goes wrong."""
+"""Draw the case of a seed: the nodes, their broadcasts, and all faults."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 CLOCK_US_MAX = 25_000_000
-"""From the true time. Any two clocks differ by less than the minute that a group agrees on."""
+"""The maximum offset from true time; any two clocks then differ by less than the agreed minute."""
 DRIFT_MAX = 0.05
 FULL_MAX = 6
-"""With more nodes not everybody is linked with everybody."""
+"""Above this number of nodes, not all pairs are linked."""
 SHORT_LIFETIME = "1s"
 SHORT_CLOCK_US_MAX = 300_000
-"""Where messages expire within the seed: who waits for one that nobody has waits until that has
-expired on its own clock, so as long as the clocks are apart."""
+"""The maximum clock offset if messages expire within the seed. A node that waits for a message that
+no peer has waits until the message has expired on its own clock. This takes as long as the
+clocks differ."""
 
 SIZES = (*[0, 20, 200, 200, 200] * 4, 5_000, 60_000)
 
@@ -26,13 +27,13 @@ Verb = Literal[
 
 @dataclass(frozen=True)
 class Quality:
-    """Of every cable, one way."""
+    """The quality of every cable, in one direction."""
 
     loss: float = 0.0
     delay_s: float = 0.0
     jitter_s: float = 0.0
     reorder: float = 0.0
-    """How many overtake those that are on their way."""
+    """The share of packets that overtake those in flight."""
     duplicate: float = 0.0
 
 
@@ -46,30 +47,31 @@ class Speech:
     at_s: float
     size: int
     lifetime: str | None
-    """None: so long that it lives to the end."""
+    """The lifetime; None for one that lasts to the end of the seed."""
 
 
 @dataclass(frozen=True)
 class NodeScript:
-    """One node, over all its lives."""
+    """The script of one node, over all its incarnations."""
 
     at: int
     seed: str
     peers: tuple[int, ...]
-    """Whom it dials."""
+    """The nodes that it dials."""
     inbox: bool
     durable: Literal["disk", "os"]
     log_rows_max: int
     clock: tuple[tuple[float, int], ...]
-    """From when its clock is how far from the true time, in microseconds."""
+    """Steps of (time, offset): from this time on, the clock's offset from true time in
+    microseconds."""
     drift: float
     greetings: int
-    """How many messages it begins each of its lives with."""
+    """The number of messages that it broadcasts at the start of each incarnation."""
     speeches: tuple[Speech, ...]
     answers: float
-    """How likely it is to answer a message."""
+    """The probability that it answers a message."""
     reading_s: float
-    """How long its program takes over one message at most."""
+    """The maximum time that its application takes to handle one message."""
 
     @property
     def name(self) -> str:
@@ -78,31 +80,31 @@ class NodeScript:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is done to a node, or to the network."""
+    """A fault of a node or of the network."""
 
     at_s: float
     verb: Verb
     node: int = -1
     after_up_s: float | None = None
-    """So long after the node is up, and all that follows is later by as much as that takes."""
+    """Wait this long after the node is up; all later faults are delayed by the same time."""
     sides: tuple[int, ...] = ()
     quality: Quality = PERFECT
 
 
 @dataclass(frozen=True)
 class Case:
-    """All of one seed. Then everything is healed."""
+    """Everything that happens in one seed. Afterwards all faults are healed."""
 
     seed: int
     nodes: tuple[NodeScript, ...]
     faults: tuple[Fault, ...]
     chaos_s: float
     is_rushed: bool
-    """Does it begin before all nodes are up?"""
+    """Whether the script begins before all nodes are up."""
 
 
 def draw_case(seed: int, nodes_max: int) -> Case:
-    """Everything at once: bad wires, partitions, cables, kills, clocks."""
+    """Draw a case with all faults: bad links, partitions, unplugged cables, kills, clock errors."""
     rng = random.Random(f"soak {seed}")
     count = rng.randint(max(2, nodes_max // 2), nodes_max)
     chaos_s = rng.uniform(2.0, 4.0)
@@ -119,9 +121,11 @@ def draw_case(seed: int, nodes_max: int) -> Case:
 
 
 def draw_kills_case(seed: int, nodes: int, kills: int, stations: int = 0) -> Case:
-    """Nothing but kill -9, again and again, so that the same stores live through many of them. Most
-    of them hit a node that is at work, some hit one that comes up. The first nodes are stations,
-    which nobody kills."""
+    """Draw a case of repeated kill -9 only, so that the same stores survive many kills.
+
+    Most kills hit a working node, some hit a starting one. The first nodes are stations, which are
+    never killed.
+    """
     rng = random.Random(f"kills {seed}")
     scripts = tuple(_draw_nodes(seed, rng, nodes, chaos_s=1.0, is_busy=True))
     faults = []
@@ -169,7 +173,7 @@ def _draw_nodes(
 
 
 def _draw_links(rng: random.Random, count: int) -> list[set[int]]:
-    """Who dials whom: connected, whatever it looks like."""
+    """Draw which nodes dial which; the result is always connected."""
     peers: list[set[int]] = [set() for _ in range(count)]
     kind = rng.choice(("line", "star", "tree", "ring", "full" if count <= FULL_MAX else "mesh"))
     for at in range(1, count):
@@ -180,7 +184,7 @@ def _draw_links(rng: random.Random, count: int) -> list[set[int]]:
             "full": list(range(at)),
         }.get(kind, [at - 1])
         for other in others:
-            # One of them dials, or the other, or both.
+            # Either node dials, or both.
             dialing = rng.randrange(3)
             if dialing != 0:
                 peers[at].add(other)
@@ -192,7 +196,7 @@ def _draw_links(rng: random.Random, count: int) -> list[set[int]]:
 
 
 def _draw_kills(rng: random.Random, count: int, chaos_s: float, kills: int) -> Iterator[Fault]:
-    """Some come up at once, some in the midst of coming up are killed again."""
+    """Draw kills and restarts; some nodes are killed again while they start."""
     for _ in range(kills):
         node, at_s = rng.randrange(count), rng.uniform(0.0, chaos_s)
         yield Fault(at_s, "kill" if rng.random() < 0.8 else "end", node)

@@ -1,15 +1,15 @@
-"""What must be true after a seed, from what programs got and from what their nodes wrote down.
+"""Judge a seed by the records of the applications and by the event logs of their nodes.
 
-Two witnesses that do not know of each other: the program's records (what it was told and what it
-got, in order) and the node's own event log, which `beforehand verify` judges. What is promised:
+The two sources are independent. The application records what it was told and what it received, in
+order. `beforehand verify` judges the node's event log. The guarantees are:
 
 - the verdict on the merged logs is *valid*;
-- a broadcast that returned was said, and what was said is delivered by every node, unless it could
-  expire in time;
-- without an inbox a program gets what its node delivered, in that order, each once. A kill may cost
-  it the last that it had not read; a proper end costs it nothing;
-- with an inbox it gets everything. What comes again comes after a restart, in the old order, and is
-  nothing whose acknowledgement had been confirmed.
+- a broadcast that returned is in the log, and every node delivers it, unless it could expire in
+  time;
+- without an inbox, an application receives what its node delivered, in that order, each once. A
+  kill may lose the last messages that it had not read; a clean stop loses none;
+- with an inbox, it receives everything. Redelivery happens only after a restart, in the original
+  order, and never for a message whose acknowledgement was confirmed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Id = tuple[str, int]
 
 @dataclass
 class Life:
-    """One incarnation, as program and node tell it."""
+    """One incarnation of a node, as recorded by its application and its log."""
 
     number: int
     got: list[Id] = field(default_factory=list)
@@ -43,14 +43,14 @@ class Life:
     acking: set[Id] = field(default_factory=set)
     acked: set[Id] = field(default_factory=set)
     has_ended: bool = False
-    """Properly, or was it killed?"""
+    """Whether it stopped cleanly; False if it was killed."""
     delivered: list[Id] = field(default_factory=list)
-    """Of others, from the event log."""
+    """The deliveries of other nodes' messages, from the event log."""
 
 
 @dataclass
 class Judged:
-    """Numbers of one seed, and what is wrong with it."""
+    """The counts of one seed, and its problems."""
 
     broadcasts: int = 0
     deliveries: int = 0
@@ -58,9 +58,9 @@ class Judged:
     duplicates: int = 0
     lost: int = 0
     cut_off: int = 0
-    """Delivered at most once, and a kill came before the program had read it: as promised."""
+    """Deliveries that a kill prevented the application from reading; allowed without an inbox."""
     again: int = 0
-    """Handed over again by an inbox after a restart: as promised."""
+    """Redeliveries by an inbox after a restart; allowed."""
     expired: int = 0
     verdict: str = "unknown"
     problems: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Judged:
 
 
 def judge(nodes: Sequence[NodeScript], folder: Path) -> Judged:
-    """Of a seed that was played to its end in that folder, and of all who have a program."""
+    """Judge a completed seed in that folder, for all nodes with an application."""
     judged = Judged()
     _judge_logs(folder, judged)
     rows = _read_logs(folder)
@@ -107,7 +107,7 @@ def _judge_logs(folder: Path, judged: Judged) -> None:
 
 
 def _read_logs(folder: Path) -> dict[str, list[tuple[str, Id, int]]]:
-    """By node, in its own order: kind, message, value. A file may be there twice, a step not."""
+    """Return (kind, message, value) in order for each node. Files may repeat; steps are unique."""
     found: dict[str, dict[int, tuple[str, Id, int]]] = {}
     for file in sorted((folder / LOGS).glob("*.node.parquet")):
         columns = pq.read_table(file).to_pydict()
@@ -159,7 +159,7 @@ def _add_deliveries(
 def _judge_speeches(
     node: NodeScript, lives: dict[int, Life], spoken: set[Id], judged: Judged
 ) -> None:
-    """What a program was told to be said was said."""
+    """Check that every broadcast confirmed to an application is in the log."""
     for life in lives.values():
         for id in life.said:
             if id not in spoken:
@@ -173,7 +173,7 @@ def _judge_completeness(
     delivered = {id for kind, id, _ in rows if kind in ("deliver", "broadcast")}
     last_seq = max((seq for _, seq in spoken), default=0)
     for id in spoken - delivered:
-        # Lifetimes are either 20 minutes or a second; a seq is a deadline.
+        # Lifetimes are either 20 minutes or 1 s, and a sequence number is a deadline.
         if id[1] < last_seq - 600_000_000:
             judged.expired += 1
         else:
@@ -182,7 +182,7 @@ def _judge_completeness(
 
 
 def _judge_reading(node: NodeScript, lives: dict[int, Life], judged: Judged) -> None:
-    """Without an inbox: at most once."""
+    """Check at-most-once delivery without an inbox."""
     seen: set[Id] = set()
     carried: list[list[Id]] = [[]]
     for life in _in_order(lives):
@@ -200,7 +200,8 @@ def _judge_reading(node: NodeScript, lives: dict[int, Life], judged: Judged) -> 
             carried = [left]
             continue
         judged.cut_off += len(left)
-        # Killed before it had taken up what the life before had left: that is still there.
+        # If this incarnation was killed before it read anything, the older messages are still
+        # there.
         carried = [[], *(carry for carry in carried if carry and not life.got)]
     if carried[-1]:
         judged.lost += len(carried[-1])
@@ -208,7 +209,7 @@ def _judge_reading(node: NodeScript, lives: dict[int, Life], judged: Judged) -> 
 
 
 def _judge_inbox(node: NodeScript, lives: dict[int, Life], judged: Judged) -> None:
-    """At least once."""
+    """Check at-least-once delivery with an inbox."""
     order = {
         id: at for at, id in enumerate(id for life in _in_order(lives) for id in life.delivered)
     }
@@ -232,7 +233,7 @@ def _judge_inbox(node: NodeScript, lives: dict[int, Life], judged: Judged) -> No
 
 
 def _count_again(node: NodeScript, life: Life, before: set[Id], judged: Judged) -> int:
-    """Twice in one life, or again although that was not to be."""
+    """Count duplicates within one incarnation, and redeliveries that are not allowed."""
     twice = [id for id, times in Counter(life.got).items() if times > 1]
     again = [id for id in dict.fromkeys(life.got) if id in before]
     for id in (*twice, *again):

@@ -1,4 +1,4 @@
-"""The kinds of nodes that can be soaked: how one is made, and how far it has come."""
+"""The kinds of nodes in the soak test: how to create one, and how to read its progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATIONS_FILE = "stations.toml"
 STATIONS = 2
 CELL_PORT = 7700
 ALIVE_US = 300_000_000
-"""What lives longer than this lives to the end of the seed."""
+"""A message that lives longer than this lives to the end of the seed."""
 LIMITS = Limits(
     heartbeat_seconds=0.25,
     silence_seconds=1.0,
@@ -37,18 +37,18 @@ LIMITS = Limits(
 
 @dataclass(frozen=True)
 class Place:
-    """Where a node lives."""
+    """The environment of a node."""
 
     folder: Path
     kind: str
     addresses: tuple[str, ...]
-    """Of all nodes."""
+    """The addresses of all nodes."""
     beginning: mmap.mmap
-    """Shared by all: when the script begins, on the monotonic clock."""
+    """Shared memory: the start time of the script on the monotonic clock."""
 
     @property
     def began(self) -> float:
-        """0 if it has not: nothing is said until then."""
+        """The start time; 0 before the start, when no node broadcasts."""
         (began,) = struct.unpack("d", self.beginning[:8])
         return float(began)
 
@@ -63,19 +63,19 @@ class Kind:
 
     make: Callable[[NodeScript, Place, dict[str, Any]], Any]
     progress: Callable[[Any, int], tuple[list[str], int]] | None = None
-    """Given a node and its clock: what it has, the same for all who have the same, and how many
-    wait. None: what it delivered and said, by its event log."""
+    """Returns, for a node and its clock, its messages and how many wait. Nodes with the same
+    messages return the same list. None: use the broadcasts and deliveries in the event log."""
     has_lifetimes: bool = False
     stations: int = 0
-    """So many of the nodes are stations: they are not killed, since they save nothing."""
+    """The number of stations among the nodes; they are never killed, because they store nothing."""
     is_up: Callable[[Any], bool] = lambda _: True
-    """Does it take part? Who joins later need not get what was said before."""
+    """Returns whether the node takes part; a node that joins later may lack earlier messages."""
     wander: Callable[[NodeScript, Place, Any, int], Awaitable[None]] | None = None
-    """Move to the cell of another station."""
+    """Moves a host to the cell of another station."""
 
 
 def prepare(folder: Path, addresses: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """What all nodes need before the first one starts."""
+    """Write the files that all nodes need before the first one starts."""
     new_group(GROUP).write(folder / KEY_FILE)
     lines = [f'group = "{GROUP}"']
     for name, address in zip(names, addresses, strict=True):
@@ -91,7 +91,7 @@ def prepare(folder: Path, addresses: tuple[str, ...], names: tuple[str, ...]) ->
 
 
 def cell_of(station: int, addresses: tuple[str, ...]) -> str:
-    """A multicast address that no other soak on this machine has."""
+    """Return a multicast address that no other soak test on this machine uses."""
     _, second, third, _ = addresses[station].partition(":")[0].split(".")
     return f"239.{second}.{third}.{station + 1}:{CELL_PORT}"
 

@@ -1,8 +1,8 @@
-"""One life of one node: a group, and a program that broadcasts, reads and writes down what it got.
+"""One incarnation of one node: a group, and an application that broadcasts, reads and records.
 
-What it writes down is one line of JSON per fact, appended at once: it survives a kill, since that
-takes no page of a file away. The harness hears from it on its standard output how things are, and
-tells it on its standard input to come to an end.
+The application appends one line of JSON per fact at once. The records survive a kill, because the
+kernel keeps the written pages. The harness reads the node's status from its standard output, and
+tells it on its standard input to stop.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ STATUS_SECONDS = 0.1
 ANSWERS_DEEP_MAX = 3
 GREETING_SECONDS = 0.03
 WANDERS = 0.3
-"""How likely one that can move moves before it speaks."""
+"""The probability that a mobile node moves before it broadcasts."""
 LATE_SECONDS = 0.3
-"""What a node should have said longer ago than this, while it was away, it does not say."""
+"""A broadcast that is overdue by more than this, because the node was down, is skipped."""
 
 
 class Log(EventLog):
-    """An event log that also tells this process what is in it."""
+    """An event log that also reports its messages to this process."""
 
     def tell_all_to(self, has: set[MessageId]) -> None:
-        """What it tells of earlier lives, and from now on."""
+        """Add the messages of earlier incarnations to `has`, and from now on every new one."""
         self._has = has
         for file in self.folder.glob(f"{self._stem}.*.node.parquet"):
             rows = pq.read_table(file, columns=["kind", "origin", "seq"]).to_pylist()
@@ -62,7 +62,7 @@ class Log(EventLog):
 
 
 def live(script: NodeScript, place: Place) -> None:
-    """Until it is told to stop, or killed."""
+    """Run a node until it is told to stop or is killed."""
     asyncio.run(_Life(script, place).run())
 
 
@@ -72,7 +72,7 @@ class _Life:
         self.kind = KINDS[place.kind]
         self.is_station = script.at < self.kind.stations
         self.has: set[MessageId] = set()
-        """What it delivered or said, in all its lives."""
+        """The messages that it delivered or broadcast, in all incarnations."""
         self.rng = random.Random(f"{script.seed} {time.time_ns()}")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         self.records = os.open(place.folder / f"{script.name}.jsonl", flags, 0o644)
@@ -96,7 +96,7 @@ class _Life:
     async def attend(
         self, hearing: asyncio.Task[None], jobs: list[Coroutine[Any, Any, None]]
     ) -> None:
-        """All of them until it is told to stop. Where one fails, that is what is told."""
+        """Run all jobs until the stop command. Raise the exception of a job that fails."""
         doing = {asyncio.create_task(job) for job in jobs}
         while not hearing.done():
             await asyncio.wait([*doing, hearing], return_when=asyncio.FIRST_COMPLETED)
@@ -131,7 +131,7 @@ class _Life:
     def note(self, *fact: object) -> None:
         os.write(self.records, json.dumps(fact).encode() + b"\n")
 
-    # ---- the program ----------------------------------------------------------------------------
+    # ---- the application ------------------------------------------------------------------------
 
     async def speak(self, group: Any) -> None:
         while not self.place.began:
@@ -173,7 +173,7 @@ class _Life:
             self.is_busy = False
 
     async def acknowledge(self, group: Any, message: GroupMessage) -> None:
-        """In one of three ways: surely, some time soon, or later together with others."""
+        """Acknowledge without waiting, or confirmed with all postponed ones, or postpone it."""
         way = self.rng.randrange(3)
         if way == 0:
             self.note("acking", *message.id)
@@ -215,15 +215,18 @@ class _Life:
         }
 
     def is_quiet(self, parts: Any) -> bool:
-        """Will it say nothing more, unless somebody else does? What its core has delivered may wait
-        for the disk, and then for its program, which may answer."""
+        """Return whether the node will broadcast nothing more, unless it receives another message.
+
+        A delivery of the core may still wait for the disk and then for the application, which may
+        answer it.
+        """
         commits = parts.group_commit
         is_saved = commits._flying is None and not (commits._open.rows or commits._open.actions)
         return is_saved and self.has_spoken and not self.is_busy and not parts.reading._queue
 
 
 async def _hear_stop() -> None:
-    """Or die with the harness."""
+    """Wait for the stop command; exit if the harness has ended."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

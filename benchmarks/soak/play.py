@@ -1,4 +1,4 @@
-"""One seed, played: processes come, are killed and come again, and at the end all are healed."""
+"""Play one seed: start, kill and restart processes, then heal all faults."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from soak.wires import Port, Switch, switched
 
 PORT = 7400
 HEALED_SECONDS_MAX = 120.0
-"""Within which everybody must have everything."""
+"""After healing, all nodes must have all messages within this time."""
 STUCK_SECONDS = 25.0
-"""Nor may so much time pass in which nobody gets any further, unless told otherwise."""
+"""The default for the maximum time without progress of any node."""
 ENDING_SECONDS_MAX = 30.0
 STATUS_BYTES = 1 << 16
 PARTS = ("links", "trust", "node", "air")
@@ -39,7 +39,7 @@ MESSAGE_REFUSALS = ("refused", "stale", "late")
 
 @dataclass
 class Played:
-    """What was done, and what went wrong on the way."""
+    """The faults that were injected, and the failures on the way."""
 
     network: str = "namespaces"
     kills: int = 0
@@ -52,13 +52,13 @@ class Played:
     packets_doubled: int = 0
     packets_overtaken: int = 0
     healed_s: float = 0.0
-    """How long it took from the last fault until all had everything."""
+    """The time from the last fault until all nodes had all messages."""
     refusals: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
 
 class _Process:
-    """One node, and its process while it has one."""
+    """One node, and its process while it runs."""
 
     def __init__(self, script: NodeScript, place: Place, port: Port | None) -> None:
         self.script, self.place, self.port = script, place, port
@@ -89,11 +89,11 @@ class _Process:
     def stop(self) -> None:
         if not self.is_ending:
             self.is_ending = True
-            with suppress(BrokenPipeError):  # it has ended by itself, and is not buried yet
+            with suppress(BrokenPipeError):  # it has exited, but is not reaped yet
                 os.write(self.stdin, b"stop\n")
 
     def reap(self, switch: Switch, *, wait: bool) -> int | None:
-        """Its exit code, as `waitstatus_to_exitcode` has it; None if it is there still."""
+        """Return the exit code, as `waitstatus_to_exitcode`; None if the process still runs."""
         pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
         if not pid:
             return None
@@ -114,7 +114,8 @@ class _Process:
             self.status = json.loads(lines[-1])
 
     def _become_node(self, child_in: int, child_out: int) -> None:
-        """In the child. Nothing of the parent's may run here, so it never returns."""
+        """Run the node in the child process. Never return, because no code of the parent may run
+        here."""
         try:
             errors = self.place.folder / f"{self.script.name}.err"
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -122,7 +123,7 @@ class _Process:
                 os.dup2(fd, target)
             if self.port is not None:
                 self.port.enter()
-            os.closerange(3, 4096)  # above all the others' standard inputs: they end with us else
+            os.closerange(3, 4096)  # close the other nodes' stdin pipes
             faulthandler.register(signal.SIGUSR1)
             live(self.script, self.place)
         except BaseException:
@@ -133,12 +134,12 @@ class _Process:
 
 
 def warm_up() -> None:
-    """What a process imports on the way, once for all that are forked from this one."""
-    pa.array([0])  # looks for pandas
+    """Import, once for all forked processes, the modules that a process imports later."""
+    pa.array([0])  # imports pandas, if there is one
 
 
 class Play:
-    """All of one seed."""
+    """The playing of one seed."""
 
     def __init__(
         self, case: Case, kind: str, folder: Path, switch: Switch, ports: list[Port]
@@ -183,7 +184,7 @@ class Play:
         self.played.packets_overtaken = self.switch.overtaken
 
     def stop_everything(self) -> None:
-        """Whatever happened."""
+        """Kill all processes that are left, also after an error."""
         for process in self.processes:
             if process.pid:
                 process.signal(signal.SIGKILL)
@@ -298,7 +299,7 @@ class Play:
                 self._fail(process, f"does not end within {ENDING_SECONDS_MAX:.0f} s")
 
     def _bury(self, *, again: bool = False) -> None:
-        """Of those who have ended by themselves. again: they come up again."""
+        """Reap the processes that ended by themselves. again: restart them."""
         for process in self.processes:
             if process.pid and not process.is_frozen:
                 code = self._reap(process, wait=False)
@@ -308,21 +309,21 @@ class Play:
                     process.start(self.switch)
 
     def _reap(self, process: _Process, *, wait: bool) -> int | None:
-        """Its last word counts for its whole life."""
+        """Reap a process. Its last status counts for its whole incarnation."""
         code = process.reap(self.switch, wait=wait)
         if code is not None and process.status:
             self.played.refusals.update(_refusals(process.status["counters"]))
         return code
 
     def _fail(self, process: _Process, problem: str) -> None:
-        if process.pid:  # what it is doing goes to its standard error
+        if process.pid:  # print its stack to its stderr
             process.signal(signal.SIGUSR1)
             self.switch.turn(time.monotonic() + 0.1)
         self.played.failures.append(f"{process.script.name}: {problem}")
 
 
 def _refusals(counters: dict[str, Any]) -> dict[str, int]:
-    """Of those of a node, the ones of what it refused or gave up."""
+    """Return the counters of what the node refused or dropped."""
     parts = [part for part in PARTS if part in counters]
     told = {f"{part}.{kind}": counters[part][kind] for part in parts for kind in counters[part]}
     told |= {f"messages.{kind}": counters["messages"][kind] for kind in MESSAGE_REFUSALS}
@@ -332,7 +333,7 @@ def _refusals(counters: dict[str, Any]) -> dict[str, int]:
 def play(
     case: Case, kind: str, folder: Path, *, is_loopback: bool, stuck_s: float = STUCK_SECONDS
 ) -> Played:
-    """All of its files are in the folder when it returns, and no process is left."""
+    """Play a case. On return all files are in the folder, and no process is left."""
     with switched(len(case.nodes), case.seed, is_loopback=is_loopback) as (switch, ports):
         acting = Play(case, kind, folder, switch, ports)
         acting.stuck_s = stuck_s
@@ -345,7 +346,7 @@ def play(
 
 @contextmanager
 def cpu_seconds() -> Iterator[list[float]]:
-    """Of this process and of those that it had and that have ended, when it is over."""
+    """Append the CPU seconds of this process and its ended children during the block."""
     spent: list[float] = []
     before = _cpu_s()
     yield spent

@@ -1,5 +1,4 @@
-"""Nodes that are broken on purpose: a soak that does not notice is worth nothing. One is slow only,
-and must pass."""
+"""Sabotaged nodes, which the soak test must detect. One is only slow, and must pass."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ DISK_SECONDS = 0.05
 
 
 def _slow_down() -> None:
-    """Nothing is wrong with a slow disk; but what does not wait for it is seen."""
+    """Slow the disk down, which is no error; code that does not wait for the disk then shows."""
     commit = DiskStore.commit
 
     def commit_slowly(self: DiskStore) -> None:
@@ -28,7 +27,7 @@ def _slow_down() -> None:
 
 
 def _let_out_too_early() -> None:
-    """Frames, deliveries and answers do not wait for the disk."""
+    """Let frames, deliveries and answers out before the disk has committed."""
     _slow_down()
 
     def at_once(self: GroupCommit, action: Callable[[], None]) -> None:
@@ -38,7 +37,7 @@ def _let_out_too_early() -> None:
 
 
 def _forget_delivered() -> None:
-    """A node that comes back does not know what it has delivered."""
+    """Let a restarted node forget what it has delivered."""
     restore = Barrier.restore
 
     def forget(self: Barrier, rows: Rows) -> None:
@@ -48,7 +47,7 @@ def _forget_delivered() -> None:
 
 
 def _forget_inbox() -> None:
-    """What was not acknowledged does not come again."""
+    """Do not redeliver unacknowledged messages."""
     restart = Driver.restart
 
     def without_inbox(self: Driver[Any], now_us: int) -> None:
@@ -71,6 +70,6 @@ SABOTAGES: dict[str, Callable[[], None]] = {
 
 
 def break_nodes(how: str) -> None:
-    """All nodes that are started from now on; none if it is empty."""
+    """Sabotage all nodes that are started from now on; none if `how` is empty."""
     if how:
         SABOTAGES[how]()

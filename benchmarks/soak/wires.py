@@ -1,12 +1,11 @@
-"""A network for one seed: a namespace for each node, and a switch between them that misbehaves.
+"""The network of one seed: a namespace per node, and a faulty switch between them.
 
-A namespace has one TAP device; the switch, in this process, reads every Ethernet frame and decides
-what becomes of it: lost, late, doubled, overtaken, or kept from the other side of a partition. That
-is what `tc netem` does, with the difference that it is drawn from the seed, that it changes in the
-middle of a run, and that no kernel module is needed.
+Each namespace has one TAP device. The switch, in this process, reads every Ethernet frame and may
+drop, delay, duplicate or reorder it; a partition drops it. `tc netem` does the same. Here the
+faults are drawn from the seed, change during a run, and need no kernel module.
 
-Namespaces have no names and devices are not persistent: the kernel drops them when their last
-process is gone, however it went.
+Namespaces have no names and devices are not persistent: the kernel removes them when their last
+process has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NotPermitted(Exception):
-    """This process may make no network namespaces, or there are none."""
+    """This process may not create network namespaces, or the system has none."""
 
 
 class Port:
@@ -62,11 +61,11 @@ class Port:
             os.close(own)
 
     def plug(self, is_in: bool) -> None:
-        """The cable: the node's own kernel notices, as with a real one."""
+        """Plug or unplug the cable; the node's kernel notices, as with a real one."""
         fcntl.ioctl(self.tap, TUNSETCARRIER, struct.pack("i", is_in))
 
     def enter(self) -> None:
-        """From now on this process is in that namespace."""
+        """Move this process into the namespace."""
         _enter(self.namespace)
 
     def close(self) -> None:
@@ -75,7 +74,7 @@ class Port:
 
 
 class Switch:
-    """All ports, and everything else that one process waits for."""
+    """All ports, and all other file descriptors that this process waits for."""
 
     def __init__(self, ports: list[Port], seed: int) -> None:
         self.quality = PERFECT
@@ -102,7 +101,7 @@ class Switch:
         self._poll.unregister(fd)
 
     def part(self, sides: list[int]) -> None:
-        """Only those of the same side hear each other."""
+        """Partition the network: only nodes of the same side hear each other."""
         self._side = sides or [0] * len(self._ports)
 
     def plug(self, at: int, is_in: bool) -> None:
@@ -111,7 +110,7 @@ class Switch:
             self._ports[at].plug(is_in)
 
     def turn(self, until: float) -> None:
-        """Carry packets until that time, of the monotonic clock."""
+        """Carry packets until that time on the monotonic clock."""
         while (now := time.monotonic()) < until:
             while self._late and self._late[0][0] <= now:
                 _, _, target, packet = heapq.heappop(self._late)
@@ -131,7 +130,7 @@ class Switch:
         for _ in range(PACKETS_PER_TURN):
             try:
                 packet = os.read(tap, PACKET_BYTES_MAX)
-            except OSError:  # nothing more, or the cable is out
+            except OSError:  # no more packets, or the cable is unplugged
                 return
             if packet[0] & 1:
                 targets = [at for at in range(len(self._ports)) if at != source]
@@ -148,7 +147,7 @@ class Switch:
             self.lost += 1
             return
         quality, draw = self.quality, self._rng.random
-        # A lost question for an address costs a second, in which nothing else is tried.
+        # Never drop ARP: a lost ARP request blocks all other traffic for 1 s.
         if draw() < quality.loss and packet[12:14] != ARP:
             self.lost += 1
             return
@@ -172,7 +171,7 @@ class Switch:
                 heapq.heappush(self._late, (due, self._ticket, target, packet))
 
     def _write(self, target: int, packet: bytes) -> None:
-        with suppress(OSError):  # its queue is full, or the cable is out
+        with suppress(OSError):  # the queue is full, or the cable is unplugged
             os.write(self._ports[target].tap, packet)
 
 
@@ -180,8 +179,7 @@ class Switch:
 def switched(
     count: int, seed: int, *, is_loopback: bool = False
 ) -> Iterator[tuple[Switch, list[Port]]]:
-    """So many namespaces; none, and a switch that carries nothing, where that is not permitted or
-    not wanted."""
+    """Yield a switch with this many namespaces; without any if not permitted or not wanted."""
     ports: list[Port] = []
     try:
         wanted = 0 if is_loopback else count
@@ -203,11 +201,11 @@ def _enter(namespace: int) -> None:
 
 
 def _make_tap(address: str) -> tuple[int, bytes]:
-    """In the namespace where we are: the device, up, with its address."""
+    """Return a TAP device in the current namespace, up and with its address."""
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     try:
         fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", DEVICE, IFF_TAP | IFF_NO_PI))
-        # Addresses of IPv6 would take a second to find out that nobody else has them.
+        # IPv6 would spend a second on duplicate address detection.
         Path("/proc/sys/net/ipv6/conf/tap0/disable_ipv6").write_text("1")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for request, value in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, "255.255.255.0")):

@@ -1,1 +1,1 @@
-"""Those who misbehave against a live node."""
+"""Attackers against a live node."""

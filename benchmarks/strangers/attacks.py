@@ -1,4 +1,4 @@
-"""What strangers and members who misbehave do to a node, over links that are made by hand."""
+"""Attacks of strangers and misbehaving members on a node, over hand-made links."""
 
 from __future__ import annotations
 
@@ -32,16 +32,20 @@ from beforehand.runtime.transport.records import (
 GROUP = "harbour"
 FLOOD_FRAMES = 200_000
 RETURN_SECONDS = 0.003
-"""After which who lost a link may come again."""
+"""The time after which a node that lost its link may reconnect."""
 
 
 class Line:
-    """A link to ann, made by hand. A capital letter comes before `ann`: we decide what is kept."""
+    """A hand-made link to ann.
+
+    The name starts with a capital letter, which sorts before `ann`, so that this side decides which
+    of two links is kept.
+    """
 
     def __init__(self, target: Address, key: GroupKey, name: str, member: MemberKey) -> None:
         self._target, self._key, self._name, self._member = target, key, name, member
         self.sent = bytearray()
-        """All that went out, for who wants to play it back."""
+        """All bytes sent, for replay attacks."""
 
     async def __aenter__(self) -> Line:
         place = (self._target.host, self._target.port)
@@ -76,7 +80,8 @@ class Line:
         await self._writer.drain()
 
     async def became(self) -> str:
-        """Of what was said: `fine`, if she answers to a ping behind it, or why she hung up."""
+        """Return `fine` if ann answers a ping after the frames sent, or else why she
+        disconnected."""
         try:
             await self.write(self.sealed(bytes([PING])))
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -93,7 +98,7 @@ class Line:
             return "open"
 
     async def hear_the_end(self) -> bool:
-        """Does she hang up?"""
+        """Return whether ann disconnects."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 while await self.reader.read(1 << 16):
@@ -114,15 +119,15 @@ class Round:
         self.mallory = new_member()
         self.thrown: Counter[str] = Counter()
         self.became: Counter[str] = Counter()
-        """Of frames that no member would send: what became of the link."""
+        """The outcome of the link, for frames that no honest member would send."""
         self.open_ended: Counter[str] = Counter()
-        """Where she should have hung up and did not."""
+        """Attacks after which ann should have disconnected and did not."""
 
     def line(self, name: str = "Mallory") -> Line:
         return Line(self.target, self.key, name, self.mallory)
 
     async def play(self, *, connections: int, frames: int) -> None:
-        """Each once, and of what is damaged so many."""
+        """Run each attack once, and this many damaged connections and frames."""
         for scene in (
             self.wrong_key,
             self.replayed_connection,
@@ -178,7 +183,7 @@ class Round:
             await self._expect_the_end("reordered", line)
 
     async def damaged_frames(self, count: int) -> None:
-        """One by one, so that she has looked at each of them."""
+        """Send damaged frames one by one, so that ann processes each of them."""
         done = 0
         for _ in range(3 * count):
             async with self.line() as line:
@@ -186,7 +191,7 @@ class Round:
                 while became == "fine" and done < count:
                     await line.say(damage(self.rng, OPPORTUNISTIC.encode(self._any_frame())))
                     became = await line.became()
-                    # Who comes back too soon is not listened to.
+                    # A connection that comes back too soon is ignored.
                     done += became in ("fine", "unwanted", "malformed")
                     self.became[became] += 1
             if done == count:
@@ -196,7 +201,8 @@ class Round:
         self.open_ended["frames"] += count - done
 
     async def forged_messages(self) -> None:
-        """In bob's name: with our signature, with his over other words, with none."""
+        """Forge messages of bob: with another signature, with his over another payload, with
+        none."""
         own = self._proofs("Mallory")
         for kind, forged in (
             ("wrong_signature", own.prove(Message(("bob", _deadline()), (), b"in his name"))),
@@ -219,7 +225,7 @@ class Round:
         self.thrown["replayed_messages"] += 20
 
     async def flood(self) -> None:
-        """More frames than anybody needs, as fast as it goes."""
+        """Send more frames than any member needs, as fast as possible."""
         frame = OPPORTUNISTIC.encode(Request(0, frozenset()))
         async with self.line() as line:
             try:
@@ -230,7 +236,7 @@ class Round:
             await self._expect_the_end("flood", line)
 
     async def flood_of_news(self) -> None:
-        """Of messages that there are not, and that are never sent."""
+        """Announce messages that do not exist and are never sent."""
         async with self.line() as line:
             for number in range(1, 200):
                 ids = frozenset((f"nobody{number}", _deadline() + k) for k in range(1000))

@@ -1,9 +1,9 @@
-"""One of three small processes that talk to each other and report what they do. See watch.py.
+"""One of three small processes that exchange messages and report what they do. See watch.py.
 
-It asks the others now and then, answers when it is asked, and thanks for an answer. Every report
+The process asks the others now and then, answers questions, and thanks for answers. Every report
 carries a timestamp of `beforehand.protocols.observer.timestamp`; so does every message, in a few
-bytes. The clock of the process is wrong by `skew_ms`, and a report takes up to `DELAY_MAX_S` to get
-out.
+bytes. The clock of the process is wrong by `skew_ms`, and a report is delayed by up to
+`DELAY_MAX_S`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Process:
         self.socket.bind(("127.0.0.1", ports[number]))
         self.clock = LogicalClock(number, SYSTEM, now=self.tick())
         self.codec = StampCodec(SYSTEM)
-        self.reports: list[tuple[float, int, dict[str, object]]] = []  # when it gets out, which
+        self.reports: list[tuple[float, int, dict[str, object]]] = []  # (due, number, row)
         self.asked = self.reported = self.files = 0
 
     def tick(self) -> int:
@@ -87,7 +87,8 @@ class Process:
         heapq.heappush(self.reports, (gets_out, self.reported, row))
 
     def write_file(self, now: float) -> None:
-        """Spark reads a file once, so each is written under a name that Spark passes over."""
+        """Write the due reports. Spark reads a file once, so write it under a hidden name, then
+        rename it."""
         lines = []
         arrived_us = time.time_ns() // 1000  # the collector's clock is right
         while self.reports and self.reports[0][0] <= now:

@@ -1,10 +1,10 @@
-"""Three processes with wrong clocks talk, their reports come late and out of order: watch them.
+"""Watch three processes with wrong clocks whose reports arrive late and out of order.
 
     python examples/observer_live/watch.py --seconds 20
 
-Starts three times process.py, puts their reports in causal order with Spark, and prints them as
-they are delivered. Ends by itself, some seconds after the processes do, and says how many answers
-stood before their question: as shown, and as a sort by the clocks of the processes would have it.
+The program starts process.py three times, puts the reports in causal order with Spark, and prints
+them as they are delivered. It ends some seconds after the processes. It then prints how many
+answers came before their question: as shown, and as sorted by the clocks of the processes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def watch(spark: SparkSession, folder: Path, seconds: float, console: Console) -> list[Row]:
-    """All rows, in the order in which they were shown."""
+    """Return all rows, in the order in which they were shown."""
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     reports = spark.readStream.schema(SCHEMA).json(str(folder))
@@ -123,7 +123,7 @@ def print_verdict(shown: list[Row], reported: int, console: Console) -> None:
 
 
 def count_early(rows: Iterable[Row]) -> int:
-    """Answers before their question, and thanks before their answer."""
+    """Count answers before their question, and thanks before their answer."""
     said = set()
     early = 0
     for row in rows:

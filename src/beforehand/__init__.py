@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""As `typing` has it, which takes longer to import than all of this."""
+"""Replaces `typing.TYPE_CHECKING`: importing `typing` takes longer than this whole module."""
 if TYPE_CHECKING:
     from typing import Any
 
@@ -148,9 +148,11 @@ _PLACES = {
     "verify_events": "verify.verdict",
     "verify_runs": "pipeline.frames",
 }
-"""Where each is: `MODULE`, or `MODULE:NAME` where it has another name there. Imported when it is
-first asked for: some need more than the cores do, and until a command can be stopped without a
-traceback it should import as little as it can."""
+"""The location of each name: `MODULE`, or `MODULE:NAME` if its name differs in that module.
+
+`__getattr__` imports a module when a name of it is first used. Some modules need optional packages.
+A command should also import little before it has installed its signal handler.
+"""
 _EXTRAS = {
     "runtime": "runtime",
     "sim": "sim",
@@ -158,7 +160,7 @@ _EXTRAS = {
     "observe": "pipeline",
     "pipeline": "pipeline",
 }
-"""By room: what brings its packages; the others need the base alone."""
+"""The extra that installs the packages of each subpackage; other subpackages need none."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m beforehand`."""
+"""Entry point of `python -m beforehand`."""
 
 from __future__ import annotations
 

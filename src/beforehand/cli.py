@@ -1,7 +1,7 @@
-"""Where a command begins: Ctrl-C is heard before anything that takes its time is imported.
+"""Entry point of the command: handle SIGINT before the slow imports.
 
-Nobody imports this module, and it imports nothing at its top that Python has not loaded by then:
-until `main` is called, Ctrl-C is answered with a traceback by Python itself.
+No module imports this one. At its top it imports only modules that Python has already loaded. Until
+`main` runs, Python answers Ctrl-C with a traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code. arguments: None for those of this process, which is then ours to the end."""
+    """Run a command and return its exit code.
+
+    arguments: None for those of this process; `main` then also replaces the process's SIGINT
+    handler.
+    """
     if arguments is None:
         _leave_on_interrupts()
     from beforehand.commands.dispatch import dispatch
@@ -25,8 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_on_interrupts() -> None:
-    """While modules are loaded and, after the command, while the interpreter ends: in between they
-    are its own. Where they are ignored, as with `nohup`, they stay so."""
+    """Exit at once on SIGINT while modules load and, after the command, while the interpreter
+    exits.
+
+    The command installs its own handler in between. An ignored SIGINT (`nohup`) stays ignored.
+    """
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _leave)
 

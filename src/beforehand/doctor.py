@@ -1,6 +1,7 @@
-"""What this machine has of what Beforehand can use, and how to get the rest.
+"""Report which requirements of Beforehand this machine meets, and how to get the rest.
 
-Looks without importing: a package that is broken or slow to load must not break or slow this.
+The checks import none of the packages: a package that is broken or slow to load must not affect the
+report.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from beforehand.spark.java import JAVA_HINT, find_java
 PYTHON_MIN = (3, 11)
 GIB = 2**30
 MEMORY_AVAILABLE_MIN = 3 * GIB
-"""Spark's driver takes two, and two Python workers half of one each."""
+"""Spark's driver takes 2 GiB, and two Python workers 0.5 GiB each."""
 DISK_FREE_MIN = 2 * GIB
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_HINT = "only tests of the report pages need it: `apt-get install chromium`"
 
-# Distribution name -> the extra that brings it; what has no extra comes with the package itself.
+# Distribution name -> the extra that installs it; empty if Beforehand itself requires it.
 PACKAGES = {
     "msgspec": "",
     "pynacl": "runtime",
@@ -49,11 +50,11 @@ class Finding(msgspec.Struct, frozen=True):
     state: Literal["ok", "warn", "missing"]
     value: str = ""
     hint: str = ""
-    """How to get it or mend it; empty where all is well."""
+    """How to install or fix it; empty if the state is ok."""
 
 
 def examine() -> list[Finding]:
-    """Everything there is to know, in the order in which it matters. Writes nothing."""
+    """Return all findings, the most important first. Write nothing."""
     machine = [_python(), _java(), _memory(), _cpus(), _disk(), _chromium()]
     return machine + [_package(name, extra) for name, extra in PACKAGES.items()]
 
@@ -86,7 +87,7 @@ def _memory() -> Finding:
 
 
 def _memory_available(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Bytes that can be had without swapping, which only Linux says."""
+    """Return the bytes available without swapping, or None on systems other than Linux."""
     if not meminfo.exists():
         return None
     fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
@@ -114,7 +115,7 @@ def find_chromium() -> str | None:
 
 def _chromium() -> Finding:
     path = find_chromium()
-    if path is None:  # no command of ours opens a browser, so nothing is missing
+    if path is None:  # no command opens a browser, so nothing is missing
         return Finding("chromium", "warn", "none", CHROMIUM_HINT)
     return Finding("chromium", "ok", path)
 

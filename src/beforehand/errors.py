@@ -1,4 +1,4 @@
-"""The whole exception tree, and the exit code each branch means.
+"""The exception hierarchy, and the exit code of each class.
 
     BeforehandError            2
     ├── InputError             2   a file, a flag, a scenario or a disk is wrong
@@ -6,8 +6,8 @@
     ├── LocalError             4   the calling program, here the command, misused a core
     └── RemoteError            4   a peer sent something that the protocol does not allow
 
-A broken invariant of our own is an `assert`, never one of these; as any other exception, it gives
-the exit code 4. A violation (1) is a verdict and no error.
+A broken internal invariant is an `assert`, never one of these classes. Like any other exception, it
+gives exit code 4. A violation (exit code 1) is a verdict and not an error.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 OBEYED = ("Cc", "Cs", "Zl", "Zp")
-"""Kinds of characters that no name has: a terminal obeys them, or no stream takes them."""
+"""Unicode categories that `visible` replaces: control characters, surrogates, line separators."""
 TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""What makes text run the other way, so that one thing is written and another one seen."""
+"""Bidirectional control characters, which make text look different from what it contains."""
 
 EXIT_VALID = 0
 EXIT_VIOLATION = 1
@@ -29,12 +29,11 @@ EXIT_CRASH = 4
 EXIT_INTERRUPTED = 130
 EXIT_NO_READER = 141
 EXIT_TERMINATED = 143
-"""The last three as shells have them for what a signal ends: Ctrl-C, a reader who is gone, a polite
-kill."""
+"""The last three follow the shell convention for signals: SIGINT (Ctrl-C), SIGPIPE, SIGTERM."""
 
 
 class BeforehandError(Exception):
-    """What is wrong, where, and what to do about it."""
+    """An error with the problem, its location, and a hint how to fix it."""
 
     exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
@@ -49,7 +48,7 @@ class BeforehandError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword arguments do not survive the default pickling; a worker process raises these too.
+        # Default pickling loses keyword arguments, and worker processes raise these errors too.
         return (_rebuild, (type(self), self.problem, self.where, self.hint))
 
 
@@ -58,11 +57,11 @@ def _rebuild(kind: type[BeforehandError], problem: str, where: str, hint: str) -
 
 
 class InputError(BeforehandError):
-    """The user's input is refused before any work starts."""
+    """Invalid user input, refused before any work starts."""
 
 
 class InputErrors(InputError):
-    """Every problem of one input, so that a user mends them in one go."""
+    """All problems of one input together, so that the user can fix them at once."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         super().__init__(f"{len(errors)} problems")
@@ -76,20 +75,23 @@ class InputErrors(InputError):
 
 
 class LocalError(BeforehandError):
-    """The calling program asked a core for something that it does not do."""
+    """The calling program used a core in a way that the core does not support."""
 
     exit_code = EXIT_CRASH
 
 
 class RemoteError(BeforehandError):
-    """A peer broke the protocol. The input that carried it changed nothing."""
+    """A peer violated the protocol. The input in question changed no state."""
 
     exit_code = EXIT_CRASH
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Text of others, with a mark in the place of what a terminal would obey: a name with a line
-    break in it must not be taken for a line of ours. keep: what stays in any case."""
+    """Replace terminal control characters in untrusted text by a replacement character.
+
+    For example, a name that contains a line break must not look like a line of our output. keep:
+    characters that are never replaced.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -101,7 +103,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """A guess at what was meant, as a question; empty where nothing is like it."""
+    """Return the most similar known word as a question; empty if none is similar."""
     import difflib
 
     found = difflib.get_close_matches(word, list(known), n=1)
@@ -109,13 +111,13 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def list_some(names: Sequence[str], most: int = 5) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first names, and how many more there are."""
     shown = ", ".join(f"`{name}`" for name in names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
 def choose(word: str, known: Iterable[str]) -> str:
-    """A hint where one name of several was expected."""
+    """Return the hint for a wrong name where one of several was expected."""
     names = list(known)
     listed = ", ".join(f"`{name}`" for name in names)
     return f"{closest(word, names)} choose one of {listed}".strip()

@@ -1,5 +1,4 @@
-"""Files in and out: what cannot be read is told with its place, what is written is there whole or
-not at all."""
+"""Read files with errors that name the file, and write files atomically."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
-"""Beside what was made: how it was made, and what each file is known by."""
+"""The file beside a result that describes how it was made, with length and digest of each file."""
 WRITE_HINT = "is there room on the disk, and may you write there?"
 
 
 def read_text(path: Path, *, hint: str = "") -> str:
-    """The whole file as text."""
+    """Return the whole file as text."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -42,9 +41,10 @@ def read_parquet(
     hint: str = "",
     content: bytes | None = None,
 ) -> pa.Table:
-    """The whole file; pages are compared with their checksums, if they have some.
+    """Read a whole Parquet file, and verify its page checksums, if it has any.
 
-    columns: those that there are of these. content: of the file, where it was read before.
+    columns: read only those of these columns that exist.
+    content: the bytes of the file, if it was read before.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -58,17 +58,17 @@ def read_parquet(
 
 
 def refuse_device(path: Path) -> None:
-    """Nobody comes to the end of one. A pipe is let pass."""
+    """Refuse a device, because reading it may never end. A pipe is allowed."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
-        return  # whoever reads it says so
+        return  # the code that opens the file reports this error
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise InputError("a device, and not a file", where=str(path), hint="give a file")
 
 
 def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
-    """What to say of a file that could not be read."""
+    """Return the error for a file that could not be read."""
     if isinstance(error, FileNotFoundError):
         return InputError("no such file", where=str(path), hint=hint or "check the path")
     if isinstance(error, OSError) and error.errno is not None:
@@ -79,24 +79,24 @@ def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a text file atomically."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write a binary file atomically."""
     with replaced(path) as partial:
         partial.write_bytes(content)
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `path` when the block is done.
+    """Yield a temporary path, which is renamed to `path` when the block ends without an error.
 
-    Its name is this process's own on all machines: a task that was given up may still be writing
-    somewhere while another makes the same file again. Both write the same, and the last one stays.
-    Whatever happens, nothing half done is left behind; what a link points to is replaced, not the
-    link.
+    The temporary name is unique across processes and machines. A task that Spark gave up may still
+    be writing while another task makes the same file again; both write the same content, and the
+    last rename wins. The temporary file is removed in any case. If `path` is a symbolic link, its
+    target is replaced and not the link.
     """
     _refuse_irregular(path)
     target = Path(os.path.realpath(path))
@@ -122,16 +122,18 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What a file is known by."""
+    """The length and the digest by which a file is recognised."""
 
     bytes: int
     digest: str | None
-    """None in manifests of earlier versions."""
+    """SHA-256; None in manifests of earlier versions."""
 
 
 def marks_below(folder: Path) -> dict[str, Mark]:
-    """Of each file in a folder, by its path from there; what is still being written and the
-    manifest are none of them. All of them are read."""
+    """Return the mark of each file below a folder, by its relative path. Reads all files.
+
+    The manifest and hidden files, which are still being written, are left out.
+    """
     files = [f for f in folder.rglob("*") if f.name[0] != "." and f != folder / MANIFEST]
     return {f.relative_to(folder).as_posix(): _mark(f) for f in files if f.is_file()}
 
@@ -146,7 +148,7 @@ def _digest(path: Path) -> str:
 
 
 def recorded_marks(folder: Path) -> dict[str, Mark]:
-    """The same as the manifest of the folder has them."""
+    """Return the marks that the folder's manifest records."""
     try:
         found = msgspec.json.decode(read_text(folder / MANIFEST), type=_Recorded).files
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -161,10 +163,10 @@ class _Recorded(msgspec.Struct):
 
 
 def find_damage(folder: Path) -> list[str]:
-    """How the files of a folder differ from what its manifest says; empty where they do not.
+    """Return the differences between the files of a folder and its manifest; empty if there are
+    none.
 
-    All of them are read, if they are as long as they should be: what is damaged, or was written
-    over by something else, has often kept its length.
+    Reads every file of the right length, because damage often leaves the length unchanged.
     """
     try:
         recorded = recorded_marks(folder)
@@ -177,7 +179,7 @@ def find_damage(folder: Path) -> list[str]:
 
 
 def compare(folder: Path, name: str, mark: Mark) -> str:
-    """What is wrong with one file; empty if nothing is known to be."""
+    """Return what is wrong with one file; empty if it matches its mark."""
     path = folder / name
     try:
         there = path.stat().st_size
@@ -195,7 +197,7 @@ def compare(folder: Path, name: str, mark: Mark) -> str:
 
 
 def check_file_target(path: Path) -> None:
-    """Refuse, before any work, a place where no file can be written."""
+    """Refuse, before any work starts, a path where no file can be written."""
     if not path.parent.is_dir():
         raise InputError(f"no such folder: {path.parent}", hint="create it first")
     _refuse_irregular(path)
@@ -204,14 +206,14 @@ def check_file_target(path: Path) -> None:
 
 
 def refuse_same(path: Path, source: Path) -> None:
-    """What is read is not written over."""
+    """Refuse to overwrite the input file."""
     if path.exists() and source.exists() and path.samefile(source):
         hint = "give another name"
         raise InputError("it would take the place of what is read", where=str(path), hint=hint)
 
 
 def check_folder_target(path: Path) -> None:
-    """Refuse, before any work, a place where no folder can be, or none that can be written to."""
+    """Refuse, before any work starts, a path where no writable folder can be."""
     there = first_folder(path)
     if not there.is_dir():
         hint = "give the path of a folder, there or not"
@@ -221,7 +223,7 @@ def check_folder_target(path: Path) -> None:
 
 
 def first_folder(path: Path) -> Path:
-    """The path itself, or the first above it that is there, whatever that is."""
+    """Return the path itself, or its closest ancestor that exists, of any file type."""
     there = Path(os.path.realpath(path))
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -229,7 +231,7 @@ def first_folder(path: Path) -> Path:
 
 
 def _refuse_irregular(path: Path) -> None:
-    """A folder, a device or a pipe is never replaced by a file."""
+    """Refuse to replace a folder, a device or a pipe by a file."""
     if path.is_dir():
         hint = "give the name of a file in it"
         raise InputError("a folder, where a file is to be written", where=str(path), hint=hint)
@@ -240,7 +242,7 @@ def _refuse_irregular(path: Path) -> None:
 
 
 def _try_to_write(partial: Path, path: Path) -> None:
-    """A name may be too long, a file system may take no files."""
+    """Create and remove a file: the name may be too long, or the file system may refuse files."""
     try:
         partial.touch()
         partial.unlink()

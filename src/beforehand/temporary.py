@@ -1,5 +1,7 @@
-"""What is temporary has a name that says whose it is, so that what a killed process left behind is
-known for it, and removed by the next one."""
+"""Temporary files whose names identify their process.
+
+A later process can therefore recognise and remove what a killed process left behind.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,20 @@ from contextlib import suppress
 from pathlib import Path
 
 OWNED = re.compile(r".*\.(?P<host>[0-9A-Za-z-]+)-(?P<pid>[0-9]{1,9})-[0-9a-f]{8}")
-"""Whatever it is, a dot, and `own_name`."""
+"""Matches any name that ends in a dot and `own_name()`."""
 HOST_LETTERS_MAX = 32
 ELSEWHERE_SECONDS_MAX = 7 * 24 * 3600
-"""Nobody here knows who lives on another machine: what is older than this is nobody's."""
+"""Another machine's processes cannot be checked; its files are abandoned after this time."""
 
 
 def own_name() -> str:
-    """For this process alone, also among several machines that share a folder."""
+    """Return a name that is unique to this call, also among machines that share a folder."""
     return f"{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 @functools.cache
 def scratch_folder() -> Path:
-    """A folder for the time of this process. What killed ones left beside it is removed first."""
+    """Return the temporary folder of this process. Remove the folders of killed processes first."""
     place = Path(tempfile.gettempdir())
     remove_left_behind(place, "beforehand.*")
     folder = place / f"beforehand.{own_name()}"
@@ -39,7 +41,7 @@ def scratch_folder() -> Path:
 
 
 def remove_left_behind(folder: Path, pattern: str) -> None:
-    """What processes that are gone have there, as their names say: files and folders."""
+    """Remove files and folders whose names show that their process has ended."""
     for path in folder.glob(pattern):
         owner = OWNED.fullmatch(path.name)
         if owner and _is_gone(owner["host"], int(owner["pid"]), path):
@@ -60,11 +62,11 @@ def _is_gone(host: str, pid: int, path: Path) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        return False  # somebody else's, and there
+        return False  # a running process of another user
     return False
 
 
 @functools.cache
 def _host() -> str:
-    """The end of a long name: that is where machines of one kind differ."""
+    """Return the end of the host name, because similar machines differ at the end of long names."""
     return re.sub(r"[^0-9A-Za-z-]", "-", socket.gethostname())[-HOST_LETTERS_MAX:] or "host"

@@ -1,4 +1,4 @@
-"""Durations and distances as people write them, and durations as people read them."""
+"""Parse durations and distances as people write them, and format durations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from beforehand.errors import InputError
 
-# From long to short, the order in which the parts of `1h 22m` must come.
+# From long to short: the parts of `1h 22m` must come in this order.
 UNITS_US = {
     "d": 86_400_000_000,
     "h": 3_600_000_000,
@@ -22,7 +22,7 @@ DURATION_US_MAX = 2**63 - 1
 """Times are int64 in every dataset."""
 
 DISTANCE_M_MAX = 10**8
-"""Twice around the Earth: squares and sums of it are exact enough."""
+"""2.5 times the Earth's circumference; squares and sums of it are exact enough in a float."""
 
 DURATION_HINT = "write a number and a unit (us, ms, s, m, h, d): `90s`, `20m`, `1.5h`, `1h 22m`"
 DISTANCE_HINT = "write a number and a unit (m, km): `200m`, `1.5km`"
@@ -33,12 +33,12 @@ DISTANCE = re.compile(rf"({NUMBER})\s*(km|m)")
 
 
 def parse_duration(text: str, *, positive: bool = False, where: str = "") -> int:
-    """Microseconds. A bare number is refused: nobody can tell whether `20` is minutes."""
+    """Return microseconds. Refuse a bare number, because the unit of `20` is unknown."""
     match = DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None or not any(match.groups()):
         raise InputError(f"not a duration: `{text}`", where=where, hint=DURATION_HINT)
     parts = zip(match.groups(default="0"), UNITS_US.values(), strict=True)
-    # Fractions, because 0.1h in floating point is not a whole number of microseconds.
+    # Fractions, because 0.1h is not an exact number of microseconds in floating point.
     total_us = sum(Fraction(number) * unit_us for number, unit_us in parts)
     if total_us.denominator != 1:
         raise InputError(
@@ -52,7 +52,7 @@ def parse_duration(text: str, *, positive: bool = False, where: str = "") -> int
 
 
 def parse_distance(text: str, *, positive: bool = False, where: str = "") -> float:
-    """Metres."""
+    """Return metres."""
     match = DISTANCE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"not a distance: `{text}`", where=where, hint=DISTANCE_HINT)
@@ -66,16 +66,16 @@ def parse_distance(text: str, *, positive: bool = False, where: str = "") -> flo
 
 
 def show_share(share: float | None) -> str:
-    """In per cent; a dash for a share of nothing."""
+    """Format a share in per cent; None gives a dash."""
     return "–" if share is None else f"{100 * share:.2f} %"
 
 
 def show_duration(us: float | None) -> str:
-    """As `format_duration`; a dash where there is nothing to measure."""
+    """Format microseconds like `format_duration`; None gives a dash."""
     return "–" if us is None else format_duration(round(us))
 
 
-# (below this, rounded to this, shown in this unit, with the rest in this unit); longer ones in days
+# (upper limit, rounding step, unit, unit of the remainder); longer durations are in days.
 SHAPES = (
     (UNITS_US["ms"], 1, "us", None),
     (10 * UNITS_US["ms"], 100, "ms", None),
@@ -87,11 +87,11 @@ SHAPES = (
 
 
 def format_duration(us: int) -> str:
-    """About three digits, which `parse_duration` reads back: `62ms`, `13.2s`, `1h 22m`."""
+    """Format with about three digits, readable by `parse_duration`: `62ms`, `13.2s`, `1h 22m`."""
     if us < 0:
         return f"-{format_duration(-us)}"
     for below_us, step_us, unit, rest_unit in SHAPES:
-        # Rounded before it is compared, so that 59.97s becomes 1m and not 60s.
+        # Round before comparing, so that 59.97s becomes 1m and not 60s.
         rounded_us = _round(us, step_us)
         if rounded_us < below_us:
             return _show(rounded_us, unit, rest_unit)

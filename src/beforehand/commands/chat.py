@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = "beforehand group new harbour\n  beforehand chat harbour --name ann"
 LOOK_SECONDS = 0.5
-"""Who came, who left, and what waits is looked for so often."""
+"""The interval at which the chat checks for new peers, lost peers and waiting messages."""
 WAITS_US = 2_000_000
-"""A message that waits longer is told of."""
+"""The chat reports a message that has waited longer than this."""
 STAY_SECONDS = 2.0
-"""After the end of a pipe, so that what was said last gets out."""
+"""How long the chat stays after the end of a piped input, so that its last messages are sent."""
 WORDS = "`/who` says who is there, `/waits` what cannot be shown yet, `/quit` leaves"
 
 
@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Chat:
-    """Lines in, messages out."""
+    """The chat: broadcast lines of input, print delivered messages."""
 
     def __init__(self, *, stay: bool, peers: Sequence[str]) -> None:
-        """peers: the addresses that were typed."""
+        """peers: the addresses given on the command line."""
         self._stay, self._peers = stay, peers
         self._troubles = LinkTroubles()
         self._is_terminal = sys.stdin.isatty()
@@ -76,7 +76,7 @@ class Chat:
             note(f"said {self._said:,}, shown {self._shown:,}; {self._waiting()}")
 
     def _waiting(self) -> str:
-        with suppress(Exception):  # if the group has failed, that is told instead
+        with suppress(Exception):  # if the group has failed, that error is reported instead
             return f"{len(self._group.pending):,} wait for others"
         return "and then it failed"
 
@@ -89,7 +89,7 @@ class Chat:
                 spoken = [line for line in spoken if not self._obey(line)]
             await asyncio.gather(*(self._say_one(line) for line in spoken if line))
         except Exception:
-            self._stop.set()  # the group has failed, and says so when it is left
+            self._stop.set()  # the group has failed; leaving it raises the error
             raise
         if is_last and not self._stay:
             if not self._is_terminal:
@@ -141,7 +141,7 @@ class Chat:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _tell_waiting(self, *, all_of_them: bool = False) -> None:
-        """What cannot be shown yet, and what it waits for."""
+        """Report the messages that cannot be delivered yet, and which messages each waits for."""
         from beforehand.runtime.member import wall_clock_us
 
         now_us = wall_clock_us()

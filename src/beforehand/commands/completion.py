@@ -1,4 +1,4 @@
-"""`beforehand completion`: what a shell needs to complete commands and options."""
+"""`beforehand completion`: print a script that completes commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def _fish(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
 
 
 def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
-    """Those that help shows, by their long names."""
+    """Return the options that the help shows, by their long names."""
     shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     return {name: a for a in shown for name in a.option_strings if name.startswith("--")}
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[str]:
-    """Of what stands without an option."""
+    """Return the choices of the positional arguments."""
     places = [action for action in parser._actions if not action.option_strings]
     return [str(choice) for action in places for choice in action.choices or ()]
 

@@ -1,4 +1,4 @@
-"""What the commands share. Data goes to stdout, everything else to stderr."""
+"""Helpers that all commands share. Data goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Tell = Callable[[str, int, int | None], None]
-"""Hears a stage, how much of it is done, and of how much; None: nobody knows."""
+"""Called with a stage, how much of it is done, and the total; None if the total is unknown."""
 FILE_COLUMNS = 160
-Commands = Any  # argparse does not name the type of what add_subparsers returns
+Commands = Any  # argparse does not name the return type of add_subparsers
 SEED_MAX = 2**63 - 1
 STDOUT = Path("-")
 CELL_MAX = 80
-"""Characters. A longer name would leave no room for the columns beside it."""
+"""The maximum characters per cell; longer names would leave no room for other columns."""
 CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 _volume = {"quiet": False}
 
 
 class Parser(argparse.ArgumentParser):
-    """One that raises what is wrong with a command line, as with any other input."""
+    """An argument parser that raises InputError for an invalid command line."""
 
     def print_help(self, file: Any = None) -> None:
-        """As argparse does it, which says nothing where it cannot."""
+        """Print the help like argparse, but raise if it cannot be written."""
         (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """For `type=`: a whole number, within bounds that make sense."""
+    """Return a parser for `type=` that accepts integers within these bounds."""
 
     def parse(text: str) -> int:
         try:
@@ -67,14 +67,14 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def be_quiet(quiet: bool) -> None:
-    """Whether notes are left out; results and errors are not."""
+    """Set whether notes are suppressed; results and errors are always shown."""
     _volume["quiet"] = quiet
 
 
 def add_command(
     commands: Commands, name: str, summary: str, example: str
 ) -> argparse.ArgumentParser:
-    """A sub-command whose help ends with an example."""
+    """Add a sub-command whose help ends with an example."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -83,7 +83,7 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for short, name in (("-q", "--quiet"), ("-v", "--verbose")):
-        hide = argparse.SUPPRESS  # they are told with all commands, and may stand after one too
+        hide = argparse.SUPPRESS  # the main help lists them; they may also follow a command
         parser.add_argument(short, name, action="store_true", default=hide, help=hide)
     parser.set_defaults(parser=parser)
     return parser
@@ -94,7 +94,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
-    """Where Spark runs, and how."""
+    """Add the options for where and how Spark runs."""
     parser.add_argument("--master", metavar="URL", help="a Spark cluster; default: embedded")
     parser.add_argument("--remote", metavar="URL", help="a Spark Connect server")
     parser.add_argument(
@@ -103,7 +103,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_json(args: argparse.Namespace, flag: str) -> None:
-    """Where stdout is taken already."""
+    """Refuse `--json` if a file already goes to stdout."""
     if args.json:
         problem = "both would go to stdout: the file and the JSON"
         raise InputError(problem, where=f"{flag} -, --json", hint="give one of them a file")
@@ -125,9 +125,9 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
         table.add_row(*map(_cell, row))
     console = Console()
     if not console.is_terminal:
-        console = Console(width=FILE_COLUMNS)  # else 80 are assumed, and numbers cut off
-    # Written by us and not by rich, which ends the program with the code of a violation where
-    # nobody reads any more.
+        console = Console(width=FILE_COLUMNS)  # otherwise rich truncates at 80 columns
+    # Write the captured text ourselves: on a broken pipe rich exits with code 1, which here means a
+    # violation.
     with console.capture() as captured:
         if title:
             # Not the table's own title, which is wrapped at the width of the table.
@@ -137,7 +137,7 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
 
 
 def _cell(text: str) -> Text:
-    """As it is written: in a plain text rich would look for markup, and `[/x]` would be a crash."""
+    """Return the text without markup: rich would parse `[/x]` in a string and crash."""
     from rich.text import Text
 
     shown = visible(text)
@@ -150,7 +150,8 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """To stderr. Where nobody can hear it, the work goes on, and its exit code tells."""
+    """Print to stderr. If stderr cannot be written, work continues, and the exit code shows the
+    result."""
     try:
         print(visible(text, keep="\n\t"), file=sys.stderr, flush=True)
     except (OSError, ValueError):
@@ -158,16 +159,17 @@ def say(text: str) -> None:
 
 
 def forget(stream: TextIO) -> None:
-    """So that Python does not try to write what is left, and complain, on its way out."""
+    """Redirect a broken stream to /dev/null, so that Python's flush at exit does not fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def open_closed_streams() -> None:
-    """Without them, the next file that is opened would be taken for stderr.
+    """Open closed standard streams on /dev/null. Otherwise the next opened file would get, say, fd
+    2.
 
-    Nobody says what is read from a closed stdin, and nobody hears a closed stderr. What a closed
-    stdout does not take is lost: that is refused.
+    Reading a closed stdin or writing to a closed stderr does no harm. A closed stdout would lose
+    the result, so it is refused.
     """
     had_stdout = sys.stdout is not None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -179,16 +181,16 @@ def open_closed_streams() -> None:
 
 
 def note_rest(count: int, noun: str) -> None:
-    """Say how many of a list were left out, if any were."""
+    """Report how many entries of a list were left out, if any."""
     if count > 0:
         note(f"{count:,} more {noun} not shown")
 
 
 @contextmanager
 def told_stages() -> Iterator[Tell]:
-    """A bar for each stage that is told of: how much of it is done, of how much, how long still.
+    """Show a bar for each stage: how much is done, the total, and the remaining time.
 
-    A stage begins anew when it is told that nothing of it is done.
+    A stage starts again when it is called with `done` equal to zero.
     """
     tasks: dict[str, TaskID] = {}
     with progress() as bar:
@@ -204,7 +206,7 @@ def told_stages() -> Iterator[Tell]:
 
 
 def progress() -> Progress:
-    """A progress bar on stderr; silent where stderr is not a terminal."""
+    """Return a progress bar on stderr; it is hidden if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining

@@ -1,4 +1,4 @@
-"""`beforehand contacts`: from any mobility trace to a clean list of contacts."""
+"""`beforehand contacts`: convert any mobility trace into a clean list of contacts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         stays = len(found.presence)
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics: dict[str, float | None] = dict(describe(found))
-    if not len(found.contacts):  # the length of nothing is not zero
+    if not len(found.contacts):  # without contacts, their duration is undefined and not zero
         statistics |= dict.fromkeys((n for n in statistics if n.startswith("contact_s")), None)
     if args.json:
         print_json({**statistics, "changes": dict(found.changes), "read": trace_json(found)})
@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _label(name: str) -> str:
-    """`contact_s_avg` is in seconds for programs; people see a unit beside the number."""
+    """Return a label without the unit `_s`, which only programs need; people see it in the
+    value."""
     return name.replace("_s_", " ").removesuffix("_s").replace("_", " ")
 
 

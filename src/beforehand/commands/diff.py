@@ -1,4 +1,4 @@
-"""`beforehand diff`: two finished runs of a scenario, side by side."""
+"""`beforehand diff`: compare two finished runs of a scenario."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Mean:
-    """Over the seeds of one group."""
+    """The mean over the seeds of one group."""
 
     mean: float
     half: float | None
-    """Of the interval that holds the true mean with 95 %; one seed gives none."""
+    """Half the width of the 95 % confidence interval; None for a single seed."""
     seeds: int
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one group; None where a folder does not have it."""
+    """One figure of one group; a side is None if its folder lacks the figure."""
 
     group: Row
     figure: str
@@ -49,7 +49,7 @@ class Difference:
     second: Mean | None
     difference: float | None
     apart: bool
-    """Whether the intervals do not overlap."""
+    """Whether the confidence intervals do not overlap."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -89,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare(what: Compared, first: list[Row], second: list[Row]) -> list[Difference]:
-    """Each figure of each group that is in one of them, in the order of the first."""
+    """Return each figure of each group that occurs on either side, in the order of the first
+    side."""
     sides = [_grouped(what, rows) for rows in (first, second)]
     found = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):

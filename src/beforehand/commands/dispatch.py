@@ -1,4 +1,4 @@
-"""The command line: parse, one call, render errors."""
+"""The command line: parse the arguments, run one command, report errors."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ COMMANDS = (
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
-"""Set in the environment, it does what `-v` does for a crash."""
+"""If this environment variable is set, a crash shows its traceback, as with `-v`."""
 AGAIN_SECONDS = 0.05
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:
-    """The exit code, as in `CODES`. Whatever happens, there is no traceback unless asked for.
+    """Run a command and return the exit code, as in `CODES`. Show no traceback unless asked for.
 
     arguments: None for those of this process.
     """
@@ -69,7 +69,7 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         try:
             args = _parse(arguments)
         except SystemExit:
-            sys.stdout.flush()  # help and version; whoever reads them may be gone
+            sys.stdout.flush()  # after help or version; raises if the reader has closed the pipe
             raise
         be_quiet(args.quiet)
         code = int(args.run(args))
@@ -78,27 +78,29 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if args.debug:
             raise
-        told = signals.heard or error  # whatever broke, it broke because of that
+        told = signals.heard or error  # after a signal, any exception is a consequence of it
         return _tell(told, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
     finally:
         signals.restore()
 
 
 class Terminated(KeyboardInterrupt):
-    """A polite kill: as Ctrl-C, but for the exit code. Left alone, it would end this process and
-    leave what it started behind."""
+    """SIGTERM, handled like Ctrl-C except for the exit code. The default action would end this
+    process and leave its child processes running."""
 
 
 class Signals:
-    """Ctrl-C and polite kills while a command runs, unless it has its own way with them.
+    """Handlers for SIGINT and SIGTERM while a command runs, unless the command installs its own.
 
-    What a handler raises may be lost: Python drops what is raised in a destructor or a callback,
-    and some libraries catch everything. The first is raised again; for the second, patience ends.
+    An exception raised by a handler may be lost. Python drops it in a destructor or a callback; the
+    handler then raises it again. Some libraries catch every exception; a timer then ends the
+    process.
     """
 
     def __init__(self) -> None:
         self.heard: KeyboardInterrupt | None = None
-        """Remembered, because what is being imported or compiled may raise something else."""
+        """Stored because an interrupted import or compilation may raise another exception
+        instead."""
         self._is_lost = False
         self._patience: threading.Timer | None = None
         self._before: dict[int, Any] = {}
@@ -109,7 +111,7 @@ class Signals:
             return
         sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` and `&` have it
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup` or `&`
                 self._before[number] = signal.signal(number, self._raise)
 
     def restore(self) -> None:
@@ -124,18 +126,19 @@ class Signals:
                 signal.signal(number, handler)
 
     def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        """Compiled code of others whose imports are broken off prints what broke them off."""
+        """Hide our interrupt: compiled modules of other packages print it if their import is
+        aborted."""
         if error is not self.heard:
             self._show(kind, error, trace)
 
     def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Ours is not dropped: it is raised again in a moment, when this is over."""
+        """Send the signal again shortly after Python dropped our interrupt."""
         if self.heard is None or dropped.exc_value is not self.heard:
             self._drop(dropped)
             return
         self._is_lost = True
         number = self._number(self.heard)
-        # To that thread alone: where another one gets it, this one sleeps on.
+        # Signal the main thread itself: a signal to another thread would not end its sleep.
         main = threading.main_thread().ident
         send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
         send.daemon = True
@@ -146,7 +149,7 @@ class Signals:
             self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
             self._patience = leave_after_patience(self._leave)
         elif not self._is_lost:
-            os._exit(128 + number)  # the second one: now
+            os._exit(128 + number)  # second signal: exit at once
         self._is_lost = False
         raise self.heard
 
@@ -172,7 +175,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _tell(error: BaseException, *, with_traceback: bool) -> int:
-    """Say what went wrong, as far as there is anybody to hear it: the exit code."""
+    """Report the error, as far as stdout and stderr can be written, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         forget(sys.stdout)
         return EXIT_NO_READER
@@ -195,9 +198,10 @@ def _tell(error: BaseException, *, with_traceback: bool) -> int:
 
 
 def _outside(error: BaseException) -> InputError | None:
-    """What the machine, its disks or the bytes of a file did; None for a mistake of ours."""
+    """Return an error caused by the system, a disk or file content; None for a bug in this
+    package."""
     if isinstance(error, OSError):
-        forget(sys.stdout)  # it may be the full disk itself
+        forget(sys.stdout)  # stdout may be on the full disk
         where = str(error.filename) if error.filename else ""
         hint = "check the place, its permissions and the room that is left"
         return InputError(error.strerror or str(error), where=where, hint=hint)
@@ -212,7 +216,7 @@ def _outside(error: BaseException) -> InputError | None:
 
 
 def _crash(error: BaseException) -> str:
-    """The line to report: what, and where in our code."""
+    """Return the error text for a bug: the exception, and its location in this package."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
     place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"

@@ -1,4 +1,4 @@
-"""`beforehand doctor`: what this machine has, what is missing, and how to get it."""
+"""`beforehand doctor`: report what is installed, what is missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json([msgspec.structs.asdict(finding) for finding in findings])
     else:
-        # Plain lines: this command must work where not even the table printer is installed.
+        # Plain lines, because this command must work even if the table printer is not installed.
         for finding in findings:
             print(f"{finding.state:<8}{finding.name:<20}{finding.value}")
             if finding.hint:

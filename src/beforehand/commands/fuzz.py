@@ -1,4 +1,4 @@
-"""`beforehand fuzz`: a swarm of seeds, each a hostile world of its own."""
+"""`beforehand fuzz`: run random fault-injection worlds, one per seed, to break the protocols."""
 
 from __future__ import annotations
 

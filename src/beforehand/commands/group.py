@@ -1,4 +1,4 @@
-"""`beforehand group`: make the key of a group, hand it over, change it."""
+"""`beforehand group`: create, hand over and rotate the key of a group."""
 
 from __future__ import annotations
 

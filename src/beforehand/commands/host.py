@@ -1,4 +1,5 @@
-"""`beforehand host`: a mobile host in a terminal. What is typed is said, what is heard is shown."""
+"""`beforehand host`: a mobile host in a terminal that broadcasts input lines and prints
+messages."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ EXAMPLE = "beforehand host port.toml --name ann --at north --key port.key"
 MOVE = "/move"
 LOOK_SECONDS = 0.2
 NAMESAKES = 3
-"""So many datagrams may be late ones of a life of ours before."""
+"""Up to this many datagrams under our name may be delayed ones of an earlier incarnation."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Terminal:
-    """Lines in, lines out, until a signal comes."""
+    """The terminal loop: broadcast input lines and print messages until a signal arrives."""
 
     def __init__(self, stations: Stations) -> None:
         self._stations = stations
@@ -85,7 +86,7 @@ class Terminal:
             print(f"{message.origin}: {printable(message.payload)}", flush=True)
 
     async def _look(self) -> None:
-        """Say when it is in another cell."""
+        """Report cell changes, restarts of the station, and other hosts with the same name."""
         before: str | None = None
         restarted, is_alone = 0, True
         while True:
@@ -117,7 +118,7 @@ class Terminal:
         except (InputError, LocalError) as error:
             note(error.render())
         except Exception:
-            self._stop.set()  # it has failed, and says so when it is left
+            self._stop.set()  # the host has failed; leaving it raises the error
             raise
 
     async def _move(self, words: list[str]) -> None:

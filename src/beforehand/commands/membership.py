@@ -1,4 +1,4 @@
-"""What the commands share that are members of a group: options, signals, who is there."""
+"""Options and signal handling shared by the commands that join a group."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from beforehand.runtime.group import Group
 
 TOLD = ("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery")
-"""Ends of connections that nobody mends by waiting."""
+"""Disconnect kinds that waiting does not fix, so the command reports them."""
 TOLD_MAX = 1000
 NAME_HINT = "; two members have one name: one of them needs another, with another store"
 CLOCK_US_MAX = 60_000_000
-"""So much the clocks of two members may differ."""
+"""The maximum allowed difference between the clocks of two members."""
 AsyncContext = TypeVar("AsyncContext", bound=AbstractAsyncContextManager[Any])
 
 
@@ -71,8 +71,10 @@ def make_group(args: argparse.Namespace, **options: Any) -> Group:
 def run_until_signal(
     group: AsyncContext, work: Callable[[AsyncContext, asyncio.Event], Coroutine[Any, Any, None]]
 ) -> None:
-    """In the group, or whatever it is: until it is done, or SIGINT or SIGTERM asks to stop. A
-    second signal stops whatever is still going on."""
+    """Run `work` inside the context until it is done or SIGINT or SIGTERM asks it to stop.
+
+    A second signal cancels everything that still runs.
+    """
     asyncio.run(_until_signal(group, work))
 
 
@@ -106,13 +108,16 @@ def who_is_there(group: Group) -> str:
 
 
 class LinkTroubles:
-    """Why somebody who could be there is not: each reason is told once for each address."""
+    """Reasons why peers cannot be connected; each is reported once per address."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()
 
     def news(self, group: Group, given: Collection[str]) -> list[str]:
-        """given: the addresses that somebody typed. Of others, that nobody answers is no news."""
+        """Return the new reasons. given: addresses from the command line.
+
+        For other addresses, a peer that does not answer is not reported.
+        """
         found = []
         for ending in group.endings:
             place = ending.address, ending.problem
@@ -125,7 +130,7 @@ class LinkTroubles:
 
 
 def clock_trouble(group: Group) -> str:
-    """Empty, unless the clock was set back by more than members' clocks may differ."""
+    """Return a warning if the clock was set back by more than the allowed difference, else ""."""
     behind_us = group.clock_behind_us
     if behind_us <= CLOCK_US_MAX:
         return ""

@@ -1,4 +1,4 @@
-"""`beforehand node`: a carrier without an application, for a bus, a boat or a box on a roof."""
+"""`beforehand node`: relay a group's messages without an application, e.g. on a bus or a boat."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Status:
-    """It reads what is delivered and keeps none of it; now and then it says how things are."""
+    """The node's loop: discard deliveries, and print a status line periodically."""
 
     def __init__(self, every_seconds: float, *, as_json: bool, peers: Sequence[str]) -> None:
-        """peers: the addresses that were typed."""
+        """peers: the addresses given on the command line."""
         self._every_seconds, self._peers = every_seconds, peers
         self._troubles = LinkTroubles()
         self._as_json = as_json
@@ -71,7 +71,7 @@ class Status:
                 if not reading.done():
                     self._tell(group, "stop" if stopping.done() else "status")
             if reading.done():
-                reading.result()  # it raises what ended it
+                reading.result()  # raises the exception that ended it
         finally:
             for task in (reading, stopping):
                 task.cancel()

@@ -1,4 +1,4 @@
-"""`beforehand observe`: events of many machines in causal order, or nearly so."""
+"""`beforehand observe`: put events of many machines in causal order, exactly or approximately."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXAMPLE = (
 NOT_KEPT = "nothing is kept of this run"
 REJECTS_SHOWN = 5
 FILES_LOOKED_FOR = 16
-"""Of the input, by each executor of a cluster: Spark passes over a file that one does not have."""
+"""The number of input files that each executor must see: Spark silently skips missing files."""
 BOUND_US_MAX = 366 * 24 * 3_600_000_000
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse flags that do not go together."""
+    """Refuse flags that cannot be combined."""
     if args.tune:
         if args.budget is None:
             raise InputError("no budget to tune for", hint="pass `--budget 1%`")
@@ -164,7 +164,7 @@ def run_ordering(args: argparse.Namespace) -> int:
         except (Exception, KeyboardInterrupt):
             if not interruption.asked.is_set():
                 raise
-            return interruption.exit_code  # whatever broke, it broke because of that
+            return interruption.exit_code  # after a signal, any exception is a consequence of it
 
 
 def _run_on_spark(
@@ -179,7 +179,7 @@ def _run_on_spark(
     from beforehand.spark.executors import check_executors, has_executors
     from beforehand.spark.session import open_session
 
-    # All this before Spark is started.
+    # Run all these checks before Spark starts.
     conf = read_conf(args.conf)
     find_format(args.input)
     if args.checkpoint is not None and args.input.is_file():
@@ -197,7 +197,7 @@ def _run_on_spark(
             files = list_files(args.input)[:FILES_LOOKED_FOR]
             check_executors(spark, *{first_folder(place) for place in places}, reads=files)
         if args.checkpoint is not None:
-            # A batch that has begun may end: in the handler only the flag is set.
+            # Let a running batch finish: the handler only sets the flag.
             interruption.break_off = partial(_hush, spark)
         totals = _order(spark, args, plan, pace, interruption.asked)
     if interruption.asked.is_set():
@@ -215,7 +215,7 @@ def _order(
     from beforehand.observe.files import Stream, order_stream, order_table
 
     if args.checkpoint is None:
-        # A server has a working folder of its own.
+        # Absolute paths, because a Connect server has its own working directory.
         return order_table(spark, args.input.absolute(), args.out.absolute(), plan, tell=note)
     every_us, idle_us = pace
     stream = Stream(
@@ -235,13 +235,16 @@ def _order(
 
 
 def _hush(spark: SparkSession) -> None:
-    """What fails because of the end is nobody's concern. The stream looks at the flag by itself."""
-    # A call to Java from the handler would meet the one that it interrupted.
+    """Turn Spark's log off: errors during shutdown are not of interest.
+
+    The stream itself checks the stop flag.
+    """
+    # In another thread: from the handler, a call to Java would collide with the interrupted call.
     Thread(target=spark.sparkContext.setLogLevel, args=("OFF",), daemon=True).start()
 
 
 def _show(totals: Counts, args: argparse.Namespace) -> int:
-    """Print what it came to. The exit code: unknown if no event was put in order by its stamp."""
+    """Print the totals. Return EXIT_UNKNOWN if no event was ordered by its stamp."""
     from beforehand.observe.rejects import folder_of_rejects
 
     rejects = folder_of_rejects(args.out)

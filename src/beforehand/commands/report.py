@@ -1,4 +1,4 @@
-"""`beforehand report`: the page of a run that is already there."""
+"""`beforehand report`: write the report page of a finished run again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_report(directory: Path) -> Path:
 
 
 def build_page(directory: Path) -> Page:
-    """What is to be said of them."""
+    """Return the content of the report page."""
     from beforehand.pipeline.experiment import load_experiment
     from beforehand.report.datasets import read_scenario
 

@@ -1,4 +1,4 @@
-"""`beforehand run`: a scenario from mobility to report, on Spark."""
+"""`beforehand run`: run a scenario on Spark, from mobility to report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         except (Exception, KeyboardInterrupt):
             if not interruption.asked.is_set():
                 raise
-            return interruption.exit_code  # whatever broke, it broke because of that
+            return interruption.exit_code  # after a signal, any exception is a consequence of it
 
 
 def _run(args: argparse.Namespace, interruption: Interruption) -> int:
@@ -111,7 +111,7 @@ def _show(path: Path) -> None:
 
 
 def _look_ahead(args: argparse.Namespace, out: Path) -> int:
-    """Nothing is written and nothing started."""
+    """Print the progress of each stage. Write nothing and start nothing."""
     from beforehand.pipeline.jobs import look_ahead
 
     stages = look_ahead(args.scenario, out, seeds=args.seeds, overrides=args.settings)

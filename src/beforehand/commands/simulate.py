@@ -1,4 +1,4 @@
-"""`beforehand simulate`: one run over a contact trace."""
+"""`beforehand simulate`: simulate one run on a contact trace."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ def run(args: argparse.Namespace) -> int:
     summary["read"] = trace_json(trace)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
-    elif args.events != STDOUT:  # where a table would stand in the middle of a file
+    elif args.events != STDOUT:  # otherwise the table would corrupt the event log on stdout
         _print_summary(trace, spec, summary)
-    held = PROMISES[PROTOCOLS[spec.protocol].promise]  # as `verify` holds it to its promise
+    held = PROMISES[PROTOCOLS[spec.protocol].promise]  # same rule as `verify`
     is_broken = any(violations[kind] for kind in held)
     return EXIT_VIOLATION if is_broken else EXIT_VALID
 
 
 def _check_events_target(args: argparse.Namespace) -> None:
-    """Before any work."""
+    """Check the target of `--events` before any work starts."""
     if args.events == STDOUT:
         refuse_json(args, "--events")
         if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""`beforehand station`: one of a tree of stations, which mobile hosts speak to in their cells."""
+"""`beforehand station`: run one station of a tree; mobile hosts connect to it in its cell."""
 
 from __future__ import annotations
 

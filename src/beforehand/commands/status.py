@@ -1,4 +1,4 @@
-"""`beforehand status`: what of a run is there, and what is missing."""
+"""`beforehand status`: report which datasets of a run exist and which are missing."""
 
 from __future__ import annotations
 

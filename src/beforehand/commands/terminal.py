@@ -1,4 +1,4 @@
-"""A program that talks: lines from the standard input, messages on the standard output."""
+"""Helpers for interactive commands: lines from stdin, messages to stdout."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from beforehand.errors import BeforehandError
 READ_BYTES = 1 << 16
 
 TakeLines = Callable[[list[bytes], bool], Coroutine[Any, Any, None]]
-"""Lines that came together, without their ends; and whether they are the last."""
+"""Called with lines that were read together, without line ends, and whether they are the last."""
 
 
 def start_reading(take: TakeLines) -> None:
-    """In a thread that nobody waits for: reading from a terminal, a pipe or a file blocks each in
-    its own way. The lines are taken in this loop, and no more are read until they are."""
+    """Read stdin in a daemon thread, because terminals, pipes and files block differently.
+
+    The lines are handled in this event loop. The thread reads no more until they are handled.
+    """
     loop = asyncio.get_running_loop()
     threading.Thread(target=_read, args=(loop, take), daemon=True).start()
 
 
 def _read(loop: asyncio.AbstractEventLoop, take: TakeLines) -> None:
-    """Past Python's buffers, whose lock a thread that still reads would hold at the end."""
+    """Read past Python's buffers: a blocked reader would hold their lock at interpreter exit."""
     rest = b""
-    # The loop is closed, or the terminal gone, or nobody takes anything any more: the loop, where
-    # all of it is taken, tells why.
+    # The loop may be closed, the terminal may be gone, or the handler may have failed. The loop
+    # that runs the handler reports the reason.
     with suppress(RuntimeError, OSError, CancelledError, BeforehandError):
         while data := os.read(sys.stdin.fileno(), READ_BYTES):
             *lines, rest = (rest + data).split(b"\n")
@@ -40,12 +42,12 @@ def _read(loop: asyncio.AbstractEventLoop, take: TakeLines) -> None:
 
 
 async def until_first(*work: Coroutine[Any, Any, object]) -> None:
-    """Until one of them is over, or fails; then the others are broken off."""
+    """Wait until the first coroutine ends or fails, then cancel the others."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            task.result()  # it raises what ended it
+            task.result()  # raises the exception that ended it
     finally:
         for task in tasks:
             task.cancel()
@@ -53,6 +55,6 @@ async def until_first(*work: Coroutine[Any, Any, object]) -> None:
 
 
 def printable(payload: bytes) -> str:
-    """Nothing that a terminal would obey."""
+    """Replace characters that a terminal would interpret."""
     text = payload.decode(errors="replace")
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

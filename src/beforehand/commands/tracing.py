@@ -1,4 +1,4 @@
-"""What the commands that read a mobility trace share: its options, and what is told of it."""
+"""Options and output shared by the commands that read a mobility trace."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
 
 RANGE_M_MAX = 20_037_508
-"""Half way round the Earth: there is nobody farther away."""
+"""Half of the Earth's circumference: no two places are farther apart."""
 
 
 class ReaderFlag(NamedTuple):
-    """A flag, and the option of the readers that it sets."""
+    """A flag, and the reader option that it sets."""
 
     option: str
     metavar: str
@@ -47,14 +47,14 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
 
 
 def given_trace_options(args: argparse.Namespace) -> list[str]:
-    """The flags about a file that somebody has written."""
+    """Return the flags about an input file that are on the command line."""
     names = ("range", "format", *READER_FLAGS)
     written = [f"--{name}" for name in names if getattr(args, name) is not None]
     return written + (["--strict"] if args.strict else [])
 
 
 def load_trace(args: argparse.Namespace) -> Trace:
-    """The contacts of `args.input`; whatever is wrong with the flags is told before it is read."""
+    """Return the contacts of `args.input`. Check the flags before reading it."""
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.read import format_of, has_places, opened, read
 
@@ -98,7 +98,7 @@ def parse_range(written: str | None) -> float | None:
 
 
 def tell_trace(trace: Trace) -> None:
-    """What the file was taken to be and what was mended, to stderr."""
+    """Report the detected format and the repairs on stderr."""
     if trace.understood is not None:
         for sentence in trace.understood.sentences():
             note(sentence)
@@ -136,10 +136,10 @@ def _check_applies(format: str, options: dict[str, Any]) -> None:
 
 
 def _refuse_mended(trace: Trace, path: Path) -> None:
-    """What no reader has refused by its line."""
+    """Refuse repairs that no reader has already refused with a line number."""
     from beforehand.mobility.repairs import LEGAL
 
-    # That slots are joined is what the format means, and how long a sighting counts was asked for.
+    # Merging slots is part of the format, and the user chose the length of a sighting.
     is_slots = trace.understood is not None and trace.understood.format == "sociopatterns"
     fine = (*LEGAL, "lengthened", "merged") if is_slots else (*LEGAL, "lengthened")
     broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}

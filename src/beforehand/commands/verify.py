@@ -1,4 +1,4 @@
-"""`beforehand verify`: was an event log in causal order?"""
+"""`beforehand verify`: check whether an event log is in causal order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         note_rest(hidden, "violations")
     hidden_logs = max(0, len(verdict.lost) - LOST_MAX)
-    reasons = list(verdict.reasons())  # those of lost logs come last
+    reasons = list(verdict.reasons())  # the reasons of lost logs come last
     for name, state, reason in reasons[: len(reasons) - hidden_logs]:
         print(visible(f"{name}: {state}: {reason}"))
     note_rest(hidden_logs, "lost logs")

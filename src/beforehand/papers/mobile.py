@@ -1,4 +1,4 @@
-"""The published figures of the mobile papers (MOB, MOB-TR), as data in `reference/`."""
+"""Read the published figures of the mobile papers (MOB, MOB-TR) from `reference/`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ REFERENCE = files("beforehand.papers") / "reference"
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper, and between which figures ours has to lie."""
+    """A sentence of a paper, and the range in which our value has to lie."""
 
     key: str
     paper: str
     figure: str
     experiment: str
-    """Of which runs it speaks, by the name that a scenario gives them."""
+    """The runs that the claim is about, by their experiment name in the scenario."""
     least: float | None
     most: float | None
     unit: str

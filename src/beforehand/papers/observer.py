@@ -1,4 +1,4 @@
-"""The published claims about the observer beside what our runs measured: held, or not held."""
+"""Check the published claims about the observer against the measurements: held or not held."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Selection = dict[str, list[Any] | Literal["any"]]
 Point = tuple[Any, ...]
 
 PARAMETERS = ("processes", "epsilon", "delta", "rate", "law", "observer", "wait_percent")
-"""What makes a point of a graph; the seeds are averaged over."""
+"""The parameters that identify a point of a graph; its value is the mean over the seeds."""
 
 DEFAULTS: Selection = {
     "processes": [10],
@@ -30,7 +30,7 @@ DEFAULTS: Selection = {
 
 
 class Row(Protocol):
-    """One measurement. It also has the `PARAMETERS` and the `field` of each claim."""
+    """One measurement. It also has the attributes in `PARAMETERS` and the `field` of each claim."""
 
     @property
     def fan_out(self) -> int: ...
@@ -40,7 +40,7 @@ class Row(Protocol):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One sentence of the paper as data: see the head of the TOML file."""
+    """One sentence of the paper as data; the head of the TOML file defines the fields."""
 
     id: str
     figure: str
@@ -59,14 +59,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim under one reading of the paper."""
+    """The verdict on a claim under one reading of the paper."""
 
     claim: str
     figure: str
     text: str
     note: str
     reading: str
-    """What a message goes to / what its delay is counted in: see `reading_of`."""
+    """The receivers of a message / the clock of its delay: see `reading_of`."""
     verdict: Literal["held", "not held", "not measured"]
     expected: str
     measured: str
@@ -78,7 +78,7 @@ class _Finding(NamedTuple):
 
 
 def load_claims() -> list[Claim]:
-    """The claims that ship with the package."""
+    """Return the claims that ship with the package."""
     path = resources.files("beforehand.papers") / "reference" / "observer_claims.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -88,12 +88,17 @@ def load_claims() -> list[Claim]:
 
 
 def reading_of(row: Row) -> str:
-    """`all/sender`: to all others, delays on the sender's clock; `one/...`, `.../steps`."""
+    """Return the reading of a row, such as `all/sender` or `one/steps`.
+
+    The first part says whether a message goes to `all` other processes or to `one`. The second part
+    says whether the delay counts time on the sender's clock or simulation steps.
+    """
     return f"{'one' if row.fan_out == 1 else 'all'}/{row.delay_clock}"
 
 
 def check_claims(rows: Iterable[Row], claims: Sequence[Claim]) -> list[Verdict]:
-    """A verdict for every claim under every reading that was run, in the order of the claims."""
+    """Return a verdict for every claim under every reading that was run, in the order of the
+    claims."""
     readings: dict[str, list[Row]] = {}
     for row in rows:
         readings.setdefault(reading_of(row), []).append(row)
@@ -172,7 +177,7 @@ def _trend(claim: Claim, points: dict[Point, float]) -> _Finding | None:
     for group, members in _groups(chosen, claim.by).items():
         steps = [[v for p, v in members.items() if p[place] == at] for at in claim.values]
         if not all(steps):
-            continue  # a curve that was not run along this parameter
+            continue  # no run varied this parameter for this curve
         curve = [fmean(values) for values in steps]
         ups = [b - a if claim.kind == "rises" else a - b for a, b in pairwise(curve)]
         is_held = min(ups) >= 0

@@ -1,4 +1,4 @@
-"""The published figures of the opportunistic paper (OPP), as data in `reference/`."""
+"""Read the published figures of the opportunistic paper (OPP) from `reference/`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS_OF_A_TRACE = ("nodes", "max_at_once", "contacts")
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a figure of ours may be from the published one."""
+    """The allowed difference between our value and the published one."""
 
     share: float | None = None
     points: float | None = None
@@ -35,7 +35,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Quantile:
-    """A published sentence: with this lifetime, such a share is below the limit."""
+    """A published sentence: with this lifetime, this share of the values is below the limit."""
 
     lifetime_us: int | None
     metric: str
@@ -45,7 +45,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Paper:
-    """One experiment of a paper: its figures, and what we ask of ours."""
+    """One experiment of a paper: its published figures, and the tolerances for ours."""
 
     source: str
     tables: Mapping[str, str]
@@ -57,16 +57,16 @@ class Paper:
     reasons: Mapping[str, str]
     trace: Mapping[str, float]
     runs: Mapping[int | None, Mapping[str, float]]
-    """By lifetime, then by the column of the `runs` dataset."""
+    """The published values by lifetime, then by the column of the `runs` dataset."""
     quantiles: tuple[Quantile, ...]
 
     def reason(self, claim: str) -> str:
-        """Why we differ there: the reason of `receptions/20'`, or else that of `receptions`."""
+        """Return why our value differs: the reason of `receptions/20'`, or else of `receptions`."""
         return self.reasons.get(claim) or self.reasons.get(claim.rpartition("/")[0], "")
 
 
 def read_paper(key: str) -> Paper:
-    """The published side of a scenario, by the key that its scenario.json names."""
+    """Return the published figures of a scenario, by the key `paper` of its scenario.json."""
     document = tomllib.loads((REFERENCE / "opportunistic.toml").read_text())
     about = document.get(key)
     if not isinstance(about, dict):

@@ -1,4 +1,4 @@
-"""The published figures of the VCube paper (VCU), as data in `reference/`."""
+"""Read the published figures of the VCube paper (VCU) from `reference/`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ REFERENCE = files("beforehand.papers") / "reference"
 
 @dataclass(frozen=True)
 class Published:
-    """The paper's side of a comparison."""
+    """The published figures for a comparison."""
 
     source: str
     tolerance: float
-    """How many points a share of ours may be off."""
+    """The allowed difference of a share, in percentage points."""
 
     def table(self, name: str) -> list[dict[str, str]]:
         with (REFERENCE / f"vcube_{name}.csv").open() as lines:
@@ -29,5 +29,5 @@ def read_published() -> Published:
 
 
 def number(text: str) -> float | None:
-    """A figure of a reference table; empty where the paper prints none."""
+    """Parse a value of a reference table; return None where the paper prints none."""
     return float(text) if text else None

@@ -1,4 +1,7 @@
-"""Stage `contacts`: from straight movement to who meets whom, cut into slabs of time."""
+"""Stage `contacts`: compute the contacts between nodes from their linear movement segments.
+
+Large inputs are cut into time slabs, and Spark processes each slab separately.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ from beforehand.spark.executors import readable_failures, same_code
 from beforehand.spark.progress import described, progress_bar
 
 SLABS_MAX = 256
-"""Enough to keep a cluster busy, and each with enough to do."""
+"""Maximum number of time slabs: enough to keep a cluster busy, few enough that each has work."""
 ALONE_MAX = 1_000_000
-"""Segments, and ways in units of the range: up to here one process needs about two seconds, and is
-done before Spark would have handed out the work."""
+"""Maximum size for one process: the number of segments plus their total length in units of the
+range. At this size one process needs about 2 s, less than Spark needs to distribute the work."""
 
 
 def make_contacts(spark: OpenSpark, job: Job) -> Made:
-    """Read the positions, find who is within the range of the job, write the trace."""
+    """Read the positions, find all pairs within the range given by the job, and write the trace."""
     (positions,), range_m = job.inputs, job.spec
     names, presence = read_presence(positions)
     segments = _read_if_small(positions, range_m)
@@ -42,7 +45,10 @@ def make_contacts(spark: OpenSpark, job: Job) -> Made:
 
 
 def is_small(positions: Dataset) -> bool:
-    """Whether one process had better find the contacts, unless the ways are very long."""
+    """Return whether the number of segments allows one process to find the contacts.
+
+    Very long segments can still require Spark; `_read_if_small` checks their length.
+    """
     return positions.manifest().rows <= ALONE_MAX
 
 
@@ -75,7 +81,7 @@ def _check_ways(segments: DataFrame, range_m: float) -> None:
 
 
 def find_pieces(segments: DataFrame, *, range_m: float, start_us: int, slab_us: int) -> DataFrame:
-    """Contacts within each slab of `slab_us`, the first of which begins at `start_us`."""
+    """Return the contacts within each slab of `slab_us`; the first slab begins at `start_us`."""
     in_slabs = segments.withColumn(
         "slab",
         F.explode(
@@ -104,7 +110,8 @@ def _kernel(
 
 
 def merge_pieces(pieces: DataFrame) -> DataFrame:
-    """One row per contact: what overlaps or touches, in one slab or across a border, is one."""
+    """Return one row per contact: merge pieces of a pair that overlap or touch, also across
+    slabs."""
     by_time = Window.partitionBy("a", "b").orderBy("up_us", "down_us")
     before = by_time.rowsBetween(Window.unboundedPreceding, -1)
     upto = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -1,10 +1,12 @@
-"""Where the results of a stage are, and whether they are complete.
+"""Datasets: the folders that hold the results of a stage, and their integrity check.
 
-A dataset is a folder `data/<stage>/<name>-<hash>`. The hash is that of everything the content
-depends on: the parameters, the datasets it was made from, and the source code that made it. So a
-dataset is never out of date and never written over; either it is there or it has to be computed.
-`manifest.json` is written last, in one piece: a folder without it was left behind by a run that was
-killed, and is made again. So is one whose files are not those that the manifest tells of.
+A dataset is a folder `data/<stage>/<name>-<hash>`. The hash covers everything that the content
+depends on: the parameters, the input datasets, and the source code that made it. A dataset is
+therefore never stale and never overwritten; it either exists or has to be computed.
+
+The stage writes `manifest.json` last and atomically. A folder without a manifest belongs to a run
+that was killed, and the next run computes it again. The next run also recomputes a dataset whose
+files do not match its manifest.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ Facts = TypeVar("Facts", bound=msgspec.Struct)
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """All that the content of a dataset depends on."""
+    """Everything that the content of a dataset depends on."""
 
     stage: str
     inputs: tuple[str, ...]
@@ -43,25 +45,25 @@ class Recipe(msgspec.Struct, frozen=True):
     sources: str
 
     def digest(self) -> str:
-        """The hash in the name of the folder."""
+        """Return the hash that ends the name of the folder."""
         every = msgspec.to_builtins(self)
         text = json.dumps({key: every[key] for key in Recipe.__struct_fields__}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 class Manifest(Recipe, frozen=True):
-    """What stands in `manifest.json`: what the hash stands for, and what came of it."""
+    """The content of `manifest.json`: the hashed recipe, and a description of the result."""
 
     rows: int
     files: dict[str, Mark]
-    """What each file is known by, by its path in the folder."""
+    """The length and digest of each file, by its path within the folder."""
     facts: dict[str, Any] = {}
-    """What was found out on the way; each stage has its own."""
+    """Results about the dataset as a whole; each stage has its own fields."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One folder, there or not yet."""
+    """One dataset folder, which may not exist yet."""
 
     folder: Path
     recipe: Recipe
@@ -71,14 +73,15 @@ class Dataset:
         return self.folder.name
 
     def is_whole(self) -> bool:
-        """Whether it was finished, and is still as it was then. All of it is read."""
+        """Return whether the dataset was committed and is unchanged since. Reads all its files."""
         return not find_damage(self.folder)
 
     def file(self, name: str) -> Path:
         return self.folder / name
 
     def commit(self, rows: int = 0, facts: msgspec.Struct | None = None) -> None:
-        """Say that all files are there. What killed tasks left half written goes."""
+        """Write the manifest, which marks the dataset as complete. Remove partial files of killed
+        tasks."""
         remove_left_behind(self.folder, ".*")
         known = {} if facts is None else msgspec.to_builtins(facts)
         recipe, files = msgspec.structs.asdict(self.recipe), marks_below(self.folder)
@@ -87,7 +90,8 @@ class Dataset:
         write_text(self.file(MANIFEST), msgspec.json.format(text, indent=2).decode() + "\n")
 
     def manifest(self) -> Manifest:
-        """What `commit` said. Anything else in its place is refused."""
+        """Return the manifest that `commit` wrote. Raise InputError if the file holds anything
+        else."""
         try:
             found = msgspec.json.decode(self.file(MANIFEST).read_bytes(), type=Manifest)
         except (OSError, msgspec.MsgspecError) as error:
@@ -97,7 +101,7 @@ class Dataset:
         return found
 
     def facts(self, kind: type[Facts]) -> Facts:
-        """What the stage found out, as it wrote it down."""
+        """Return the facts that the stage stored in the manifest."""
         try:
             return msgspec.convert(self.manifest().facts, kind)
         except msgspec.ValidationError as error:
@@ -117,10 +121,10 @@ def plan_dataset(
     parameters: Mapping[str, Any],
     sources: Sequence[str],
 ) -> Dataset:
-    """The dataset that `stage` would make of these inputs with this code. Nothing is written.
+    """Return the dataset that `stage` would make of these inputs with this code. Write nothing.
 
-    inputs: names of other datasets, or digests of files. sources: the parts of this package, as
-    paths within it, that decide what comes out.
+    inputs: names of other datasets, or digests of files.
+    sources: the parts of this package, as paths within it, that determine the content.
     """
     recipe = Recipe(
         stage=stage,
@@ -135,7 +139,7 @@ def plan_dataset(
 
 @functools.cache
 def digest_of_sources(*paths: str) -> str:
-    """Of the Python files below these folders of the package, and of these files."""
+    """Return a digest of these files of the package and of all Python files below these folders."""
     files = [file for path in paths for file in sorted((PACKAGE / path).rglob("*.py"))]
     files += [PACKAGE / path for path in paths if path.endswith(".py")]
     digest = hashlib.sha256()
@@ -145,6 +149,6 @@ def digest_of_sources(*paths: str) -> str:
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Parquet, whole or not at all."""
+    """Write a Parquet file atomically."""
     with replaced(path) as partial:
         pq.write_table(table, partial, compression="zstd", write_page_checksum=True)

@@ -1,6 +1,6 @@
-"""A kind of experiment: all that there is to know of it in one record, and the registry of all.
+"""The description of an experiment kind in one record, and the registry of all kinds.
 
-Whatever stands in a file of `worlds/` as `EXPERIMENT` is one, under the name of the file.
+Each module in `worlds/` defines one experiment as `EXPERIMENT`, registered under the module's name.
 """
 
 from __future__ import annotations
@@ -27,68 +27,69 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 State = Literal["valid", "invalid", "unknown"]
 Grid = tuple[Sequence[str], Sequence[Sequence[str]]]
-"""Headings and lines."""
+"""The headings and the rows of a printed table."""
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What the datasets of a scenario come to."""
+    """The outcome of a scenario, computed from its datasets."""
 
     tables: Mapping[str, pa.Table]
-    """What is published, by name."""
+    """The tables to publish, by name."""
     state: State
     rows: list[Row]
-    """What the scenario is about: runs, or claims with their verdicts."""
+    """The main result rows of the scenario: runs, or claims with their verdicts."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What else goes into `scenario.json`."""
+    """Additional entries for `scenario.json`."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What of two finished runs is set side by side."""
+    """The columns that `beforehand diff` compares between two finished runs."""
 
     table: str
-    """A published one."""
+    """The name of a published table."""
     keys: tuple[str, ...]
-    """Rows that agree in these differ in their seeds alone."""
+    """The grouping columns. Rows with equal keys differ only in their seeds."""
     figures: tuple[str, ...]
     add_keys: Callable[[Row], Row] = lambda _: {}
-    """Keys that follow from a row and stand in no column of it."""
+    """Returns keys that are computed from a row because no column holds them."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that there is to know of a kind of experiment."""
+    """Everything that the pipeline needs to know about one kind of experiment."""
 
     tables: Callable[[], Mapping[str, Table]]
-    """What its scenario file may hold besides `[scenario]` and `[sweep]`, by name of the table.
-    `sweep` here adds keys to that one."""
+    """The tables that its scenario file may contain besides `[scenario]` and `[sweep]`, by name. An
+    entry `sweep` adds keys to the table `[sweep]`."""
     seeds: int
-    """How many, where a scenario does not say."""
+    """The number of seeds if the scenario does not set one."""
     stages: Callable[[], tuple[Stage, ...]]
-    """Each after those that it reads. A sweep has one."""
+    """The stages, each after the stages that it reads. A sweep has one stage."""
     conclude: Callable[[Scenario, Work], Conclusion]
     noun: str
-    """What the rows of its conclusion are."""
+    """The plural noun for the rows of its conclusion."""
     table: Callable[[list[Row]], Grid]
-    """The same rows, for a terminal."""
+    """Formats these rows for a terminal."""
     page: Callable[[Path], Page]
-    """What a report says of the folder that was published to."""
+    """Builds the report page from the folder of published results."""
     compared: Compared
-    """What `beforehand diff` shows."""
+    """The comparison that `beforehand diff` shows."""
     papers: tuple[str, ...] = ()
     """Keys of published figures that a scenario may ask to be compared with."""
     is_small: Callable[[Missing], bool] = lambda _: True
-    """Whether Java has so little to do that it had better start fast than run fast."""
+    """Returns whether Java has so little work that fast start-up matters more than throughput."""
 
 
 def world_names() -> list[str]:
-    """Every world that there is. None of them is imported."""
+    """Return the names of all worlds without importing them."""
     return sorted(module.name for module in pkgutil.iter_modules(worlds.__path__))
 
 
 def load_experiment(world: str, *, where: str) -> Experiment:
-    """The experiment of a world. where: who asks for it, if there is no such world."""
+    """Return the experiment of a world. where: the location that the error for an unknown world
+    names."""
     known = world_names()
     if world not in known:
         raise InputError(f"no such world: `{world}`", where=where, hint=choose(world, known))
@@ -100,7 +101,8 @@ def load_experiment(world: str, *, where: str) -> Experiment:
 def read_scenario(
     path: Path, *, seeds: int | None = None, overrides: Sequence[str] = ()
 ) -> Scenario:
-    """The scenario of a file. seeds: instead of its own. overrides: `section.key=value`."""
+    """Read the scenario from a file. seeds: replaces the number of seeds in the file. overrides:
+    `section.key=value`."""
     document = Document(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(world_of(document), where=str(path))
     return read_head(document, experiment.tables(), experiment.seeds, experiment.papers)

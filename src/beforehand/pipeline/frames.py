@@ -1,7 +1,7 @@
-"""Simulate and verify in a Spark program: DataFrame in, DataFrame out. One run is one group.
+"""Simulate and verify within a Spark program: DataFrames in, DataFrames out, one group per run.
 
-What a run promised and how many events it had go with its rows, so that no verdict is wrong for the
-lack of them.
+Each row carries the promise of its run and the run's number of events. The verifier needs both to
+reach a correct verdict.
 """
 
 from __future__ import annotations
@@ -34,26 +34,29 @@ RUN_VERDICTS = (
 )
 IS_STAY = "is_stay"
 NODE_MAX = 2**31 - 1
-"""Of what fits into the column `node` of an event log."""
+"""The highest node number that fits into the column `node` of an event log."""
 SPREAD = 4
-"""Partitions for each run: few runs then share one, and none waits for another."""
+"""Partitions per run, so that few runs share a partition and have to wait for each other."""
 
 
 def simulate_runs(
     contacts: DataFrame, specs: Mapping[str, Spec], *, presence: DataFrame | None = None
 ) -> DataFrame:
-    """The events of every run, all on the same contacts; columns as in `RUN_EVENTS`.
+    """Return the events of every run, all on the same contacts; columns as in `RUN_EVENTS`.
 
-    contacts: `a`, `b`, `up_us`, `down_us`, whole numbers; nodes are those that are named. specs: by
-    the names of the runs. presence: `node`, `up_us`, `down_us`; without it every node is there from
-    the first to the last instant of the contacts. Nothing runs before somebody asks for the rows.
+    contacts: integer columns `a`, `b`, `up_us`, `down_us`; all nodes are those in `a` and `b`.
+    specs: one specification per run, by the run's name.
+    presence: `node`, `up_us`, `down_us`. Without it every node is present from the first to the
+    last instant of the contacts.
+
+    Evaluation is lazy: Spark simulates only when an action asks for the rows.
     """
     for spec in specs.values():
         spec.check()
     if not specs:
         raise InputError("no run to simulate", hint="pass a spec for each, by its name")
     rows = _whole_numbers(contacts, dict(zip(names_of(CONTACTS), names_of(CONTACTS), strict=True)))
-    # Not told by an empty `b`, which a contact may have by mistake.
+    # An explicit flag, because an empty `b` could also be a faulty contact.
     rows = rows.withColumn(IS_STAY, F.lit(False))
     if presence is not None:
         there = {"node": "a", "up_us": "up_us", "down_us": "down_us"}
@@ -67,11 +70,11 @@ def simulate_runs(
 
 
 def verify_runs(events: DataFrame) -> DataFrame:
-    """The verdict on every run; columns as in `RUN_VERDICTS`.
+    """Return the verdict on every run; columns as in `RUN_VERDICTS`.
 
-    events: those of the event log, of any number of runs. What a run promised and how many events
-    it had is taken from the columns `promise` and `events`, if they are there; else it is held to
-    causal order, and nobody knows whether its end is missing. A run without a row has no verdict.
+    events: rows of event logs, of any number of runs. The columns `promise` and `events` are
+    optional. Without `promise` a run is held to causal order. Without `events` a log that was cut
+    off at its end cannot be detected. A run without a row has no verdict.
     """
     wanted = names_of(RUN_EVENTS)
     if missing := [name for name in names_of(EVENTS)[:-1] if name not in events.columns]:
@@ -95,7 +98,7 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
     there = _matrix(rows.filter(rows[IS_STAY]), ("a", "up_us", "down_us"))
     met = _matrix(rows.filter(pc.invert(rows[IS_STAY])), names_of(CONTACTS))
     _check_rows(met, there, has_stays)
-    # The world numbers its nodes from 0; the rows have the numbers of whoever made them.
+    # The simulator numbers its nodes from 0; the caller's rows may use any node numbers.
     nodes = np.unique(np.concatenate([met[:, 0], met[:, 1], there[:, 0]]))
     met[:, :2] = np.searchsorted(nodes, met[:, :2])
     there[:, 0] = np.searchsorted(nodes, there[:, 0])
@@ -114,7 +117,7 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
 
 
 def _check_rows(met: Ints, there: Ints, has_stays: bool) -> None:
-    """What a world would play all the same, and wrongly."""
+    """Raise InputError for rows that the simulator would accept but simulate wrongly."""
     ids = np.concatenate([met[:, 0], met[:, 1], there[:, 0]])
     if len(ids) and not 0 <= ids.min() <= ids.max() <= NODE_MAX:
         bad = ids[(ids < 0) | (ids > NODE_MAX)][0]
@@ -154,7 +157,7 @@ def _judge(rows: pa.Table) -> pa.Table:
 
 
 def _only(rows: pa.Table, name: str, run: str) -> Any:
-    """The one value of a column in all rows of a run; None where there is no such column."""
+    """Return the single value of a column over all rows of a run, or None without such a column."""
     values = rows[name].unique().to_pylist() if name in rows.column_names else [None]
     if len(values) > 1:
         raise InputError(f"several values of `{name}` in one run", where=f"run `{run}`")
@@ -162,7 +165,7 @@ def _only(rows: pa.Table, name: str, run: str) -> Any:
 
 
 def _whole_numbers(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    """These columns under other names. Anything but whole numbers is refused before it is cut."""
+    """Return these columns under new names. Refuse other types, which a cast would truncate."""
     kinds = dict(rows.dtypes)
     if missing := [name for name in names if name not in kinds]:
         raise _no_columns(missing, rows)

@@ -1,4 +1,4 @@
-"""What the datasets of all runs come to, as the tables that are published."""
+"""Combine the datasets of all runs into the published tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beforehand.pipeline.verdicts import VerdictFacts
 
 
 def gather_tables(work: Work) -> dict[str, pa.Table]:
-    """By name: `runs`, one row for each, and what was measured in all of them, run by run."""
+    """Return the tables by name: `runs` with one row per run, and all measurements of each run."""
     stages = (work["events"], work["verdicts"], work["metrics"])
     rows = [_row(*jobs) for jobs in zip(*stages, strict=True)]
     ordered = sorted(rows, key=lambda row: (row["seed"], *_longest_first(row), row["run"]))
@@ -40,7 +40,7 @@ def _longest_first(row: dict[str, Any]) -> tuple[bool, int]:
 
 
 def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
-    """All that is known of a run, by the names of `RUNS`."""
+    """Return all results of a run, by the column names of `RUNS`."""
     spec = run.spec.spec
     made, judged = run.dataset.facts(RunFacts), verdict.dataset.facts(VerdictFacts)
     measured = metrics.dataset.facts(MetricFacts)
@@ -54,7 +54,7 @@ def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
         "nodes": made.nodes,
         "contacts": made.contacts,
         **counts,
-        # A share of nothing is null: neither all of it nor none.
+        # A ratio with a zero denominator is null, neither 1 nor 0.
         "delivery_ratio": counts["deliveries"] / handed if handed else None,
         "reached": made.reached,
         "reachable": made.reachable,

@@ -1,4 +1,4 @@
-"""From a scenario to its results: every stage in turn, each with what is missing and no more."""
+"""Run a scenario: execute its stages in order, and compute only the missing datasets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """What a scenario came to."""
+    """The outcome of a scenario."""
 
     experiment: Experiment
     name: str
@@ -32,14 +32,14 @@ class Summary:
     out: Path
     state: State
     rows: list[Row]
-    """What it is about; see `Conclusion`."""
+    """The rows of the `Conclusion`."""
     computed: dict[str, int]
-    """How many datasets of each stage were missing and are there now."""
+    """The number of datasets that this run computed, by stage."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where Spark runs: in a session of the user's, or in one of our own."""
+    """The Spark session to use: the caller's session, or one that the pipeline opens."""
 
     master: str | None
     remote: str | None
@@ -53,7 +53,7 @@ class Place:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether tasks run on other machines, or might."""
+        """Whether tasks run, or may run, on other machines."""
         if self.spark is None and not self.master:
             return bool(self.remote)
         from beforehand.spark.executors import has_executors, is_local
@@ -61,7 +61,8 @@ class Place:
         return has_executors(self.spark) if self.spark else not is_local(self.master or "")
 
     def open(self, app: str, *, small: bool) -> AbstractContextManager[SparkSession]:
-        """A session of ours is stopped on the way out; one of the user's stays as it is."""
+        """Return a session as a context manager. On exit only the pipeline's own session is
+        stopped."""
         if self.spark is not None:
             return nullcontext(self.spark)
         from beforehand.spark.session import open_session
@@ -69,7 +70,7 @@ class Place:
         return open_session(self.master, self.remote, app=app, small=small, conf=self.conf)
 
     def check(self, session: SparkSession, out: Path) -> None:
-        """Refuse executors that run other code or do not share the folder of the results."""
+        """Refuse executors that run other code or do not share the results folder."""
         if self.is_elsewhere:
             from beforehand.spark.executors import check_executors
 
@@ -88,11 +89,14 @@ def run_scenario(
     spark: SparkSession | None = None,
     tell: Tell = lambda _: None,
 ) -> Summary:
-    """Compute what is missing of a scenario, and put its results into `out`.
+    """Compute the missing datasets of a scenario, and publish its results in `out`.
 
-    master, remote: where Spark runs; on a cluster, `out` must be a folder that all machines share.
-    conf: settings of Spark. spark: a session to work in instead of one of our own; it is left as it
-    was. Without anything to compute, Spark is not started. tell: is told what is being done.
+    master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
+    conf: Spark settings.
+    spark: an existing session to use instead of a new one; it is left as it was.
+    tell: called with progress messages.
+
+    If nothing is missing, Spark is not started.
     """
     place = Place(master, remote, conf, spark)
     check_folder_target(out)
@@ -112,7 +116,7 @@ def run_scenario(
             return found
 
         if any(missing.values()) and place.is_elsewhere:
-            session()  # what is wrong with a cluster is told before anything is computed
+            session()  # report a misconfigured cluster before computing anything
         _compute(experiment, work, missing, session, tell)
     conclusion = experiment.conclude(scenario, work)
     publish(out, scenario, conclusion)
@@ -124,7 +128,7 @@ def run_scenario(
 def look_ahead(
     path: Path, out: Path, *, seeds: int | None = None, overrides: Sequence[str] = ()
 ) -> list[Progress]:
-    """How much of a scenario is in `out` already. Nothing is written."""
+    """Return for each stage how many of its datasets `out` already holds. Write nothing."""
     scenario = read_scenario(path, seeds=seeds, overrides=overrides)
     work = plan_work(out, load_experiment(scenario.world, where=str(path)), scenario)
     missing = work.missing()

@@ -1,4 +1,4 @@
-"""Stage `metrics`: the figures of one run from its event log. One run is one task."""
+"""Stage `metrics`: compute the metrics of a run from its event log, with one task per run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ Columns = Mapping[str, NDArray[Any]]
 
 PERMILLE = (*range(0, 1000, 5), 999, 1000)
 SCATTER_MAX, SCATTER_TOP, SCATTER_SAMPLE = 3000, 1000, 1800
-"""Points of a run: at most, the largest latencies among them, and about as many of all others."""
+"""Scatter points per run: the maximum, the number of largest latencies that are always included,
+and the approximate number sampled from all latencies."""
 COUNTED = {
     "broadcasts": BROADCAST,
     "receptions": RECEIVE,
@@ -56,17 +57,18 @@ COUNTED = {
 
 
 class MetricFacts(msgspec.Struct, frozen=True):
-    """Of one run."""
+    """The metrics of one run."""
 
     counts: dict[str, int]
-    """By the names of `COUNTED`."""
+    """Event counts, by the names in `COUNTED`."""
     spreads: dict[str, dict[str, float | None]]
-    """min, max, avg and stdev of delay, latency and age, in microseconds; None of nothing."""
+    """min, max, avg and stdev of delay, latency and age, in microseconds; None without any
+    value."""
     past_entries_avg: float | None
 
 
 def measure_run(job: Job) -> Made:
-    """Read the log of the run, and write one file for each kind of result."""
+    """Read the event log of the run, and write one file for each kind of result."""
     (events,) = job.inputs
     columns = read_columns(read_parquet(events.file(EVENTS_FILE), list(COLUMNS)))
     run, delays = events.name, measure_delays(columns)
@@ -82,7 +84,7 @@ def measure_run(job: Job) -> Made:
 
 
 def read_columns(table: pa.Table) -> Columns:
-    """The event log as the simulator had it."""
+    """Return the columns of the event log as the simulator represents them."""
     columns = {name: table[name].to_numpy() for name in COLUMNS if name != "kind"}
     kind = pc.index_in(table["kind"].cast(pa.string()), value_set=pa.array(KINDS))
     return columns | {"kind": kind.to_numpy().astype(COLUMNS["kind"])}
@@ -100,15 +102,16 @@ def summarise_run(columns: Columns, delays: Delays) -> MetricFacts:
 
 
 def find_quantiles(run: str, delays: Delays) -> pa.Table:
-    """For each share the smallest value that so many of the values do not exceed."""
+    """Return the quantiles of delay and latency: for each share, the smallest value v such that at
+    least this share of the values is <= v."""
     measured = {"delay": delays.delay_us, "latency": delays.latency_us}
     return table_of_rows(QUANTILES, [(run, *row) for row in _quantiles(measured)])
 
 
 def find_meetings(contacts: Ints) -> pa.Table:
-    """Quantiles of how long contacts last, and of how long two nodes then do not meet.
+    """Return the quantiles of contact durations and of inter-contact times.
 
-    contacts: rows of a, b, up_us, down_us; those of one pair do not overlap.
+    contacts: rows of a, b, up_us, down_us; the contacts of one pair do not overlap.
     """
     a, b, up_us, down_us = contacts[np.lexsort(contacts.T[2::-1])].T
     is_again = (a[1:] == a[:-1]) & (b[1:] == b[:-1])
@@ -120,15 +123,15 @@ def _quantiles(measured: Mapping[str, Ints]) -> Iterator[tuple[str, float, int]]
     for metric, values in measured.items():
         ordered = np.sort(values)
         for permille in PERMILLE if len(ordered) else ():
-            # In whole numbers, as 0.995 times 1000 is not quite 995.
+            # Integer arithmetic, because 0.995 * 1000 is not exactly 995 in floating point.
             rank = max(1, -(-permille * len(ordered) // 1000))
             yield metric, permille / 1000, int(ordered[rank - 1])
 
 
 def sample_scatter(run: str, columns: Columns, delays: Delays) -> pa.Table:
-    """The largest latencies and a sample of all, the same one every time."""
+    """Return the largest latencies plus a sample of all latencies. The sample is deterministic."""
     rows, size = delays.delivered, len(delays.delivered)
-    # By a hash: no draw, and nothing that depends on the order in which rows come.
+    # Sample by a hash instead of random draws, so that the row order does not affect the sample.
     mixed = xxhash64(*(columns[name][rows] for name in ("node", "origin", "seq")))
     order = np.lexsort((mixed, delays.latency_us))
     is_chosen = mixed[order] % max(1, size) < SCATTER_SAMPLE
@@ -140,7 +143,7 @@ def sample_scatter(run: str, columns: Columns, delays: Delays) -> pa.Table:
 
 
 def summarise_nodes(run: str, columns: Columns, delays: Delays) -> pa.Table:
-    """One row for each node that broadcast, received or delivered."""
+    """Return one row for each node that broadcast, received or delivered."""
     kind, node = columns["kind"], columns["node"]
     counts = {
         name: np.bincount(node[kind == COUNTED[name]], minlength=int(node.max(initial=-1)) + 1)
@@ -159,7 +162,8 @@ def summarise_nodes(run: str, columns: Columns, delays: Delays) -> pa.Table:
 
 
 def summarise_messages(run: str, columns: Columns) -> pa.Table:
-    """One row for each message: how many had it, and when the last of them. In order of time."""
+    """Return one row per message in order of time: how many nodes received and delivered it, and
+    the time until the last of them did."""
     kind, t_us = columns["kind"], columns["t_us"]
     message, spoken = index_messages(columns)
     counts, latest = [], []
@@ -176,7 +180,8 @@ def summarise_messages(run: str, columns: Columns) -> pa.Table:
 
 
 def _exact_means(group: Ints, values: Ints, shown: Ints) -> NDArray[np.float64]:
-    """Of whole numbers, whose sum is the same in any order; masked where there are none."""
+    """Return the mean per group, masked for empty groups. Integer sums do not depend on the row
+    order."""
     size = int(max(group.max(initial=-1), shown.max(initial=-1))) + 1
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)

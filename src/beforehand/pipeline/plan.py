@@ -1,4 +1,4 @@
-"""Stage `plan`: which simulations a scenario asks for, the longest first."""
+"""Stage `plan`: list the simulations of a scenario, the longest first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PLAN_FILE = "plan.parquet"
 
 
 class Run(NamedTuple):
-    """One simulation, on the trace that its job reads. Its name is that of the job."""
+    """One simulation on the trace that its job reads. The run's name is that of the job."""
 
     spec: Spec
     watched: str | int | None
-    """The node whose gauges are kept, as the scenario says it."""
+    """The node whose gauges are kept, as written in the scenario."""
 
     @property
     def label(self) -> str:
@@ -34,19 +34,19 @@ class Run(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """The longer a message lives, the further it goes: a good enough guess at the work."""
+        """The estimated work: messages that live longer travel further."""
         return self.spec.lifetime_us or float("inf")
 
 
 def plan_runs(scenario: Scenario) -> list[Run]:
-    """Every protocol and lifetime with every seed, the longest first."""
+    """Return one run for every protocol, lifetime and seed, the longest first."""
     watched = scenario.options["gauges"]["node"]
     runs = [Run(spec, watched) for seed in scenario.seeds for spec in specs_of(scenario, seed)]
     return sorted(runs, key=lambda run: -run.cost)
 
 
 def specs_of(scenario: Scenario, seed: int) -> Iterator[Spec]:
-    """All runs of one seed."""
+    """Yield the specifications of all runs of one seed."""
     options = scenario.options
     for chosen in options["protocols"]:
         spec = with_settings(chosen, options["traffic"] | options["network"])
@@ -54,7 +54,7 @@ def specs_of(scenario: Scenario, seed: int) -> Iterator[Spec]:
 
 
 def make_plan(job: Job) -> Made:
-    """Write down what is going to be run, one row per simulation in the order of the work."""
+    """Write the plan: one row per simulation, in the order of execution."""
     rows = []
     for at, planned in enumerate(job.spec):
         spec, (trace,) = planned.spec.spec, planned.inputs

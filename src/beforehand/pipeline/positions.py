@@ -1,7 +1,7 @@
-"""Stage `positions`: what the source of a scenario says, as a dataset.
+"""Stage `positions`: store the mobility source of a scenario as a dataset.
 
-Where it has places, that is straight movement, from which the next stage makes contacts. Where it
-has contacts already, the dataset is the trace itself.
+A source with positions gives linear movement, from which stage `contacts` computes the contacts. A
+source that already consists of contacts gives the trace itself.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ PRESENCE_FILE = "presence.parquet"
 
 
 class TraceFacts(msgspec.Struct, frozen=True):
-    """Of movement or of contacts."""
+    """Facts about movement or contacts."""
 
     nodes: int
     changes: dict[str, int]
-    """What cleaning mended, and how often."""
+    """How often cleaning made each kind of repair."""
     read: dict[str, Any] | None = None
-    """What a file was taken to be."""
+    """The detected format of the input file."""
     told: list[str] = []
-    """The same in words."""
+    """The detected format as sentences."""
 
 
 def make_positions(job: Job) -> Made:
-    """Load the source of the job and write it down."""
+    """Load the mobility source of the job, and write it as a dataset."""
     dataset, (source, seed) = job.dataset, job.spec
     loaded = source.load(seed)
     if isinstance(loaded, Trace):
@@ -47,24 +47,24 @@ def make_positions(job: Job) -> Made:
 
 
 def write_trace(dataset: Dataset, trace: Trace) -> Made:
-    """The whole trace, yet to be committed."""
+    """Write all files of the trace; the caller commits the dataset."""
     write_table(dataset.file(CONTACTS_FILE), table_of(CONTACTS, trace.contacts.T))
     _write_presence(dataset, trace.names, trace.presence)
     return Made(len(trace.contacts), _facts(trace))
 
 
 def read_trace(dataset: Dataset) -> Trace:
-    """What `write_trace` wrote."""
+    """Read the trace that `write_trace` wrote."""
     names, presence = read_presence(dataset)
     contacts = _matrix(read_parquet(dataset.file(CONTACTS_FILE)), names_of(CONTACTS))
     return Trace(names, presence, contacts, dataset.facts(TraceFacts).changes)
 
 
 def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:
-    """The names of the nodes, and rows of node, up_us, down_us."""
+    """Return the names of the nodes, and rows of node, up_us, down_us."""
     table = read_parquet(dataset.file(PRESENCE_FILE))
     presence = _matrix(table, ["node", "up_us", "down_us"])
-    # Every node is there at some time, else it would not be one.
+    # Every node is present at some time, so this table names all nodes.
     names = dict(zip(presence[:, 0].tolist(), table["name"].to_pylist(), strict=True))
     return tuple(str(names[node]) for node in range(len(names))), presence
 

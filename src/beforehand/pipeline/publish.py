@@ -1,4 +1,4 @@
-"""The results of a scenario under plain names, for the report and for anybody else."""
+"""Publish the results of a scenario under fixed names, for the report and for other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("beforehand", "pyspark", "pyarrow", "numpy", "numba")
 
 
 def publish(out: Path, scenario: Scenario, conclusion: Conclusion) -> None:
-    """Over the results of an earlier run."""
+    """Write the tables and `scenario.json`, replacing the results of an earlier run."""
     for name, table in conclusion.tables.items():
         write_table(out / f"{name}.parquet", table)
     about = {

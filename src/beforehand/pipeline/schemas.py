@@ -1,6 +1,6 @@
-"""The columns of every dataset, as Spark writes them down. Times are microseconds.
+"""The columns of every dataset, in Spark's schema notation. Times are in microseconds.
 
-The event log and the gauges are those of the simulator, whoever writes them.
+Event logs and gauges use the simulator's schema, whichever program writes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVENTS = (
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
 
 HOPS = "run string, hops bigint, receptions bigint"
-"""Receptions by the hops that the message had made; -1: nobody knows."""
+"""Receptions by the number of hops that the message had made; -1 if the number is unknown."""
 
 PLAN = (
     "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
@@ -37,7 +37,7 @@ PLAN = (
 VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
 
 MEASURES = ("delay", "latency", "age")
-"""delay: broadcast to reception. latency: reception to delivery. age: their sum."""
+"""delay: from broadcast to reception. latency: from reception to delivery. age: their sum."""
 SPREADS = ("min", "max", "avg", "stdev")
 
 RUNS = (
@@ -54,23 +54,24 @@ NODES = (
     "run string, node int, broadcasts bigint, receptions bigint, deliveries bigint,"
     " delay_us_avg double, age_us_avg double"
 )
-"""delay: of what the node received. age: at its delivery there, of what others broadcast."""
+"""delay: of the messages that the node received. age: at delivery by this node, of the messages
+that other nodes broadcast."""
 MESSAGES = (
     "run string, origin int, seq bigint, sent_us bigint, past_entries bigint, receptions bigint,"
     " deliveries bigint, delay_us_max bigint, age_us_max bigint"
 )
 MEETINGS = "metric string, share double, value_us bigint"
-"""duration: of a contact. between: from the end of a contact to the next one of the same two."""
+"""duration: length of a contact. between: from the end of a contact to the pair's next contact."""
 
 QUANTILES_FILE, SCATTER_FILE = "quantiles.parquet", "scatter.parquet"
 NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
 METRIC_FILES = (QUANTILES_FILE, SCATTER_FILE, NODES_FILE, MESSAGES_FILE)
-"""Of each run."""
+"""The files of each run."""
 GAUGES_FILE, HOPS_FILE = "gauges.parquet", "hops.parquet"
 
 
 def names_of(columns: str) -> list[str]:
-    """The names of the columns, in order."""
+    """Return the names of the columns, in order."""
     return [column.split()[0] for column in columns.split(",")]
 
 
@@ -79,12 +80,13 @@ def arrow_schema(columns: str) -> pa.Schema:
 
 
 def table_of(columns: str, values: Iterable[Any]) -> pa.Table:
-    """One array, list or tuple per column, in order; also when they are empty or hold None."""
+    """Build a table from one array, list or tuple per column, in order. Columns may be empty or
+    hold None."""
     schema = arrow_schema(columns)
     arrays = [pa.array(v, field.type) for v, field in zip(values, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def table_of_rows(columns: str, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """The same from tuples."""
+    """Build a table from rows."""
     return table_of(columns, zip(*rows, strict=True) if rows else [()] * len(names_of(columns)))

@@ -1,4 +1,4 @@
-"""Stage `events`: one simulation is one task, which writes its own files."""
+"""Stage `events`: run each simulation as one task, which writes its own files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from beforehand.verify.event_log import EVENTS_FILE
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """Of one simulation."""
+    """Facts about one simulation."""
 
     nodes: int
     contacts: int
@@ -33,15 +33,16 @@ class RunFacts(msgspec.Struct, frozen=True):
     frames: int
     bytes: int
     reached: int
-    """Messages that other nodes received, each once for every node."""
+    """Pairs of a message and another node that received it."""
     reachable: int
-    """The same if every node had received all that was alive while it was there."""
+    """The same count if every node had received all messages that were alive while it was
+    present."""
     transfer_model: str
     cpu_s: float
 
 
 def simulate(job: Job) -> Made:
-    """Run what the job says on its trace, and write down what happened."""
+    """Run the job's simulation on its trace, and write events, gauges and hop counts."""
     (source,), (spec, wanted) = job.inputs, job.spec
     trace = read_trace(source)
     watched = watched_node(trace, wanted)
@@ -73,7 +74,8 @@ def simulate(job: Job) -> Made:
 
 
 def check_watched(jobs: Sequence[Job]) -> None:
-    """Refuse a node to watch that is on none of the traces, and traffic without an end."""
+    """Refuse a watched node that is not in the trace, and traffic that would generate too many
+    events."""
     for job in jobs:
         trace = read_trace(job.inputs[0])
         watched_node(trace, job.spec.watched)
@@ -81,7 +83,7 @@ def check_watched(jobs: Sequence[Job]) -> None:
 
 
 def watched_node(trace: Trace, wanted: str | int | None) -> int:
-    """The index of the node that a scenario names; without a name, of the one there longest."""
+    """Return the index of the node that the scenario names, or else of the node present longest."""
     if wanted is None:
         there_us = np.zeros(trace.nodes_count, np.int64)
         np.add.at(there_us, trace.presence[:, 0], trace.presence[:, 2] - trace.presence[:, 1])

@@ -1,7 +1,12 @@
-"""What an experiment is made of: stages, each of which makes datasets of those before it.
+"""Stages: the steps of an experiment, each of which makes datasets from those of earlier stages.
 
-Nothing here knows what is simulated. A stage plans its tasks, one for each dataset, and says how
-one is made: on the driver, as tasks of Spark, in parts of which each is a task, or by a session.
+This module does not depend on what is simulated. A stage plans one task per dataset. Its maker
+defines how a dataset is made:
+
+- on the driver (`OnDriver`),
+- as one Spark task per dataset (`AsTasks`),
+- as several Spark tasks per dataset, one per part (`InParts`), or
+- on the driver with a Spark session at hand (`InSession`).
 """
 
 from __future__ import annotations
@@ -22,27 +27,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OpenSpark = Callable[[], "SparkSession"]
-"""Starts Spark when it is called for the first time."""
+"""Returns the Spark session; the first call starts Spark."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One dataset to be made, as a stage plans it."""
+    """One dataset to be made, as planned by a stage."""
 
     label: str
-    """Begins the name of its folder, for whoever looks there."""
+    """The readable first part of the folder's name."""
     parameters: Mapping[str, Any]
-    """All that its content depends on besides the inputs, as JSON has it."""
+    """Everything besides the inputs that the content depends on, as JSON values."""
     spec: Any = None
-    """For whoever makes it."""
+    """Input for the function that makes the dataset."""
     inputs: tuple[Dataset, ...] = ()
     cost: float = 1.0
-    """How long it takes, compared with the others: the longest are started first."""
+    """The expected duration relative to other tasks; the longest tasks start first."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A task, and the place of its dataset."""
+    """A task together with the dataset that it makes."""
 
     task: Task
     dataset: Dataset
@@ -61,17 +66,17 @@ class Job:
 
 
 class Made(NamedTuple):
-    """What is to be said of a dataset whose files are there."""
+    """The description of a dataset whose files are written, passed to `Dataset.commit`."""
 
     rows: int
     facts: msgspec.Struct | None = None
 
 
 class Maker(Protocol):
-    """How a stage makes its datasets."""
+    """Strategy that makes the datasets of a stage."""
 
     def make(self, stage: str, jobs: Sequence[Job], spark: OpenSpark) -> None:
-        """All of them, written and committed."""
+        """Write and commit all datasets."""
         ...
 
 
@@ -81,22 +86,22 @@ class Stage:
 
     name: str
     inputs: tuple[str, ...]
-    """The stages that it reads."""
+    """The names of the stages that it reads."""
     sources: tuple[str, ...]
-    """The parts of this package, as paths within it, that decide what comes out."""
+    """The parts of this package, as paths within it, that determine the content."""
     plan: Callable[[Scenario, Work], Iterable[Task]]
     maker: Maker
     check: Callable[[Sequence[Job]], None] = lambda _: None
-    """Refuses what cannot be made, before any of it is."""
+    """Raises InputError for jobs that cannot be done, before any job starts."""
 
 
 Missing = dict[str, list[Job]]
-"""By stage: the jobs that are to be done."""
+"""The jobs to be done, by stage."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """All datasets that a scenario comes to, by stage, whether they are there or not."""
+    """All datasets of a scenario by stage, existing or not."""
 
     root: Path
     jobs: dict[str, list[Job]] = field(default_factory=dict)
@@ -108,14 +113,14 @@ class Work:
         return tuple(job.dataset for job in self.jobs[stage])
 
     def missing(self) -> Missing:
-        """What is not there, or not as it was when it was finished. Whatever is there is read."""
+        """Return the jobs whose dataset is missing or damaged. Reads all existing datasets."""
         return {
             stage: [job for job in jobs if not job.dataset.is_whole()]
             for stage, jobs in self.jobs.items()
         }
 
     def job(self, stage: Stage, task: Task) -> Job:
-        """Where the dataset of a task belongs."""
+        """Return the job that makes the dataset of a task."""
         inputs = [dataset.name for dataset in task.inputs]
         dataset = plan_dataset(
             self.root,
@@ -130,7 +135,7 @@ class Work:
 
 @dataclass(frozen=True)
 class OnDriver:
-    """Here and now, one after the other, without Spark."""
+    """Make the datasets one after the other on the driver, without Spark."""
 
     function: Callable[[Job], Made]
 
@@ -141,7 +146,7 @@ class OnDriver:
 
 @dataclass(frozen=True)
 class AsTasks:
-    """Each dataset is a task of Spark, which writes the files and commits them."""
+    """Make each dataset in one Spark task, which writes the files and commits them."""
 
     function: Callable[[Job], Made]
 
@@ -154,13 +159,14 @@ class AsTasks:
 
 @dataclass(frozen=True)
 class InParts:
-    """Where a dataset is too much for one task: its parts are tasks, and the driver commits it."""
+    """Make a dataset that is too large for one task: each part is a Spark task, the driver
+    commits."""
 
     split: Callable[[Job], Sequence[Any]]
     function: Callable[[Any], Any]
-    """Of a part; its answer is plain data."""
+    """Computes one part; returns plain data."""
     join: Callable[[Job, Sequence[Any]], Made]
-    """Of the answers to all parts, in their order."""
+    """Combines the results of all parts, in the order of the parts."""
 
     def make(self, stage: str, jobs: Sequence[Job], spark: OpenSpark) -> None:
         from beforehand.spark.tasks import run_tasks
@@ -176,7 +182,10 @@ class InParts:
 
 @dataclass(frozen=True)
 class InSession:
-    """One after the other, each with all that Spark has; none needs it for what is small."""
+    """Make the datasets one after the other, each with the whole Spark cluster.
+
+    The function starts Spark only if it calls `OpenSpark`; small inputs do not need it.
+    """
 
     function: Callable[[OpenSpark, Job], Made]
 
@@ -186,7 +195,7 @@ class InSession:
 
 
 def _counted(label: str, jobs: Sequence[Job]) -> Iterator[Job]:
-    """All of them, with a bar on stderr; nothing is drawn where that is not a terminal."""
+    """Yield all jobs, with a progress bar on stderr if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from jobs
         return

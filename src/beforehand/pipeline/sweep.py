@@ -1,4 +1,4 @@
-"""A sweep: an experiment of one stage, of many small simulations that each leave a few rows."""
+"""Sweeps: experiments with one stage of many small simulations, each of which gives a few rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS_FILE = "rows.parquet"
 
 
 class SweepFacts(msgspec.Struct, frozen=True):
-    """Of one simulation, or of several that share a task."""
+    """Facts about one simulation, or about several in one task."""
 
     cpu_s: float
 
@@ -30,8 +30,11 @@ def sweep_stage(
     tasks: Callable[[Scenario], Iterable[Task]],
     rows: Callable[[Job], Iterable[Row]],
 ) -> Stage:
-    """The stage of a sweep. rows: of one task; workers import it, so it stands at the top of its
-    module."""
+    """Return the stage of a sweep.
+
+    rows: computes the rows of one task. Executors import this function, so it must be defined at
+    module level.
+    """
     return Stage(
         name, (), tuple(sources), lambda scenario, _: tasks(scenario), AsTasks(WriteRows(rows))
     )
@@ -39,7 +42,7 @@ def sweep_stage(
 
 @dataclass(frozen=True)
 class WriteRows:
-    """What a task of a sweep does."""
+    """The function of a sweep task: compute the rows and write them."""
 
     rows: Callable[[Job], Iterable[Row]]
 
@@ -52,6 +55,6 @@ class WriteRows:
 
 
 def read_rows(jobs: Sequence[Job]) -> list[Row]:
-    """The rows of all tasks, in their order."""
+    """Return the rows of all tasks, in the order of the tasks."""
     tables = (read_parquet(job.dataset.file(ROWS_FILE)) for job in jobs)
     return [row for table in tables for row in table.to_pylist()]

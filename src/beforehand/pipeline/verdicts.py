@@ -1,4 +1,4 @@
-"""Stage `verdicts`: the verifier on Spark, a block of senders of one run per task."""
+"""Stage `verdicts`: run the verifier on Spark, with one task per block of senders of a run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from beforehand.verify.event_log import EVENTS_FILE, Log, read_logs
 from beforehand.verify.verdict import State, count_kinds, state_of
 
 TASK_STEPS_MAX = 4_000_000_000
-"""Deliveries times senders of one task: a few seconds."""
+"""Maximum of deliveries times senders per task, which takes a few seconds."""
 
 
 class Block(NamedTuple):
-    """One task: the senders from `low` to `high` (excluded) of one run."""
+    """The input of one task: the senders from `low` to `high` (exclusive) of one run."""
 
     events: Dataset
     verdict: Dataset
@@ -32,19 +32,20 @@ class Block(NamedTuple):
 
 
 class VerdictFacts(msgspec.Struct, frozen=True):
-    """On one run."""
+    """The verdict on one run."""
 
     state: State
     reason: str
-    """If unknown: why. If valid although something is out of order: why that is."""
+    """Why the verdict is unknown, or why the run is valid although some deliveries are out of
+    order."""
     promise: str
-    """What the run was held to."""
+    """The ordering guarantee that the run was checked against."""
     violations: dict[str, int]
-    """By kind."""
+    """The number of violations by kind."""
 
 
 def make_blocks(job: Job) -> list[Block]:
-    """Blocks of senders with about the same work; any node may be a sender."""
+    """Return blocks of senders with about equal work; any node may be a sender."""
     (events,) = job.inputs
     facts = events.facts(RunFacts)
     nodes = max(1, facts.nodes)
@@ -54,19 +55,19 @@ def make_blocks(job: Job) -> list[Block]:
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What one task found out."""
+    """The result of one task."""
 
     counts: dict[str, int]
-    """Violations by kind."""
+    """The number of violations by kind."""
     doubts: tuple[str, ...]
     promise: str
 
 
 def verify_block(block: Block) -> Judged:
-    """Judge, write the violations: how many there are of each kind."""
+    """Verify one block, write its violations, and return how many there are of each kind."""
     (log,) = read_logs(block.events.file(EVENTS_FILE))
     history = log.history()
-    # Nodes that neither broadcast nor delivered have no place in the history.
+    # The history does not contain nodes that neither broadcast nor delivered.
     high = min(block.high, len(history.nodes))
     violations = find_violations(history, min(block.low, high), high)
     path = block.verdict.file(f"violations-{block.low}.parquet")
@@ -76,11 +77,11 @@ def verify_block(block: Block) -> Judged:
 
 
 def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
-    """The verdict on a run, once all of its blocks are done."""
+    """Return the verdict on a run from the results of all its blocks."""
     (events,) = job.inputs
     judged = msgspec.convert(answers, list[Judged])
     counts = {kind: sum(found.counts[kind] for found in judged) for kind in KINDS}
-    doubts, promise = judged[0].doubts, judged[0].promise  # the blocks are of one log
+    doubts, promise = judged[0].doubts, judged[0].promise  # all blocks read the same log
     state, reason = state_of(counts, events.facts(RunFacts).deliveries, doubts, promise)
     return Made(sum(counts.values()), VerdictFacts(state, reason, promise, counts))
 

@@ -1,4 +1,4 @@
-"""What a scenario comes to, written down for whoever asks how far it is. Nothing runs here."""
+"""Plan the datasets of a scenario, and report how many of them exist. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from beforehand.verify.plan import PLAN_FILE, Plan, read_plan
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stage is."""
+    """The progress of one stage."""
 
     stage: str
     there: int
     wanted: int
     damaged: tuple[str, ...] = ()
-    """What is not as it was when it was finished: folders, files and what is wrong with them."""
+    """Damaged datasets: the folder, the file and the problem of each."""
 
 
 def plan_work(root: Path, experiment: Experiment, scenario: Scenario) -> Work:
-    """Every dataset of a scenario below `root`, each once."""
+    """Return all datasets of a scenario below `root`, each once."""
     work = Work(root)
     for stage in experiment.stages():
         work.jobs[stage.name] = [work.job(stage, task) for task in stage.plan(scenario, work)]
@@ -35,7 +35,7 @@ def plan_work(root: Path, experiment: Experiment, scenario: Scenario) -> Work:
 
 
 def write_index(work: Work, scenario: Scenario) -> None:
-    """Say what was asked for, for `read_progress`."""
+    """Write the list of planned datasets, which `read_progress` reads."""
     root = work.root.absolute()
     folders = {
         stage: [str(job.dataset.folder.relative_to(root)) for job in jobs]
@@ -46,16 +46,18 @@ def write_index(work: Work, scenario: Scenario) -> None:
 
 
 def read_progress(root: Path) -> list[Progress]:
-    """For each stage of what was asked for last: how many of its datasets are there."""
+    """Return for each stage of the last planned scenario how many of its datasets exist."""
     plan = read_plan(root)
-    # Or its stages are not ours to speak of.
+    # Fail if this version does not know the world: its stages could then not be interpreted.
     load_experiment(plan.world, where=str(root / PLAN_FILE))
     return [_progress(root, stage, folders) for stage, folders in plan.stages.items()]
 
 
 def is_done(stages: Sequence[Progress]) -> bool:
-    """Return whether every planned dataset is there and whole. A plan without datasets is not
-    done: nothing shows that it was carried out."""
+    """Return whether every planned dataset exists undamaged.
+
+    A plan without datasets is not done: nothing shows that it was carried out.
+    """
     return any(stage.wanted for stage in stages) and all(s.there == s.wanted for s in stages)
 
 

@@ -1,7 +1,7 @@
-"""The charts. Each takes a small table and gives a chart: no reading, no sums, no saving.
+"""The chart builders. Each maps a small table to a chart and does not read, compute or save data.
 
-Sizes and colours of text are left out: the page is as wide as its screen, light or dark, and a
-picture for print is neither. `export` adds what each needs.
+Charts contain no text sizes or text colours: the page depends on the screen and on light or dark
+mode, a printed picture does not. `export` adds what each needs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pandas as pd
 from beforehand.report.content import Chart
 from beforehand.report.notation import HOUR_US, MINUTE_US, SECOND_US
 
-# Told apart on white and on near-black, by most colour-blind readers too: neighbours differ in
-# lightness as well as in hue.
+# Distinguishable on white and on near-black, also with common colour blindness: adjacent colours
+# differ in lightness as well as in hue.
 PALETTE = ["#3f7fd0", "#23a494", "#86b83a", "#dfa612", "#e0702c", "#c2448e", "#8667c7", "#8a8f98"]
 
 STEPS_US = [
@@ -30,7 +30,8 @@ LOG_TICKS_US = (
 
 
 def presence_chart(table: pd.DataFrame) -> Chart:
-    """Who is there when: one line per node, in the order of their coming (node, name, row, ...)."""
+    """Draw when each node is present: one line per node, in order of arrival (node, name, row,
+    ...)."""
     chart: alt.Chart = (
         alt.Chart(table)
         .mark_rule(strokeWidth=max(1.0, 3 - len(table) / 100), color=PALETTE[0])
@@ -54,7 +55,7 @@ def presence_chart(table: pd.DataFrame) -> Chart:
 
 
 def scatter_chart(table: pd.DataFrame) -> Chart:
-    """Latency of each delivery against the delay of its message (delay_us, latency_us)."""
+    """Draw the latency of each delivery against the delay of its message (delay_us, latency_us)."""
     chart: alt.Chart = (
         alt.Chart(table)
         .mark_circle(size=18, opacity=0.6, color=PALETTE[0])
@@ -80,10 +81,11 @@ def cdf_chart(
     end_us: int,
     log_from_us: int | None = None,
 ) -> Chart:
-    """Share of the messages below each value, a line per lifetime, published points on top.
+    """Draw the CDF of the messages, one line per lifetime, with the published points on top.
 
-    table: lifetime, origin (ours or published), value_us, share; end_us: where the axis ends;
-    log_from_us: from here on the axis is logarithmic; None: it is not at all.
+    table: lifetime, origin (ours or published), value_us, share.
+    end_us: where the axis ends.
+    log_from_us: where the axis becomes logarithmic; None for a linear axis.
     """
     order = list(dict.fromkeys(table["lifetime"]))
     chosen = alt.selection_point(fields=["lifetime"], bind="legend")
@@ -109,13 +111,13 @@ def cdf_chart(
     said = base.mark_point(clip=True, size=70, strokeWidth=2, shape="diamond").transform_filter(
         "datum.origin == 'published'"
     )
-    # Large and unseen: a finger does not hit a line of two pixels.
+    # Large invisible marks, because a finger does not hit a line of two pixels.
     touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
     return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
 
 
 def hops_chart(table: pd.DataFrame) -> Chart:
-    """Share of receptions after each number of hops, a line per run (line, hops, share)."""
+    """Draw the share of receptions by number of hops, one line per run (line, hops, share)."""
     order = list(dict.fromkeys(table["line"]))
     chosen = alt.selection_point(fields=["line"], bind="legend")
     base = alt.Chart(table).encode(
@@ -137,7 +139,7 @@ def hops_chart(table: pd.DataFrame) -> Chart:
 def share_chart(
     table: pd.DataFrame, *, title: str, of: str, end_us: int, log_from_us: int | None
 ) -> Chart:
-    """Share of something below each value, one line (share, value_us)."""
+    """Draw a CDF as one line (share, value_us)."""
     chart: alt.Chart = (
         alt.Chart(table)
         .mark_line(interpolate="step-after", strokeWidth=2, color=PALETTE[0])
@@ -155,7 +157,7 @@ def share_chart(
 
 
 def registry_chart(table: pd.DataFrame, *, of: str = "Entries") -> Chart:
-    """Sizes of one node's registries over time (t_us, registry, value)."""
+    """Draw the sizes of one node's registries over time (t_us, registry, value)."""
     order = list(dict.fromkeys(table["registry"]))
     colours = [PALETTE[4], PALETTE[0], PALETTE[2]] if len(order) <= 3 else PALETTE
     chosen = alt.selection_point(fields=["registry"], bind="legend")
@@ -182,9 +184,9 @@ def registry_chart(table: pd.DataFrame, *, of: str = "Entries") -> Chart:
 
 
 def ticks(low_us: float, high_us: float, count: int = 8) -> list[int]:
-    """At most about `count` round instants or durations within the range."""
+    """Return at most about `count` round instants or durations within the range."""
     if high_us - low_us < STEPS_US[0]:
-        return []  # below a millisecond the chart chooses for itself
+        return []  # below a millisecond Vega chooses the ticks
     step = next((s for s in STEPS_US if (high_us - low_us) / s <= count), STEPS_US[-1])
     first = -(-int(low_us) // step) * step
     return list(range(first, int(high_us) + 1, step))
@@ -192,7 +194,7 @@ def ticks(low_us: float, high_us: float, count: int = 8) -> list[int]:
 
 def _clock_x(field: str, low_us: float, high_us: float) -> alt.X:
     values = ticks(low_us, high_us)
-    # Ticks less than a minute apart would have the same name.
+    # Without seconds, ticks less than a minute apart would have the same label.
     has_seconds = any(us % MINUTE_US for us in values)
     axis = _axis(low_us, high_us, clock_text("datum.value", has_seconds=has_seconds))
     scale = alt.Scale(domain=[low_us, high_us], nice=False)
@@ -201,7 +203,7 @@ def _clock_x(field: str, low_us: float, high_us: float) -> alt.X:
 
 
 def _duration_x(field: str, name: str, high_us: float) -> alt.X:
-    high_us = high_us or SECOND_US  # nothing but zeros still needs an axis
+    high_us = high_us or SECOND_US  # an axis is needed even if all values are zero
     unit, axis = _duration_axis(high_us)
     scale = alt.Scale(domain=[0, high_us], nice=False)
     return alt.X(f"{field}:Q", title=f"{name} ({unit})", scale=scale, axis=axis)
@@ -219,7 +221,7 @@ def _share_y(of: str) -> alt.Y:
 
 
 def _log_x(field: str, name: str, high_us: float, from_us: int) -> alt.X:
-    """Zero has its place, too: below `from_us` the axis is linear."""
+    """Return a symlog x axis: linear below `from_us`, so that it can show zero."""
     values = [us for us in LOG_TICKS_US if (us >= from_us or not us) and us <= high_us]
     axis = alt.Axis(labelExpr=duration_text("datum.value"), values=values)
     scale = alt.Scale(type="symlog", constant=from_us, domain=[0, high_us], nice=False)
@@ -227,14 +229,14 @@ def _log_x(field: str, name: str, high_us: float, from_us: int) -> alt.X:
 
 
 def _duration_y(field: str, name: str, high_us: float) -> alt.Y:
-    high_us = high_us or SECOND_US  # nothing but zeros still needs an axis
+    high_us = high_us or SECOND_US  # an axis is needed even if all values are zero
     unit, axis = _duration_axis(high_us)
     scale = alt.Scale(domain=[0, high_us], nice=False)
     return alt.Y(f"{field}:Q", title=f"{name} ({unit})", scale=scale, axis=axis)
 
 
 def _duration_axis(high_us: float) -> tuple[str, alt.Axis]:
-    """The unit, and an axis labelled in it."""
+    """Return the unit, and an axis labelled in this unit."""
     unit = next((unit for unit, us in UNITS.items() if high_us >= 3 * us), "ms")
     return unit, _axis(0, high_us, f"format(datum.value / {UNITS[unit]}, '~g')")
 
@@ -245,7 +247,7 @@ def _axis(low_us: float, high_us: float, label: str) -> alt.Axis:
 
 
 def clock_text(us: str, *, has_seconds: bool = False) -> str:
-    """A Vega expression for hh:mm, or hh:mm:ss."""
+    """Return a Vega expression that formats hh:mm, or hh:mm:ss."""
     minutes = f"floor({us} / {MINUTE_US})"
     text = f"format(floor({minutes} / 60), '02d') + ':' + format({minutes} % 60, '02d')"
     seconds = f" + ':' + format(floor({us} / {SECOND_US}) % 60, '02d')"
@@ -253,7 +255,7 @@ def clock_text(us: str, *, has_seconds: bool = False) -> str:
 
 
 def duration_text(us: str) -> str:
-    """A Vega expression for a duration in the marks of the paper."""
+    """Return a Vega expression that formats a duration in the paper's notation."""
     seconds = f"round({us} / {SECOND_US})"
     hours, minutes = f"floor({seconds} / 3600)", f"floor({seconds} / 60) % 60"
     return (

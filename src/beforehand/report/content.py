@@ -1,4 +1,4 @@
-"""What a page is made of. A page is data: whoever builds one knows nothing of HTML."""
+"""The content of a page as data. The modules that build a page do not depend on HTML."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ Chart = alt.Chart | alt.LayerChart
 Mark = Literal["met", "missed", ""]
 Verdict = Literal["valid", "invalid", "unknown"]
 TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
-"""Of the tile that counts what is wrong, so that it says what the headline says."""
+"""The mark of the tile that counts errors, so that it agrees with the headline."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure, and beside it the published one with the difference."""
+    """One value, optionally with the published value and the difference."""
 
     text: str
     published: str = ""
     difference: str = ""
     mark: Mark = ""
     spread: str = ""
-    """How far the mean of other seeds may be from this one."""
+    """Half the confidence interval of the mean over the seeds, as text."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown, and the same as plain numbers for a machine."""
+    """A table as shown, and its content as plain numbers for programs."""
 
     slug: str
-    """Name of its file and of its place in the page."""
+    """The name of its file and its anchor in the page."""
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     data: pd.DataFrame
     notes: tuple[str, ...] = ()
     words: tuple[int, ...] = (0,)
-    """The columns that hold words and start at the left; numbers end at the right."""
+    """The columns with text, aligned left; columns with numbers are aligned right."""
     is_wide: bool = False
-    """Too wide for a phone, where each row becomes a card."""
+    """Whether it is too wide for a phone, which then shows each row as a card."""
     is_folded: bool = False
-    """Long and for reference: closed until it is asked for."""
+    """Whether it is collapsed until the reader opens it, because it is long reference material."""
     is_long: bool = False
-    """Too long to be read: it can be searched."""
+    """Whether it gets a search field, because it has too many rows to read."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number to be seen first."""
+    """A number at the top of the page."""
 
     value: str
     label: str

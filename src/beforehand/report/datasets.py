@@ -1,4 +1,4 @@
-"""What a finished run left on disk. The columns are the contract, whoever wrote them."""
+"""Read the published datasets of a finished run. The columns are the contract with their writer."""
 
 from __future__ import annotations
 
@@ -89,31 +89,31 @@ TEXTS = (
     *("claim", "figure", "text", "note", "expected", "measured"),
 )
 LISTS = ("to_station", "kept")
-"""All other columns are numbers."""
+"""Columns of lists. All columns that are neither here nor in `TEXTS` are numbers."""
 FILLED = (
     *(name for name in TEXTS if name != "note"),
     *("seed", "node", "nodes", "contacts", "broadcasts", "receptions", "deliveries", "expired"),
     *("frames", "bytes", "packets", "violations", "duplicates", "missing", "received", "inverted"),
     *("up_us", "down_us", "t_us", "value_us", "share", "value", "count", "hops"),
 )
-"""Columns without empty fields. Elsewhere one says that there is nothing to take a mean of."""
+"""Columns without nulls. In other columns, null means that there were no values to average."""
 HINT = "give the folder that `beforehand run` wrote"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What was asked for."""
+    """The content of `scenario.json`."""
 
     name: str
     title: str
     paper: str | None
-    """Key of the published figures, where the scenario is a published one."""
+    """The key of the published figures, if the scenario reproduces a paper."""
     parameters: Mapping[str, Any]
     changes: Mapping[str, int]
-    """What cleaning the mobility trace mended, and how often."""
+    """How often cleaning made each kind of repair in the mobility trace."""
     versions: Mapping[str, str]
     world: str
-    """What was simulated: `contacts`, or a world whose page is another one."""
+    """The name of the world that was simulated, such as `contacts`; it selects the kind of page."""
 
 
 def read_scenario(directory: Path) -> Scenario:
@@ -144,7 +144,7 @@ def read_scenario(directory: Path) -> Scenario:
 
 
 def _check(found: object, path: Path) -> None:
-    """Refuse what `run` does not write."""
+    """Raise InputError for a document that `run` cannot have written."""
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise InputError("not what `run` writes: no name in it", where=str(path), hint=HINT)
     for key in ("parameters", "changes", "versions"):
@@ -158,7 +158,7 @@ def _check(found: object, path: Path) -> None:
 
 
 def read_runs(directory: Path) -> list[dict[str, Any]]:
-    """The rows of `runs`; there is no report without any."""
+    """Return the rows of `runs`. Raise InputError if there are none."""
     rows: list[dict[str, Any]] = []
     if table := read_table(directory, "runs"):
         rows = table.to_pylist()
@@ -168,7 +168,7 @@ def read_runs(directory: Path) -> list[dict[str, Any]]:
 
 
 def read_frame(directory: Path, name: str, **where: Sequence[Any]) -> pd.DataFrame:
-    """The rows whose columns hold one of the given values; empty where nothing was recorded."""
+    """Return the rows whose columns hold one of the given values; empty if not recorded."""
     table = read_table(directory, name, where)
     return pd.DataFrame(columns=list(COLUMNS[name])) if table is None else table.to_pandas()
 
@@ -176,7 +176,7 @@ def read_frame(directory: Path, name: str, **where: Sequence[Any]) -> pd.DataFra
 def read_table(
     directory: Path, name: str, where: Mapping[str, Sequence[Any]] | None = None
 ) -> pa.Table | None:
-    """One dataset, a file or a folder of files; None where it was not recorded."""
+    """Return one dataset, a file or a folder of files; None if it was not recorded."""
     path = directory / f"{name}.parquet"
     if not path.exists():
         return None
@@ -184,7 +184,7 @@ def read_table(
         names = pq.ParquetDataset(path).schema.names
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error, HINT) from error
-    columns = COLUMNS.get(name, tuple(names))  # else the table of a world that is not ours: whole
+    columns = COLUMNS.get(name, tuple(names))  # read all columns of an unknown table
     if missing := [column for column in columns if column not in names]:
         raise InputError(f"`{name}` has no column {', '.join(missing)}", where=str(path), hint=HINT)
     wanted = [pc.field(column).isin(list(values)) for column, values in (where or {}).items()]
@@ -199,7 +199,7 @@ def read_table(
 
 
 def _check_columns(name: str, table: pa.Table, path: Path) -> None:
-    """Refuse what nobody could reckon with."""
+    """Raise InputError for columns of the wrong type, nulls, or numbers that are not finite."""
     for column in table.column_names:
         kind: Any = table.schema.field(column).type
         if column in TEXTS:

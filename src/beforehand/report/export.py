@@ -1,4 +1,4 @@
-"""From a chart to what a page or a folder holds: a specification, an SVG, a PNG, a CSV."""
+"""Export a chart for the page or for a file: as a specification, SVG, PNG or CSV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VEGALITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 PICTURE_WIDTH, HEIGHT = 560, 300
 PICTURE_SCALE = 2.0
-PICTURE_LEGEND_COLUMNS = 4  # a page sets its own, by the width that it has
+PICTURE_LEGEND_COLUMNS = 4  # the page sets its own number by its width
 PARSE = {"i": "number", "u": "number", "f": "number", "b": "boolean"}
 
 
@@ -24,12 +24,14 @@ def csv_text(table: pd.DataFrame) -> str:
 
 
 def page_spec(figure: Figure) -> dict[str, Any]:
-    """The chart without its data, as wide as its place, in the colour of the text around it.
+    """Return the chart without its data, as wide as its container, in the colour of the page's
+    text.
 
-    The page holds the data once, as the CSV that can also be saved; its script joins the two.
+    The page holds the data once, as the CSV that the reader can also save. The script of the page
+    joins the two.
     """
     spec = _specify(figure.chart.properties(width="container", height=HEIGHT), ink="currentColor")
-    # One table per chart: what else it shows would be missing in the CSV beside it.
+    # One table per chart: the CSV would lack the data of a second one.
     assert len(spec.pop("datasets")) == 1, f"{figure.slug} draws more than one table"
     kinds = {
         str(name): PARSE.get(dtype.kind, "string") for name, dtype in figure.data.dtypes.items()
@@ -48,9 +50,9 @@ def png_bytes(svg: str) -> bytes:
 
 @cache
 def script() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one piece, to be put into the page."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script to embed in the page."""
     library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGALITE)
-    # What a string of the library says must not end the script element around it.
+    # A string within the library must not close the surrounding script element.
     return library.replace("</script", "<\\/script")
 
 
@@ -62,7 +64,7 @@ def _picture(chart: Chart) -> dict[str, Any]:
 def _specify(chart: Chart, *, ink: str) -> dict[str, Any]:
     with alt.data_transformers.disable_max_rows():
         spec: dict[str, Any] = chart.to_dict()
-    # Altair's own default of a fixed size and a white ground is replaced, not added to.
+    # Replace Altair's default configuration of a fixed size and a white background.
     spec["config"] = _config(ink)
     return spec
 

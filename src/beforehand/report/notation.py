@@ -1,4 +1,4 @@
-"""Numbers as the papers print them: 1h22', 43'50", 0.5", 62 ms; 106,580; 99.99 %."""
+"""Format numbers in the papers' notation: 1h22', 43'50", 0.5", 62 ms; 106,580; 99.99 %."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZES_B = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
 def show_time(us: float) -> str:
-    """Hours, minutes and seconds in the marks of the paper; parts that are zero at the end go."""
+    """Format hours, minutes and seconds in the paper's notation, without trailing zero parts."""
     if math.isnan(us):
         return "–"
     if us < 0:
@@ -24,7 +24,7 @@ def show_time(us: float) -> str:
         return "0"
     if us < 100_000:
         return f"{us / 1000:.3g} ms"
-    # Rounded before it is compared, so that 59.97" becomes 1' and not 60".
+    # Round before comparing, so that 59.97" becomes 1' and not 60".
     if round(us, -5) < MINUTE_US:
         return f'{round(us / SECOND_US, 1):g}"'
     seconds = round(us / SECOND_US)
@@ -34,7 +34,8 @@ def show_time(us: float) -> str:
 
 
 def show_lifetime(lifetime_us: int | None) -> str:
-    """None, or whole minutes also above the hour: the papers write 120', not 2h."""
+    """Format a lifetime as "none" or whole minutes, like the papers, which write 120' and not
+    2h."""
     if lifetime_us is None:
         return "none"
     if lifetime_us % MINUTE_US:
@@ -53,7 +54,8 @@ def show_ratio(value: float) -> str:
 
 
 def show_plain(value: float) -> str:
-    """Three digits that count, or all before the point; never as a power of ten."""
+    """Format with three significant digits, or all digits before the point; never with an
+    exponent."""
     if math.isnan(value):
         return "–"
     size = abs(value)
@@ -64,9 +66,10 @@ def show_plain(value: float) -> str:
 
 
 def unit_of(values: Iterable[float], units: Mapping[str, float]) -> tuple[str, float]:
-    """The unit in which a whole column is printed, and its size.
+    """Return the unit in which a whole column is printed, and its size.
 
-    That is the largest of which the largest value has two; units: the smallest first.
+    The result is the largest unit such that the largest value is at least 2. units: from the
+    smallest.
     """
     most = max((value for value in values if not math.isnan(value)), default=0.0)
     fitting = [(unit, size) for unit, size in units.items() if most >= 2 * size]
@@ -74,13 +77,13 @@ def unit_of(values: Iterable[float], units: Mapping[str, float]) -> tuple[str, f
 
 
 def show_clock(us: float) -> str:
-    """hh:mm of an instant of a trace, whose zero is midnight or the start."""
+    """Format an instant of a trace, whose zero is midnight or the start, as hh:mm."""
     minutes = round(us / MINUTE_US)
     return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def show_difference(ours: float, published: float) -> str:
-    """In per cent of the published figure; as a factor where that would be three digits."""
+    """Format the difference in per cent of the published value, or as a factor above 100 %."""
     if math.isnan(ours):
         return "–"
     if published == 0:
@@ -91,14 +94,14 @@ def show_difference(ours: float, published: float) -> str:
 
 
 def show_points(ours: float, published: float) -> str:
-    """The difference of two ratios, in percentage points."""
+    """Format the difference of two ratios in percentage points."""
     return _signed(100 * (ours - published), "+.2f", " pt")
 
 
 def show_spread(values: Sequence[float], shape: str) -> str:
-    """`± 3`: half of the 95 % confidence interval; nothing where one seed gives none, or all agree.
+    """Format half of the 95 % confidence interval as `± 3`; empty for one seed or equal values.
 
-    shape: of the number.
+    shape: the format string of the number.
     """
     margin = margin_of(values)
     return f"± {shape.format(margin)}" if margin else ""

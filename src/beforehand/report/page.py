@@ -1,4 +1,4 @@
-"""A page on disk, and the same tables and figures as files beside it."""
+"""Write a page to disk, with its tables and figures as files beside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from beforehand.report.shell import Still, render_page
 
 
 def write_page(page: Page, directory: Path) -> Path:
-    """Write any page: it needs no network and no other file, and figures/ has its parts."""
+    """Write any page as one self-contained file, and its tables and figures into figures/."""
     slugs = [table.slug for section in page.sections for table in section.tables]
     slugs += [figure.slug for section in page.sections for figure in section.figures]
-    # They are names of files, and of data within the page: one would take the place of the other.
+    # Slugs are file names and element ids, so a duplicate would overwrite another part.
     assert len(set(slugs)) == len(slugs), f"the same name twice: {sorted(slugs)}"
     folder = directory / "figures"
     stills: dict[str, Still] = {}

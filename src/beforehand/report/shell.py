@@ -1,4 +1,4 @@
-"""The HTML around a page. It knows tables and figures, and nothing of what they are about."""
+"""Render a page as HTML. This module knows tables and figures, but not their subject."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknow
 
 @dataclass(frozen=True)
 class Still:
-    """A figure as it looks without scripts, and as a file."""
+    """A figure as static pictures, for browsers without scripts and for download."""
 
     svg: str
     png: bytes
 
 
 def render_page(page: Page, stills: Mapping[str, Still]) -> str:
-    """One HTML document with all that it needs inside: what can be saved is in its links.
+    """Return one self-contained HTML document; downloads are data URLs in its links.
 
     stills: the pictures of each figure, by slug.
     """
@@ -54,7 +54,7 @@ def render_page(page: Page, stills: Mapping[str, Still]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for the page; a number and its unit stay on one line."""
+    """Escape text for the page; keep a number and its unit on one line."""
     return re.sub(r"(?<=\d) (?=(?:%|pt|ms|s|k?B|MB|GB)(?!\w))", "\u00a0", escape_markup(text))
 
 
@@ -88,7 +88,7 @@ def _table(table: Table) -> str:
     rows = "\n".join(_row(table, row) for row in table.rows)
     kinds = [k for k, is_so in (("wide", table.is_wide), ("long", table.is_long)) if is_so]
     kind = f' class="{" ".join(kinds)}"' if kinds else ""
-    # Assistive technology drops the roles of a table whose parts are laid out as blocks.
+    # Explicit roles: with `display: block`, assistive technology no longer sees a table.
     grid = (
         f'<div class="scroll"><table role="table"{kind}><thead><tr>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
@@ -132,7 +132,7 @@ def _figure(figure: Figure, still: Still) -> str:
     links = {
         "csv": _csv_link(figure),
         "svg": f"data:image/svg+xml;base64,{_base64(still.svg.encode())}",
-        # The picture for browsers without scripts is the same file, and need not be there twice.
+        # The noscript picture is the same file; do not embed it twice.
         "png": f"#{figure.slug}",
     }
     return (
@@ -154,7 +154,7 @@ def _files(slug: str, links: Mapping[str, str]) -> str:
 
 
 def _csv_link(part: Table | Figure) -> str:
-    """The whole table as an address: saved by a click, and read by the script of the page."""
+    """Return the whole table as a data URL, for downloads and for the script of the page."""
     return f"data:text/csv;charset=utf-8,{quote(csv_text(part.data), safe=',:;()')}"
 
 
@@ -163,7 +163,8 @@ def _base64(content: bytes) -> str:
 
 
 def _embedded(figures: Sequence[Figure]) -> str:
-    """What the script of the page reads besides the links: every chart as a specification."""
+    """Return every chart's specification as an embedded script element, for the script of the
+    page."""
     return "\n".join(
         f'<script type="application/json" id="spec-{figure.slug}">'
         f"{_json(page_spec(figure))}</script>"
@@ -172,7 +173,7 @@ def _embedded(figures: Sequence[Figure]) -> str:
 
 
 def _json(value: object) -> str:
-    # Within a script element only `<` can do harm: it could end the element.
+    # Within a script element only `<` is dangerous, because it can end the element.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

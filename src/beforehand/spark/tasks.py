@@ -1,7 +1,7 @@
-"""The one way in which work goes to Spark piece by piece: one piece is one task.
+"""Run a list of work items on Spark, one task per item.
 
-A task writes its own files and is all or nothing. So it does not matter how often Spark tries it,
-and what a killed run has finished is not done again.
+A task writes its own files atomically. Spark may therefore retry it any number of times, and a
+restarted run skips the tasks that a killed run finished.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ DONE = "task bigint, answer string"
 def run_tasks(
     spark: SparkSession, label: str, work: Sequence[Piece], function: Callable[[Piece], Any]
 ) -> list[Any]:
-    """What `function` answers to each piece, in their order. The first are started first.
+    """Return the result of `function` for each item of work, in order. Spark starts the first items
+    first.
 
-    Workers import the function, so it stands at the top of a module; its answer is plain data. One
-    that runs other code than this process does nothing but say so.
+    Executors import the function, so it must be defined at module level. It must return plain data.
+    A task on an executor with other code than this process only reports the difference.
     """
-    # `range` gives one row to each partition; `repartition` leaves some empty.
+    # `range` puts one row into each partition; `repartition` would leave some empty.
     tasks = spark.range(0, len(work), 1, len(work))
     task = _worker(tuple(work), function, code_here())
     with progress_bar(spark, label), described(spark, label), readable_failures():
         rows = tasks.mapInArrow(task, DONE).collect()
     answers = {row["task"]: msgspec.json.decode(row["answer"]) for row in rows}
     told = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
-    refused = dict.fromkeys(map(tuple, told))  # a machine may say the same for each of its tasks
+    refused = dict.fromkeys(map(tuple, told))  # each task of a machine may report the same problem
     if refused:
         errors = [InputError(problem, where=where, hint=hint) for problem, where, hint in refused]
         raise errors[0] if len(errors) == 1 else InputErrors(errors[:ERRORS_MAX])
@@ -47,8 +48,8 @@ def run_tasks(
 
 
 def _answer(function: Callable[[Piece], Any], piece: Piece, expected: str) -> Any:
-    """What it answers. What a disk did to it comes back as data: an exception would come back as
-    pages of Java."""
+    """Return the function's result. Return an InputError as data: an exception would arrive as
+    pages of Java output."""
     try:
         if code_here() != expected:
             raise other_code(code_here(), expected)

@@ -1,4 +1,4 @@
-"""One file for each kind of experiment; its name is that of the world in scenario files.
+"""One module for each kind of experiment; scenario files refer to a world by the module's name.
 
-`status` and `report` read these files too: what is heavy is imported inside of functions.
+`status` and `report` also import these modules, so heavy imports are inside functions.
 """

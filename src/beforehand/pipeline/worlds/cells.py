@@ -1,4 +1,4 @@
-"""MOB figures 6 to 10 and MOB-TR figures 6 to 8: hosts that walk between cells, run by run."""
+"""World `cells`: hosts walk between cells; MOB figures 6 to 10 and MOB-TR figures 6 to 8."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STAGE = "cells"
 SOURCES = ("protocols", "kernels", "sim", "pipeline/worlds/cells.py")
 SECOND_US = 1_000_000
 NAMES = ("run", "experiment", "system", "seed", "stations", "hosts", "rate_per_s", "mac")
-"""What every row says about its run."""
+"""The columns that identify the run in every row."""
 HEADINGS = (
     *("experiment", "system", "stations", "hosts", "rate", "mac", "seeds", "delay", "lost"),
     *("kept", "per delivery", "broken"),
@@ -37,18 +37,18 @@ HEADINGS = (
 
 
 class CellsTask(NamedTuple):
-    """One simulation, or one search for the highest rate."""
+    """One simulation, or one search for the highest sustained rate."""
 
     experiment: str
     spec: CellsSpec
     seed: int
     rate_max: float | None
-    """None: no search."""
+    """The upper limit of the search; None for a single simulation."""
     keeps_events: bool = False
-    """Not of a search, which has many runs."""
+    """Whether events are written. A search never writes them, because it consists of many runs."""
 
 
-# ---- what a scenario may say ---------------------------------------------------------------------
+# ---- the scenario --------------------------------------------------------------------------------
 
 
 def _sizes(value: object) -> tuple[tuple[int, int], ...]:
@@ -78,7 +78,7 @@ def _retry_min(value: object) -> int:
 
 
 def _options() -> dict[str, Option]:
-    """The keys of an experiment; in `[cells]`, for all experiments."""
+    """Return the keys of an experiment; in `[cells]` they apply to all experiments."""
     from beforehand.protocols.mobile.systems import SYSTEMS
     from beforehand.sim.cells.spec import CellsSpec
 
@@ -105,14 +105,14 @@ def _options() -> dict[str, Option]:
         "warm_up": Option(values.positive_duration, default.warm_up_us),
         "settle": Option(values.duration, default.settle_us),
         "sample": Option(values.positive_duration, default.sample_us),
-        # The highest rate that is sustained, from the first of `rates` up or down to this one.
+        # Search for the highest sustained rate between the first of `rates` and this rate.
         "search_to": Option(_rate),
         "queue": Option(values.whole(1), default.radio.queue_max),
         "inflight": Option(values.whole(1), default.pace.inflight_max),
         "retry_min": Option(_retry_min, default.pace.retry_us_min),
         "silence": Option(values.positive_duration),
         "repeats_max": Option(values.share),
-        # The first at, then one every so often; each lasts longer than the one before.
+        # Station failures: time of the first, interval, duration of the first, growth per failure.
         "failures": Option(values.whole(0), 0),
         "failures_from": Option(values.duration, 10 * SECOND_US),
         "failures_every": Option(values.positive_duration, 30 * SECOND_US),
@@ -123,7 +123,7 @@ def _options() -> dict[str, Option]:
 
 
 def _read_experiments(document: Document) -> Mapping[str, Mapping[str, Any]]:
-    """By name; without any there is one, of all that `[cells]` says."""
+    """Return the options of each experiment by name; without any, one experiment from `[cells]`."""
     options = _options()
     shared = read_table(document, "cells", options)
     written = document.table("experiments", None)
@@ -146,7 +146,7 @@ def _tables() -> dict[str, Table]:
     return {"cells": _options(), "experiments": _read_experiments, "sweep": events}
 
 
-# ---- what is run ---------------------------------------------------------------------------------
+# ---- the runs ------------------------------------------------------------------------------------
 
 
 def _tasks(scenario: Scenario) -> Iterator[Task]:
@@ -242,7 +242,7 @@ def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:
 
 
 def measure_rows(job: Job) -> Iterator[Row]:
-    """What one simulation came to, or the best one of a search."""
+    """Yield the row of one simulation, or of the best simulation of a search."""
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
     from beforehand.sim.cells.world import run
@@ -279,7 +279,7 @@ def _row(
     }
 
 
-# ---- what it comes to ----------------------------------------------------------------------------
+# ---- the conclusion ------------------------------------------------------------------------------
 
 
 def _conclude(_: Scenario, work: Work) -> Conclusion:
@@ -299,8 +299,12 @@ def _names(row: Row) -> Row:
 
 
 def _state(runs: Sequence[Row]) -> State:
-    """What was not delivered by the end may be lost, or wait in a queue that grew too long: of that
-    nothing is known. A search looks for what is too much: there, nothing need arrive in time."""
+    """Return the state of the scenario.
+
+    A message that is undelivered at the end may be lost or may still wait in a long queue. The
+    state is then unknown. A search overloads the system on purpose, so its unsustained rates are
+    exempt.
+    """
     if any(run["violations"] + run["duplicates"] for run in runs):
         return "invalid"
     return "unknown" if any(_missing(run) for run in runs) else "valid"
@@ -316,7 +320,7 @@ def _broken(run: Row) -> int:
 
 
 def _table(rows: list[Row]) -> Grid:
-    """Means over the seeds. Of a search, the rate is what was found."""
+    """Return one line per group with means over the seeds. For a search, the rate is the result."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         rate = "search" if row["is_search"] else f"{row['rate_per_s']:g}"
@@ -348,7 +352,7 @@ def _table(rows: list[Row]) -> Grid:
 
 
 def _shown(runs: Sequence[Row], name: str, show: Callable[[float], str]) -> str:
-    """The mean of those that have one; a dash if none has."""
+    """Return the formatted mean of the non-null values, or a dash if there are none."""
     known = [run[name] for run in runs if run[name] is not None]
     return show(fmean(known)) if known else "–"
 
@@ -363,7 +367,7 @@ COMPARED = Compared(
     table="cells_runs",
     keys=("experiment", "system", "stations", "hosts", "mac", "is_search", "asked_per_s"),
     figures=("rate_per_s", "delay_us_avg", "lost_percent", "kept_avg", "sent_per_delivery"),
-    # A search finds its rate; elsewhere it was asked for, and tells groups apart.
+    # A search yields its rate as a result. Otherwise the rate is an input and part of the key.
     add_keys=lambda row: {"asked_per_s": None if row["is_search"] else row["rate_per_s"]},
 )
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Nodes that meet and part: from mobility to contacts, runs of several orders, and verdicts."""
+"""World `contacts`: mobile nodes that meet and part. Mobility to contacts, runs, and verdicts."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def _tables() -> dict[str, Table]:
         "protocols": read_protocols,
         "gauges": {
             "period": Option(values.sample_period),
-            # The node whose registries are watched, by name or index; else who is there longest.
+            # The node whose gauges are recorded, by name or index; default: the node present
+            # longest.
             "node": Option(_watched),
         },
     }
 
 
 def _watched(value: object) -> str | int:
-    """A name, or a number."""
+    """Parse the name or the index of a node."""
     if isinstance(value, int):
         return cast(int, values.whole(0)(value))
     return values.text(value)
@@ -81,7 +82,7 @@ def _plan_positions(scenario: Scenario, _: Work) -> Iterator[Task]:
 
 
 def _plan_contacts(scenario: Scenario, work: Work) -> Iterator[Task]:
-    """A source that has contacts is its own trace."""
+    """Plan one task per positions dataset; a source of contacts needs none, as it is the trace."""
     source: Source = scenario.options["mobility"]
     for job in work["positions"] if source.has_places else ():
         parameters = {"range_m": source.range_m}
@@ -89,7 +90,7 @@ def _plan_contacts(scenario: Scenario, work: Work) -> Iterator[Task]:
 
 
 def traces_of(scenario: Scenario, work: Work) -> Mapping[int, Dataset]:
-    """By seed; what a file says is the same for all of them."""
+    """Return the trace of each seed; a trace from a file is the same for all seeds."""
     source: Source = scenario.options["mobility"]
     own = source.seeds(scenario.seeds)
     found = dict(zip(own, work.datasets("contacts") or work.datasets("positions"), strict=True))
@@ -183,7 +184,7 @@ def _events() -> Stage:
 
 
 def _is_small(missing: Missing) -> bool:
-    """Whether there are no contacts to be found that one process does not find by itself."""
+    """Return whether one process can find all missing contacts without Spark."""
     from beforehand.pipeline.contacts import is_small
 
     positions = [job.inputs[0] for job in missing["contacts"]]
@@ -202,7 +203,7 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     for name in (GAUGES_FILE, HOPS_FILE):
         parts = [read_parquet(events.file(name)) for events in work.datasets("events")]
         tables[Path(name).stem] = pa.concat_tables(parts)
-    # One trace stands for all seeds: they differ in no more than chance.
+    # The trace of the first seed represents all seeds, which differ only by random draws.
     first = traces_of(scenario, work)[scenario.seeds[0]]
     trace = read_trace(first)
     tables["meetings"] = find_meetings(trace.contacts)
@@ -217,14 +218,15 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
 
 
 def _state(rows: Sequence[Row]) -> State:
-    """The worst verdict, each on what its protocol promises."""
+    """Return the worst verdict; each run is judged by the promise of its protocol."""
     from beforehand.verify.verdict import worst
 
     return worst(row["verdict"] for row in rows)
 
 
 def _statistics(trace: Trace) -> dict[str, float]:
-    """The table of the paper, times in microseconds as everywhere on disk."""
+    """Return the statistics of the paper's table, with times in microseconds as everywhere on
+    disk."""
     from beforehand.mobility.statistics import describe
 
     found = describe(trace)

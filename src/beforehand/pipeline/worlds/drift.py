@@ -1,4 +1,5 @@
-"""Figures 2 to 7 of OBS: every run of drifting clocks and every observer, then the claims."""
+"""World `drift`: OBS figures 2 to 7, all runs of drifting clocks and all observers, then the
+claims."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 STAGE = "measures"
 SOURCES = ("protocols", "kernels", "sim", "pipeline/worlds/drift.py")
 MESSAGES_MAX = 10_000_000
-"""Of one simulation, all in memory, each with a vector clock."""
+"""The maximum for one simulation, which keeps all messages in memory, each with a vector clock."""
 READINGS: dict[str, dict[str, Any]] = {
     "all": {"sends_to_all": True},
     "one": {"sends_to_all": False},
     "steps": {"sends_to_all": True, "delay_clock": "steps"},
 }
-"""What the paper leaves open: a message goes to all others or to one, and in `steps` its delay is
-counted in steps of the simulation, not on the sender's clock."""
+"""Interpretations of what the paper leaves open: a message goes to all other processes or to one.
+In `steps`, its delay counts simulation steps instead of time on the sender's clock."""
 
 
 def _tables() -> dict[str, Table]:
@@ -66,7 +67,7 @@ def _task(spec: Drift) -> Task:
 
 
 def measure_rows(job: Job) -> Iterator[Row]:
-    """What every observer of the figures makes of one run."""
+    """Return one row for each observer of the figures on one run."""
     from beforehand.sim.drift import figure_dials, measure
 
     return (msgspec.structs.asdict(row) for row in measure(job.spec, figure_dials(job.spec)))
@@ -84,14 +85,15 @@ def _conclude(_: Scenario, work: Work) -> Conclusion:
 
 
 def _state(measures: Sequence[Measure]) -> State:
-    """The one promise: with the full wait and the full timestamp, order is exact."""
+    """Return "valid" unless an observer with the full wait and the full timestamp inverted an
+    order."""
     promised = (row for row in measures if row.observer in ("dapw", "cbd"))
     broken = any(row.inverted for row in promised if row.wait_percent == 100)
     return "invalid" if broken else "valid"
 
 
 def _table(rows: list[Row]) -> Grid:
-    """A line per claim, a column per reading of the paper."""
+    """Return one line per claim and one column per reading of the paper."""
     readings = list(dict.fromkeys(row["reading"] for row in rows))
     lines: dict[str, tuple[str, ...]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 and figures 1 and 6 to 11 of VCU: runs over an overlay, each of them verified."""
+"""World `overlay`: VCU tables 1 to 3 and figures 1 and 6 to 11; every run is verified."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STAGE = "overlay"
 SOURCES = ("protocols", "kernels", "sim")
 NUMBERS = {"uniform": 2, "triangular": 2, "normal": 2, "exponential": 1}
 NODES_MAX = 16_384
-"""One run of these takes some gigabytes."""
+"""One run with this many nodes takes some gigabytes of memory."""
 PAYLOAD_BYTES_MAX = 100_000_000
 LAW_MAX = 1_000_000_000
 """In units of time."""
@@ -60,7 +60,7 @@ def _tables() -> dict[str, Table]:
         "overlay": {
             "nodes": Option(values.list_of(values.whole(2, NODES_MAX)), (8, 16, 32, 64)),
             "payload_bytes": Option(values.whole(1, PAYLOAD_BYTES_MAX), OverlaySpec.payload_bytes),
-            # Of how many seeds there is a run with one tree for all, and one with small messages.
+            # The number of seeds that also run with a single tree, and with small messages.
             "single_seeds": Option(values.whole(0), 0),
             "small_seeds": Option(values.whole(0), 0),
             "small_payload_bytes": Option(values.whole(1, PAYLOAD_BYTES_MAX), 5),
@@ -88,14 +88,14 @@ def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
         for seed in scenario.seeds:
             runs: list[tuple[System, int]] = [("aggregated", size), ("plain", size)]
             runs += [("single", size)] if seed <= options["single_seeds"] else []
-            # What they are for is the largest network: the paper shows them there alone.
+            # The paper shows small messages for the largest network only.
             is_largest = nodes == max(options["nodes"])
             runs += [("aggregated", small)] if seed <= options["small_seeds"] and is_largest else []
             yield OverlayCase(nodes, seed, tuple(runs), options["starts"], options["propagation"])
 
 
 def measure_rows(job: Job) -> Iterator[Row]:
-    """The runs of a case as flat rows. Where events are kept, each run has a folder of its own."""
+    """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
     from beforehand.sim.log import event_table, write_events
     from beforehand.sim.overlay_measure import run_case
     from beforehand.verify.event_log import EVENTS_FILE
@@ -126,13 +126,14 @@ def _bars(row: Row) -> Iterator[Row]:
 
 
 def _state(runs: Sequence[Row]) -> State:
-    """The links lose nothing, so every message has to arrive everywhere, and in causal order."""
+    """Return "valid" if every message arrived everywhere in causal order: the links lose
+    nothing."""
     broken = any(run["violations"] or run["missing"] for run in runs)
     return "invalid" if broken else "valid"
 
 
 def _table(rows: list[Row]) -> Grid:
-    """Means over the seeds."""
+    """Return one line per group with means over the seeds."""
     groups: dict[tuple[int, str, int], list[Row]] = {}
     for row in rows:
         key = (row["nodes"], row["system"], row["payload_bytes"])

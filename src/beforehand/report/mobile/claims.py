@@ -1,4 +1,4 @@
-"""The published claims of MOB and MOB-TR beside what our runs came to: held, not held, unknown."""
+"""Check the published claims of MOB and MOB-TR against our runs: held, not held or unknown."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from beforehand.report.mobile.data import CALM_S, Cells
 
 WAS, FLOOD, CK, TCP = "was", "was_flood", "ck", "tcp_flooding"
 FEW = 150
-"""Messages in a buffer, from which on a cell degrades those around it (MOB section 5.3)."""
+"""Buffered messages from which on a cell slows down its neighbours (MOB section 5.3)."""
 BEFORE_S = 5
-"""As long before a failure, for comparison."""
+"""The length of the reference period before a failure."""
 
 Answer = float | None
-"""None: our runs do not tell."""
+"""The measured value of a claim; None if our runs do not determine it."""
 
 
 class Judged(NamedTuple):
-    """A claim, and what those runs answer that lack nothing."""
+    """A claim, and its value over the runs without missing or wrong deliveries."""
 
     claim: Claim
     ours: Answer
     whole: int
     runs: int
-    """So many of so many runs."""
+    """All runs of the experiment; `whole` of them have no missing or wrong deliveries."""
 
 
 def judge(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
-    """Every claim of whose experiment there are runs."""
+    """Judge every claim whose experiment was run."""
     there, whole = set(cells.runs["experiment"]), cells.whole()
     return [
         Judged(
@@ -76,11 +76,11 @@ def _shown(value: float, unit: str) -> str:
     return f"{text} {unit}".strip()
 
 
-# ---- MOB figure 6: how much can be said ----------------------------------------------------------
+# ---- MOB figure 6: throughput -------------------------------------------------------------------
 
 
 def _rates(cells: Cells, system: str) -> dict[int, float]:
-    """By number of hosts, where every seed found a rate that is sustained."""
+    """Return the sustained rate by number of hosts, where every seed found one."""
     runs = cells.of("throughput", system)
     found = {}
     for hosts, part in runs.groupby("hosts"):
@@ -107,7 +107,7 @@ def _throughput_falls(cells: Cells) -> Answer:
     return (ck[first] / ck[last]) / (was[first] / was[last])
 
 
-# ---- MOB figures 7 and 8: what is sent -----------------------------------------------------------
+# ---- MOB figures 7 and 8: traffic ---------------------------------------------------------------
 
 
 def _ratio(top: Answer, bottom: Answer) -> Answer:
@@ -136,7 +136,8 @@ def _sent_ratio(network: str, column: str, kind: str = "") -> Callable[[Cells], 
 
 
 def _growth(cells: Cells) -> Answer:
-    """Of messages by radio, from the smallest to the largest net."""
+    """Return how much faster CK's radio frames grow than WAS's, from the smallest to the largest
+    network."""
     grown = []
     for system in (CK, WAS):
         by_size = cells.sent("scale", system, "radio").groupby("hosts")["frames"].sum()
@@ -146,7 +147,7 @@ def _growth(cells: Cells) -> Answer:
     return grown[0] / grown[1]
 
 
-# ---- MOB figure 9: what is kept ------------------------------------------------------------------
+# ---- MOB figure 9: buffers -----------------------------------------------------------------------
 
 
 def _calm(cells: Cells) -> pd.DataFrame:
@@ -155,7 +156,10 @@ def _calm(cells: Cells) -> pd.DataFrame:
 
 
 def _cache_less(cells: Cells) -> Answer:
-    """The fullest station keeps about what all would keep with a central discard."""
+    """Return the saving in per cent against a central discard.
+
+    With a central discard, every station would keep about as much as the fullest one.
+    """
     series = _calm(cells)
     most = series["kept_max"].mean() if len(series) else 0
     return float(100 * (1 - series["kept_rest_avg"].mean() / most)) if most else None
@@ -176,7 +180,7 @@ def _cache_deviation(cells: Cells) -> Answer:
 
 
 class Failure:
-    """One failure, and how full the stations were before, during and after it."""
+    """One failure, and the buffer sizes of the stations before, during and after it."""
 
     def __init__(self, outage: pd.Series, moments: pd.DataFrame) -> None:
         self.lasted_s = outage["to_s"] - outage["from_s"]
@@ -191,7 +195,7 @@ class Failure:
         self.rest = float(rest[during].iloc[-1]) if during.any() else 0.0
         self.rest_avg = float(rest[during].mean()) if during.any() else 0.0
         self.rest_before = float(rest[before].mean()) if before.any() else 0.0
-        # What a calm station keeps may be more than a quarter of the peak of a short failure.
+        # Before a short failure, a station may already keep more than a quarter of the peak.
         calm = float(here[before].mean()) if before.any() else 0.0
         low = times[after & (here <= calm + (self.peak - calm) / 4)]
         self.recovery_s = float(low.iloc[0] - outage["to_s"]) if len(low) else None
@@ -200,7 +204,7 @@ class Failure:
 def failures(
     cells: Cells, experiment: str, system: str, *, but_last: bool = False
 ) -> Iterator[Failure]:
-    """Of all runs; the last one of each may be left out."""
+    """Yield the failures of all runs. but_last: leave out the last failure of each run."""
     series, outages = cells.moments(experiment, system), cells.outages
     outages = outages[(outages["experiment"] == experiment) & (outages["system"] == system)]
     for run, part in outages.groupby("run", sort=False):
@@ -218,7 +222,7 @@ def _failure_ratio(cells: Cells) -> Answer:
 
 def _recovery(experiment: str, system: str, *, but_last: bool) -> Callable[[Cells], Answer]:
     def answer(cells: Cells) -> Answer:
-        """None also if one never recovered."""
+        """Return the mean recovery time; None also if a station never recovered."""
         found = failures(cells, experiment, system, but_last=but_last)
         times = [failure.recovery_s for failure in found]
         known = [time for time in times if time is not None]
@@ -253,7 +257,7 @@ def _mean(experiment: str, system: str, column: str, unit: float = 1) -> Callabl
 
 
 def _per_second(column: str) -> Callable[[Cells], Answer]:
-    """By radio, since the end of the beginning."""
+    """Return a function that computes a radio column per second, without the warm-up."""
 
     def answer(cells: Cells) -> Answer:
         series = cells.moments("loaded", FLOOD)
@@ -321,4 +325,4 @@ ANSWERS: dict[str, Callable[[Cells], Answer]] = {
     "faults_grow": _faults_grow,
     "faults_recovery": _recovery("faults", FLOOD, but_last=False),
 }
-"""How a claim is answered, by its key."""
+"""The function that measures each claim, by the claim's key."""

@@ -1,4 +1,4 @@
-"""What a page about hosts and stations is written from: runs, what they sent, how buffers went."""
+"""The data of the page about hosts and stations: runs, traffic and buffer sizes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SYSTEMS = {
     "tcp_flooding": "TCP-Flooding",
 }
 RUN = ["experiment", "system", "stations", "hosts", "rate_per_s", "mac"]
-"""What makes a run, but for the seed."""
+"""The columns that identify a run, except for the seed."""
 CALM_S = 20
-"""Series are looked at from here on: before, hosts join and buffers fill."""
+"""The warm-up time of a series, in which hosts join and buffers fill; it is left out."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,17 @@ class Cells:
 
     scenario: Scenario
     runs: pd.DataFrame
-    """With `broken`: deliveries that are wrong or missing, but for rates that were too high."""
+    """Includes `broken`: wrong or missing deliveries, except at rates that were too high."""
     flows: pd.DataFrame
-    """With `bytes` of all kinds, and `at_station`: frames that were meant for a station."""
+    """Includes `bytes` of all kinds, and `at_station`: frames addressed to a station."""
     series: pd.DataFrame
     outages: pd.DataFrame
 
     def whole(self) -> Cells:
-        """Without runs of which something is wrong or missing: a net that has collapsed says
-        nothing about what one that works would send or keep."""
+        """Return only the runs without wrong or missing deliveries.
+
+        A collapsed network does not show how much a working one would send or buffer.
+        """
         broken = set(self.runs.loc[self.runs["broken"] > 0, "run"])
         frames = (self.runs, self.flows, self.series, self.outages)
         return Cells(self.scenario, *(frame[~frame["run"].isin(broken)] for frame in frames))
@@ -46,11 +48,12 @@ class Cells:
         return not there.empty and set(systems) <= set(there)
 
     def of(self, experiment: str, system: str | None = None) -> pd.DataFrame:
-        """Its runs with the MAC that comes first: the others show what the MAC changes."""
+        """Return the experiment's runs with its first MAC; the other MACs are for comparison
+        only."""
         return _first_mac(_chosen(self.runs, experiment, system))
 
     def mean(self, experiment: str, system: str, column: str) -> float | None:
-        """Over seeds and sizes; None where nothing was measured."""
+        """Return the mean over seeds and sizes; None without measurements."""
         values = self.of(experiment, system)[column].dropna()
         return None if values.empty else float(values.mean())
 

@@ -1,4 +1,4 @@
-"""MOB figures 6 to 10 and MOB-TR figures 6 to 8, from our runs."""
+"""MOB figures 6 to 10 and MOB-TR figures 6 to 8, drawn from our runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEANS = "Points are means over the seeds."
 
 
 def throughput_figure(cells: Cells) -> Figure | None:
-    """MOB figure 6: the highest rate that is sustained."""
+    """Draw MOB figure 6: the highest sustained rate."""
     runs = cells.of("throughput")
     runs = runs[runs["is_sustained"].eq(True)]
     if runs.empty:
@@ -30,7 +30,7 @@ def throughput_figure(cells: Cells) -> Figure | None:
 
 
 def sent_figures(cells: Cells) -> tuple[Figure, ...]:
-    """MOB figures 7 and 8: what is sent as the net grows, 20 hosts in each cell."""
+    """Draw MOB figures 7 and 8: the traffic as the network grows, 20 hosts per cell."""
     figures = []
     for slug, column, title, axis in (
         ("mob-7", "bytes", "MOB figure 7: bytes sent", "Bytes in a run"),
@@ -49,7 +49,7 @@ def sent_figures(cells: Cells) -> tuple[Figure, ...]:
 
 
 def buffer_figures(cells: Cells) -> tuple[Figure, ...]:
-    """MOB figures 9 and 10: send buffers of the stations in time."""
+    """Draw MOB figures 9 and 10: the stations' send buffers over time."""
     figures = []
     for slug, experiment, system, title in (
         ("mob-9", "cache", "was", "MOB figure 9: messages that stations keep"),
@@ -61,7 +61,7 @@ def buffer_figures(cells: Cells) -> tuple[Figure, ...]:
 
 
 def report_figures(cells: Cells) -> tuple[Figure, ...]:
-    """MOB-TR figures 6 to 8."""
+    """Draw MOB-TR figures 6 to 8."""
     figures = []
     for system in ("was_flood", "tcp_flooding"):
         title = f"MOB-TR figure 6: buffers, {SYSTEMS[system]}, nobody walks"
@@ -85,7 +85,7 @@ def report_figures(cells: Cells) -> tuple[Figure, ...]:
 def _in_time(
     cells: Cells, slug: str, experiment: str, system: str, title: str, lines: Mapping[str, str]
 ) -> Figure | None:
-    """Of the first seed: a mean over seeds would smooth away what the figure is about."""
+    """Draw a time series of the first seed; a mean over seeds would smooth out its peaks."""
     series = cells.moments(experiment, system)
     if series.empty:
         return None
@@ -108,7 +108,7 @@ def _in_time(
 
 
 def _by_hosts(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A row per line and number of hosts: line, hosts, mean, deviation, seeds."""
+    """Return one row per line and number of hosts: line, hosts, mean, deviation, seeds."""
     found = frame.groupby(["line", "hosts"], sort=False)[column].agg(["mean", "std", "count"])
     table = found.reset_index().rename(columns={"std": "deviation", "count": "seeds"})
     return table.fillna({"deviation": 0.0}).sort_values(["line", "hosts"])
@@ -134,7 +134,7 @@ def _over_hosts(table: pd.DataFrame, title: str, *, is_log: bool) -> Chart:
 
 
 def _time_chart(table: pd.DataFrame, lines: Sequence[str]) -> Chart:
-    """Lines (line, t_s, value), and shades where a row has an end (t_s, to_s)."""
+    """Draw lines (line, t_s, value), and shaded intervals for rows with an end (t_s, to_s)."""
     line = (
         alt.Chart(table)
         .mark_line(strokeWidth=1.5)

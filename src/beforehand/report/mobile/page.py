@@ -1,4 +1,4 @@
-"""The page of hosts that walk between cells: the verdict, the claims of MOB and MOB-TR, figures."""
+"""The page about hosts that walk between cells: the verdict, the MOB and MOB-TR claims, figures."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COLUMNS = {
 }
 INTERVALS = tuple(f"{name}_ci95" for name in COLUMNS)
 Figures = Mapping[str, Sequence[float]]
-"""By column of the runs: one figure per seed."""
+"""One value per seed, by column of the runs."""
 
 
 def build_mobile_page(directory: Path) -> Page:
-    """The page of the datasets `cells_...` in this folder."""
+    """Build the page from the datasets `cells_...` in this folder."""
     cells = read_cells(directory)
     judged = judge(cells, read_claims())
     return Page(
@@ -143,7 +143,7 @@ def _figures(part: pd.DataFrame) -> Figures:
 
 
 def _columns(groups: Sequence[Figures]) -> tuple[list[str], list[float]]:
-    """What stands above each column, with its unit, and the size of that unit."""
+    """Return the heading of each column with its unit, and the size of that unit."""
     delays = [fmean(figures["delay_us_avg"]) for figures in groups if figures["delay_us_avg"]]
     unit, size = unit_of(delays, TIMES_US)
     heads = {**COLUMNS, "delay_us_avg": f"{COLUMNS['delay_us_avg']} ({unit})"}
@@ -151,7 +151,7 @@ def _columns(groups: Sequence[Figures]) -> tuple[list[str], list[float]]:
 
 
 def _cells(figures: Figures, sizes: Sequence[float]) -> Iterator[Cell]:
-    """The mean of each over the seeds, and how far it can be trusted."""
+    """Yield the mean of each column over the seeds, with its confidence interval."""
     for values, size in zip(figures.values(), sizes, strict=True):
         margin = margin_of(values)
         spread = f"± {show_plain(margin / size)}" if margin else ""
@@ -159,13 +159,13 @@ def _cells(figures: Figures, sizes: Sequence[float]) -> Iterator[Cell]:
 
 
 def _machine(figures: Figures) -> Iterator[float | None]:
-    """All means, then half of the interval of each."""
+    """Yield all means, then half of the confidence interval of each."""
     yield from (fmean(values) if values else None for values in figures.values())
     yield from map(margin_of, figures.values())
 
 
 def _mac_table(cells: Cells) -> Table | None:
-    """The experiments that were run with more than one MAC, or with aligned timers."""
+    """Return a table of the experiments that were run with more than one MAC, if there are any."""
     counts = cells.runs.groupby("experiment")["mac"].nunique()
     chosen = [name for name in counts.index if counts[name] > 1]
     if not chosen:

@@ -1,4 +1,4 @@
-"""Figures 2 to 7 of OBS: violations over the share of the wait, a line for each parameter value."""
+"""OBS figures 2 to 7: violations by the share of the wait, one line per parameter value."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ PARTS = {
     **{f"cbd-{k}": f"{k} of kn" for k in (1, 2, 3, 4, 6, 8)},
     "cbd": "all of kn",
 }
-# Nine lines: the palette for the parts of kn, and what has none of kn in grey tones.
+# Nine lines: the palette for parts of kn, and grey tones for the two without any of kn.
 PART_COLOURS = ["#8a8f98", "#b59a7a", *PALETTE[:7]]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right"]
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A figure of the paper: which runs it shows, and what tells its lines apart."""
+    """A figure of the paper: which runs it shows, and which parameter distinguishes its lines."""
 
     number: int
     title: str
     along: str
-    """A column; each of its values is a line."""
+    """The column whose values are the lines."""
     sign: str = ""
-    """How the paper writes that column."""
+    """The paper's symbol for that column."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the usual parameters."""
+    """Parameters that differ from the usual ones."""
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """One panel for each of them and each law; a partial timestamp is a line, not a panel."""
+        """The observers with a panel for each law; a partial timestamp is a line and not a
+        panel."""
         return ("cbd",) if self.along == "observer" else ("dapw", "cbd")
 
 
@@ -61,7 +62,8 @@ GRAPHS = (
 
 
 def observer_panels(graph: Graph, measures: pd.DataFrame) -> tuple[Figure, ...]:
-    """The panels of a figure in the order of the paper: (a) and (b) one law, (c) and (d) other."""
+    """Return the panels of a figure in the paper's order: (a) and (b) one law, (c) and (d) the
+    other."""
     panels = [(law, observer) for law in LAWS for observer in graph.observers]
     figures = []
     for letter, (law, observer) in zip("abcd", panels, strict=False):
@@ -75,8 +77,8 @@ def observer_panels(graph: Graph, measures: pd.DataFrame) -> tuple[Figure, ...]:
 
 
 def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -> pd.DataFrame:
-    """A row per reading, line and wait: the mean over the seeds, the least and the most, and half
-    of the 95 % confidence interval of the mean."""
+    """Return one row per reading, line and wait: the mean over the seeds, the minimum, the maximum,
+    and half of the 95 % confidence interval of the mean."""
     fixed = {key: value for key, value in {**USUAL, **graph.fixed}.items() if key != graph.along}
     rows = measures[measures["law"] == law]
     for name, value in fixed.items():
@@ -95,7 +97,7 @@ def panel_table(graph: Graph, measures: pd.DataFrame, law: str, observer: str) -
         ci95=pd.Series([margin_of(values.tolist()) for _, values in grouped], dtype=float).values
     )
     table = spread.reset_index().rename(columns={"wait_percent": "c"}).drop(columns="place")
-    # The reading that stands first in the data is the first to be shown.
+    # Show the readings in the order of the data.
     rank = {reading: place for place, reading in enumerate(measures["reading"].unique())}
     table = table.sort_values("reading", key=lambda column: column.map(rank), kind="stable")
     return table.assign(reading=table["reading"].map(name_reading)).reset_index(drop=True)
@@ -106,7 +108,7 @@ def name_reading(reading: str) -> str:
 
 
 def violations_chart(table: pd.DataFrame) -> Chart:
-    """Violations over c (reading, line, c, mean, min, max); one reading at a time is shown."""
+    """Draw violations by c (reading, line, c, mean, min, max), one reading at a time."""
     lines = list(dict.fromkeys(table["line"]))
     readings = list(dict.fromkeys(table["reading"]))
     colours = PART_COLOURS if len(lines) > len(PALETTE) else PALETTE[: 2 * len(lines) : 2]
@@ -123,7 +125,7 @@ def violations_chart(table: pd.DataFrame) -> Chart:
             x=alt.X("c:Q", title="Share of the full wait, c (%)").axis(
                 values=[0, 20, 40, 60, 80, 100]
             ),
-            # Room for the widest numbers: another reading must not push the title out.
+            # Room for the widest numbers: switching to another reading must not move the title out.
             y=alt.Y("mean:Q", title="Messages in violation (%)", scale=alt.Scale(zero=True)).axis(
                 minExtent=34
             ),
@@ -140,12 +142,12 @@ def violations_chart(table: pd.DataFrame) -> Chart:
         )
     )
     line = base.mark_line(strokeWidth=2).add_params(chosen)
-    # A shape too: some lines lie close together, and not everybody sees all colours.
+    # A shape too: some lines are close together, and some readers do not see all colours.
     point = base.mark_point(size=55, filled=True).encode(
         shape=alt.Shape("line:N", title=None, sort=lines).scale(domain=lines, range=shapes)
     )
     touch = base.mark_circle(size=300).encode(opacity=alt.value(0))
-    # A layer without a row has no extent, of which a browser complains.
+    # Leave an empty layer out: it has no extent, and the browser logs a warning.
     has_intervals = table.groupby("reading")["ci95"].count().min() > 0
     intervals = [_intervals(base)] if has_intervals else []
     chart = alt.LayerChart(layer=[line, *intervals, point, touch])

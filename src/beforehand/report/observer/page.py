@@ -1,4 +1,5 @@
-"""The page of the observer: is the full wait exact, figures 2 to 7, and the published claims."""
+"""The page of the observer: exactness of the full wait, figures 2 to 7, and the published
+claims."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ COLUMN_WORDS = {"epsilon": "ε", "delta": "δ", "processes": "n", "wait_percent"
 
 
 def build_observer_page(directory: Path) -> Page:
-    """The page of the datasets `measures` and `claims` in this folder."""
+    """Build the page from the datasets `measures` and `claims` in this folder."""
     scenario = read_scenario(directory)
     measures, claims = read_frame(directory, "measures"), read_frame(directory, "claims")
     if measures.empty:
@@ -175,13 +176,13 @@ def _claims_section(claims: pd.DataFrame) -> Section:
 def _finding(verdict: pd.Series | None) -> Cell:
     if verdict is None or verdict["verdict"] == "not measured":
         return Cell("not measured")
-    # `3 to 3` is one number.
+    # Show `3 to 3` as one number.
     measured = re.sub(r"^(\S+) to \1(?= points|$)", r"\1", str(verdict["measured"]))
     return Cell(measured, mark=MARKS[str(verdict["verdict"])])
 
 
 def show_expected(expected: str) -> str:
-    """What a claim asks for, in words: the dataset has `between 0 to 80`, `rises along delta`."""
+    """Format what a claim expects; the dataset has `between 0 to 80` or `rises along delta`."""
     for name, words in COLUMN_WORDS.items():
         expected = expected.replace(f"along {name}", f"with {words}")
     expected = expected.replace("along observer", "with each part").replace("along", "with the")

@@ -1,4 +1,4 @@
-"""Ours beside theirs: what was published, what we measured, and whether that is near enough."""
+"""Compare published values with ours, and check whether the difference is within the tolerance."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from beforehand.report.opportunistic.measured import Group
 
 RATIOS = ("delivery_ratio", "expiry_ratio")
 RATIO_STEP = 1e-4
-"""Printed with two decimals of a per cent: one step apart, rounding may have made the order."""
+"""The rounding step of printed ratios (0.01 %). A difference of one step may be due to rounding."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One published figure and ours."""
+    """One published value and ours."""
 
     quantity: str
     lifetime_us: int | None
     ours: float
     published: float
     tolerance: Tolerance | None
-    """None: shown, not judged."""
+    """The allowed difference; None if the claim is shown but not judged."""
     reason: str
-    """Why ours may differ, where that is known."""
+    """The known reason for a difference, or empty."""
 
     @property
     def is_met(self) -> bool | None:
@@ -52,7 +52,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """Which share of the messages is below a limit, as published and as measured."""
+    """The share of the messages below a limit, as published and as measured."""
 
     lifetime_us: int | None
     metric: str
@@ -62,7 +62,7 @@ class ShareClaim:
 
 
 def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Claim]:
-    """Every figure of the paper for which there is a run, in the order of its tables."""
+    """Return every value of the paper for which there is a run, in the order of its tables."""
     return [
         Claim(
             quantity=quantity,
@@ -79,10 +79,9 @@ def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Claim]:
 
 
 def rank(paper: Paper, claims: Sequence[Claim]) -> list[Ordering]:
-    """One per quantity that the paper ranks at all.
+    """Return one ordering for each quantity that the paper ranks.
 
-    Minima are left out: the shortest delay is the finest step of a clock and of a link, and ranks
-    nothing.
+    Minima are left out: the shortest delay only shows the resolution of the clock or of the link.
     """
     rows: dict[str, list[Claim]] = {}
     for claim in claims:
@@ -96,7 +95,7 @@ def _has_order(row: Sequence[Claim]) -> bool:
 
 
 def _differ(a: Claim, b: Claim) -> bool:
-    """Whether the paper ranks the two: a tie asks for nothing."""
+    """Return whether the published values differ, so that the paper ranks the two lifetimes."""
     step = RATIO_STEP if a.quantity in RATIOS else 0
     return abs(a.published - b.published) > 1.5 * step
 
@@ -117,7 +116,7 @@ def _rank(paper: Paper, quantity: str, row: Sequence[Claim]) -> Ordering:
 
 
 def _chain(values: Mapping[int | None, float]) -> str:
-    """The lifetimes by falling value: `none > 120' = 60'`."""
+    """Return the lifetimes by decreasing value: `none > 120' = 60'`."""
     falling = sorted(values.items(), key=lambda item: -item[1])
     text = show_lifetime(falling[0][0])
     for (_, before), (lifetime_us, value) in pairwise(falling):
@@ -128,7 +127,7 @@ def _chain(values: Mapping[int | None, float]) -> str:
 def compare_shares(
     paper: Paper, groups: Mapping[int | None, Group], quantiles: pd.DataFrame
 ) -> list[ShareClaim]:
-    """The sentences of the paper about its distributions, with our share at the same limit."""
+    """Return the paper's sentences about its distributions, with our share at the same limit."""
     claims = []
     for said in paper.quantiles:
         if said.lifetime_us not in groups:
@@ -144,7 +143,7 @@ def compare_shares(
 
 
 def share_below(quantiles: pd.DataFrame, run: str, metric: str, limit_us: int) -> float | None:
-    """Which share of a run's delays or latencies is below the limit; None where none is known."""
+    """Return the share of a run's delays or latencies below the limit; None without data."""
     chosen = quantiles[(quantiles["run"] == run) & (quantiles["metric"] == metric)]
     if chosen.empty:
         return None

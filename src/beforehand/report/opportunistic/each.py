@@ -1,4 +1,4 @@
-"""Each node and each message of one run, to be sorted and searched."""
+"""Tables of all nodes and all messages of one run, which the reader can sort and search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.tables import Show, column_unit, name_group
 
 ROWS_MAX = 200
-"""A phone lays out every row; the CSV has all of them."""
+"""The maximum rows on the page, because a phone lays out every row; the CSV has all rows."""
 
 NODE_COLUMNS = {
     "name": "Node",
@@ -37,7 +37,7 @@ MESSAGE_COLUMNS = {
 
 
 def each_section(material: Material) -> Section | None:
-    """The tables of the run that is looked at first; None where it was not recorded."""
+    """Return the tables of the first spotlight run; None if it was not recorded."""
     group = material.spotlight[0]
     names = dict(zip(material.presence["node"], material.presence["name"], strict=True))
     tables = []

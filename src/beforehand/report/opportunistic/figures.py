@@ -1,4 +1,4 @@
-"""The figures of an opportunistic page: which rows each chart gets, and what is said below it."""
+"""The figures of an opportunistic page: select the rows of each chart and write its caption."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
 from beforehand.report.opportunistic.tables import METRICS, name_group
 
-# A phone draws every mark of the page. These are what its eye can tell apart.
+# Limits, because a phone draws every mark; more marks could not be told apart.
 PRESENCE_NODES_MAX = 150
 SCATTER_ROWS_MAX = 3000
 LINE_ROWS_MAX = 1000
 CDF_ROWS_MAX = 250
 
 LONG_TAIL = 20
-"""So many times as long as most: on a linear axis these would be in one corner."""
+"""The ratio of the longest to the 95th percentile from which the axis is logarithmic. On a linear
+axis, most values would then be in one corner."""
 LOG_FROM_US = 100_000
 
 MEETINGS = {
@@ -46,7 +47,7 @@ REGISTRIES = {"barrier": "causal barrier", "delivered": "delivered", "pending": 
 
 
 def presence_figure(material: Material) -> Figure | None:
-    """Running intervals of the nodes (OPP, Figures 3 and 8)."""
+    """Draw when the nodes are present (OPP, Figures 3 and 8)."""
     table = material.presence
     if table.empty:
         return None
@@ -71,7 +72,7 @@ def presence_figure(material: Material) -> Figure | None:
 
 
 def scatter_figures(material: Material) -> tuple[Figure, ...]:
-    """What order costs each message on top of its journey (OPP, Figures 4 and 9)."""
+    """Draw the latency that ordering adds to each message's delay (OPP, Figures 4 and 9)."""
     figures = []
     for letter, group in zip("ab", material.spotlight, strict=False):
         table = read_frame(material.directory, "scatter", run=[group.first_run])
@@ -79,7 +80,7 @@ def scatter_figures(material: Material) -> tuple[Figure, ...]:
             continue
         table = table[["delay_us", "latency_us"]].iloc[:: -(-len(table) // SCATTER_ROWS_MAX)]
         caption = "A sample of the deliveries; the two axes have different units."
-        # Of all deliveries: a sample may well hold more of the long ones.
+        # The share of all deliveries, because the sample contains more of the long latencies.
         swift = share_below(material.quantiles, group.first_run, "latency", SECOND_US)
         if swift is not None:
             caption += f" {show_ratio(swift)} of all waited less than a second for their causes."
@@ -90,7 +91,7 @@ def scatter_figures(material: Material) -> tuple[Figure, ...]:
 
 
 def cdf_figures(material: Material) -> tuple[Figure, ...]:
-    """How long messages travel, and how long they wait (OPP, Figures 5 and 10)."""
+    """Draw the CDFs of delay and latency (OPP, Figures 5 and 10)."""
     figures = []
     for letter, metric in zip("ab", ("delay", "latency"), strict=True):
         table = _cdf_table(material, metric)
@@ -127,7 +128,7 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
 
 
 def _told_apart(material: Material) -> tuple[Group, ...]:
-    """As many groups as there are colours."""
+    """Return at most as many groups as there are colours."""
     groups = material.groups
     if len(groups) > len(PALETTE):
         groups = tuple(material.by_lifetime.values()) or groups
@@ -135,30 +136,31 @@ def _told_apart(material: Material) -> tuple[Group, ...]:
 
 
 def tell_rest(material: Material, shown: int) -> str:
-    """What to say below a figure that has no room for all protocols and lifetimes."""
+    """Return the caption's note on protocols and lifetimes that the figure leaves out."""
     more = len(material.groups) - shown
     return f" {more} more {'is' if more == 1 else 'are'} not shown." if more > 0 else ""
 
 
 def _spread_out(count: int, wanted: int) -> list[int]:
-    """Positions of at most `wanted` of `count` rows, both ends among them."""
+    """Return at most `wanted` evenly spaced positions of `count` rows, including both ends."""
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
 class ValueAxis(TypedDict):
-    """How far the axis of a distribution goes, and from where it is logarithmic."""
+    """The end of a distribution's axis, and where it becomes logarithmic."""
 
     end_us: int
     log_from_us: int | None
 
 
 def _cut(material: Material, metric: str) -> int | None:
-    """Where the paper ends its axis."""
+    """Return where the paper ends its axis."""
     return material.paper.latency_cut_us if material.paper and metric == "latency" else None
 
 
 def _value_axis(table: pd.DataFrame, cut_us: int | None, longest: str) -> tuple[ValueAxis, str]:
-    """The whole distribution, unless the paper cuts it; and what is to be said about it."""
+    """Return an axis for the whole distribution, or up to the paper's cut, and a note for the
+    caption."""
     longest_us = int(table["value_us"].max())
     if cut_us is not None and cut_us < longest_us:
         told = f"The axis ends at {show_time(cut_us)}; {longest} is {show_time(longest_us)}. "
@@ -171,7 +173,7 @@ def _value_axis(table: pd.DataFrame, cut_us: int | None, longest: str) -> tuple[
 
 
 def meeting_figures(material: Material) -> tuple[Figure, ...]:
-    """How long nodes meet, and how long it takes until they meet again."""
+    """Draw the CDFs of contact durations and inter-contact times."""
     meetings = read_frame(material.directory, "meetings")
     figures = []
     for metric, (words, of, said) in MEETINGS.items():
@@ -187,7 +189,7 @@ def meeting_figures(material: Material) -> tuple[Figure, ...]:
 
 
 def buffer_figures(material: Material) -> tuple[Figure, ...]:
-    """How many messages one node keeps to pass them on, for every protocol and lifetime."""
+    """Draw how many messages one node buffers for forwarding, for every protocol and lifetime."""
     groups = {group.first_run: group for group in material.groups[: len(PALETTE)]}
     node = _watched_node(material, list(groups))
     if node is None:
@@ -215,7 +217,7 @@ def _name(material: Material, node: int) -> str:
 
 
 def registry_figures(material: Material) -> tuple[Figure, ...]:
-    """Sizes of the registries of one node over time (OPP, Figures 6 and 11)."""
+    """Draw the registry sizes of one node over time (OPP, Figures 6 and 11)."""
     runs = {group.first_run: group for group in material.spotlight}
     node = _watched_node(material, list(runs))
     if node is None:
@@ -241,7 +243,7 @@ def registry_figures(material: Material) -> tuple[Figure, ...]:
 
 
 def _watched_node(material: Material, runs: list[str]) -> int | None:
-    """The node that was there longest of those whose registries were recorded in these runs."""
+    """Return the node present longest among those with recorded registries in these runs."""
     recorded = read_frame(material.directory, "gauges", run=runs)["node"].unique()
     presence = material.presence[material.presence["node"].isin(recorded)]
     if presence.empty:
@@ -251,7 +253,7 @@ def _watched_node(material: Material, runs: list[str]) -> int | None:
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:
-    """Few enough rows to draw; the lowest and the highest of each stretch stay."""
+    """Reduce the rows to a number that can be drawn; keep the extremes of each interval."""
     if len(rows) <= LINE_ROWS_MAX:
         return rows
     values = rows["value"].reset_index(drop=True)
@@ -262,7 +264,7 @@ def _thin(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _describe_delivered(rows: pd.DataFrame) -> str:
-    """The claim of the paper: without lifetimes this registry only grows, with them it shrinks."""
+    """Describe the delivered registry. The paper claims that it shrinks only with lifetimes."""
     sizes = rows.loc[rows["gauge"] == "delivered", "value"].to_numpy()
     shrunk = int((np.diff(sizes) < 0).sum())
     most = f"The delivered registry had at most {show_count(sizes.max(initial=0))} entries"

@@ -1,4 +1,4 @@
-"""How many hops messages make until they come in: a table and a figure."""
+"""The number of hops until a message is received: a table and a figure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROSE = (
 
 
 def hops_section(material: Material) -> Section | None:
-    """None where nothing was received, or it was not recorded."""
+    """Return the section about hops; None if there were no receptions or they were not recorded."""
     counted = read_frame(material.directory, "hops")
     tallies = {str(run): rows for run, rows in counted.groupby("run")}
     groups = [g for g in material.groups if any(str(run["run"]) in tallies for run in g.runs)]
@@ -42,7 +42,7 @@ def _known(tally: pd.DataFrame) -> pd.DataFrame:
 
 
 def _averages(group: Group, tallies: Mapping[str, pd.DataFrame]) -> list[float]:
-    """Of each seed in which anything was received."""
+    """Return the mean number of hops for each seed with receptions."""
     known = [_known(tallies[str(run["run"])]) for run in group.runs if str(run["run"]) in tallies]
     return [
         float((rows["hops"] * rows["receptions"]).sum() / rows["receptions"].sum())

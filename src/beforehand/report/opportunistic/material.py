@@ -1,4 +1,4 @@
-"""Everything that a page about opportunistic runs is written from, read once."""
+"""The data of a page about opportunistic runs; each dataset is read once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Material:
 
     @cached_property
     def spotlight(self) -> tuple[Group, ...]:
-        """The two runs that are looked at closely: the paper's, else the two ends of the list."""
+        """The two groups shown in detail: those of the paper, else the first and the last."""
         wanted = self.paper.spotlight_us if self.paper else ()
         chosen = tuple(self.by_lifetime[us] for us in wanted if us in self.by_lifetime)
         others = tuple(self.by_lifetime.values()) or self.groups

@@ -1,4 +1,4 @@
-"""Our runs, by what was run: the seeds of one protocol and lifetime are one group."""
+"""Group our runs: the seeds of one protocol and lifetime form one group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from beforehand.interval import margin_of
 from beforehand.report.notation import show_lifetime
 
 UNORDERED = "none"
-"""The protocol that delivers what arrives. Its violations say what order is worth."""
+"""The protocol that delivers on arrival. Its violations show the benefit of ordering."""
 
 PER_DELIVERY = {"bytes_per_delivery": "bytes", "frames_per_delivery": "frames"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in nothing but the seed."""
+    """Runs that differ only in the seed."""
 
     protocol: str
     lifetime_us: int | None
@@ -30,23 +30,23 @@ class Group:
 
     @property
     def first_run(self) -> str:
-        """The run that the figures show, where they show a single one."""
+        """The run that is shown in figures of a single run."""
         return str(self.runs[0]["run"])
 
     def values(self, quantity: str) -> list[float]:
-        """One figure per seed."""
+        """Return one value per seed."""
         if quantity == "expiry_ratio":
             return [_share(run["expired"], run["receptions"]) for run in self.runs]
         if whole := PER_DELIVERY.get(quantity):
             return [_share(run[whole], run["deliveries"]) for run in self.runs]
-        # Null where a run received or delivered nothing: there is no delay to speak of.
+        # Null if a run received or delivered nothing, so that there is no delay.
         return [float("nan") if run[quantity] is None else run[quantity] for run in self.runs]
 
     def mean(self, quantity: str) -> float:
         return fmean(self.values(quantity))
 
     def margin(self, quantity: str) -> float | None:
-        """Half of the 95 % confidence interval of the mean; None where one seed says nothing."""
+        """Return half of the 95 % confidence interval of the mean; None for one seed."""
         return margin_of(self.values(quantity))
 
 
@@ -55,7 +55,8 @@ def _share(part: float, whole: float) -> float:
 
 
 def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
-    """Longest lifetime first, as the papers list them; none is the longest."""
+    """Return the groups with the longest lifetime first, like the papers; no lifetime is the
+    longest."""
     groups: dict[tuple[str, int | None], list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (row["seed"], row["run"])):
         groups.setdefault((row["protocol"], row["lifetime_us"]), []).append(row)
@@ -64,7 +65,7 @@ def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
 
 
 def causal_by_lifetime(groups: Sequence[Group]) -> dict[int | None, Group]:
-    """The groups of the paper's two algorithms, which never share a lifetime."""
+    """Return the groups of the paper's two algorithms, which never share a lifetime."""
     return {g.lifetime_us: g for g in groups if g.protocol in ("causal", "delta")}
 
 

@@ -1,4 +1,4 @@
-"""A page about opportunistic runs: what is said, in which order, with which tables and figures."""
+"""The page about opportunistic runs: its text, its sections, and their tables and figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from beforehand.report.opportunistic.tables import (
 
 
 def build_opportunistic_page(directory: Path) -> Page:
-    """The page of the datasets in this folder."""
+    """Build the page from the datasets in this folder."""
     material = read_material(directory)
     sections = (
         _scenario_section(material),
@@ -63,7 +63,7 @@ def build_opportunistic_page(directory: Path) -> Page:
 
 
 def _ordered_rows(material: Material) -> list[Mapping[str, Any]]:
-    """The runs that promise order. One that does not is there to be compared with."""
+    """Return the runs that promise an order, if any; the others are only for comparison."""
     return [row for row in material.rows if row["protocol"] != UNORDERED] or list(material.rows)
 
 
@@ -97,7 +97,7 @@ def _summary(material: Material) -> str:
 
 
 def _range(material: Material, column: str) -> str:
-    """One number, or the smallest and the largest where the runs differ."""
+    """Format one number, or the minimum and the maximum if the runs differ."""
     values = [row[column] for row in material.rows]
     least, most = show_count(min(values)), show_count(max(values))
     return least if least == most else f"{least} to {most}"
@@ -118,7 +118,7 @@ def _describe(group: Group) -> str:
 
 
 def _tiles(material: Material) -> tuple[Tile, ...]:
-    """The figures of the headline, of the same runs."""
+    """Return the tiles with the numbers of the headline, over the same runs."""
     rows = _ordered_rows(material)
     verdict, _ = _judge(material)
     violations = sum(row["violations"] for row in rows)

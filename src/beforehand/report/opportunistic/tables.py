@@ -1,4 +1,4 @@
-"""The tables of the opportunistic papers: ours, and where there is one the published figure."""
+"""The tables of the opportunistic papers: our values, with the published ones where they exist."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def by_place(claims: Iterable[Claim]) -> dict[tuple[int | None, str], Claim]:
 
 
 def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Table:
-    """What became of the messages (OPP, Tables II and V)."""
+    """Return the table of message counts (OPP, Tables II and V)."""
     return _grouped_table(
         "processing",
         _titled("What became of the messages", number),
@@ -78,7 +78,8 @@ def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Ta
 
 
 def delay_tables(groups: Sequence[Group], claims: Claims, number: str) -> tuple[Table, ...]:
-    """Transmission delay, delivery latency and their sum (OPP, Tables III and VI)."""
+    """Return the tables of transmission delay, delivery latency and their sum (OPP, Tables III and
+    VI)."""
     return tuple(
         _grouped_table(
             metric,
@@ -126,13 +127,13 @@ def _grouped_table(
 
 
 def name_group(group: Group) -> str:
-    """The protocol and the lifetime, which together tell a row from all others."""
+    """Return the protocol and the lifetime, which together identify a row."""
     protocol = "no order" if group.protocol == UNORDERED else group.protocol
     return f"{protocol}, {'no lifetime' if group.lifetime_us is None else group.label}"
 
 
 def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
-    """What the ± of a table is."""
+    """Return the note that explains the ± in a table."""
     most = max((len(group.runs) for group in groups), default=0)
     if most < 2:
         return ()
@@ -140,7 +141,7 @@ def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
 
 
 def _column(groups: Sequence[Group], quantity: str, claims: Claims) -> tuple[str, Show]:
-    """What stands behind the head of a column, and how its figures are printed: in one unit."""
+    """Return the unit to append to a column's heading, and the format of its values."""
     if quantity in (*RATIOS, "reach"):
         return "", show_ratio
     if "_us_" not in quantity:
@@ -151,7 +152,7 @@ def _column(groups: Sequence[Group], quantity: str, claims: Claims) -> tuple[str
 
 
 def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[str, Show]:
-    """The unit for the head of a column, and how its figures are printed in it."""
+    """Return the unit to append to a column's heading, and the format of values in that unit."""
     unit, size = unit_of(values, units)
     return f" ({unit})", lambda value: show_plain(value / size)
 
@@ -163,7 +164,7 @@ def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
 
 def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
     if group.lifetime_us is None and quantity.startswith("exp"):
-        return Cell("–")  # without a lifetime nothing can expire
+        return Cell("–")  # without a lifetime no message can expire
     spread = show_margin(group, quantity, show)
     if claim is None:
         return Cell(show(group.mean(quantity)), spread=spread)
@@ -172,7 +173,7 @@ def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
 
 
 def show_margin(group: Group, quantity: str, show: Show) -> str:
-    """`± 3`, or nothing where there is one seed or all agree."""
+    """Format the margin as `± 3`; empty for one seed or equal values."""
     margin = group.margin(quantity)
     return f"± {show(margin)}" if margin else ""
 
@@ -183,7 +184,7 @@ def _difference(claim: Claim) -> str:
 
 
 def _excuses(claims: Iterable[Claim | None]) -> tuple[str, ...]:
-    """One note for each quantity and reason, not one for each lifetime."""
+    """Return one note for each quantity and reason, not one for each lifetime."""
     missed: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
         if claim and claim.is_met is False:
@@ -216,7 +217,7 @@ def _machine_row(group: Group, quantity: str, claim: Claim | None) -> dict[str, 
 
 
 def trace_table(ours: Mapping[str, float], paper: Paper | None) -> Table:
-    """The mobility trace in figures (OPP, Tables I and IV)."""
+    """Return the statistics of the mobility trace (OPP, Tables I and IV)."""
     published = paper.trace if paper else {}
     rows, data = [], []
     for quantity, name in TRACE_QUANTITIES.items():
@@ -236,7 +237,7 @@ def trace_table(ours: Mapping[str, float], paper: Paper | None) -> Table:
 
 
 def ordering_table(orderings: Sequence[Ordering]) -> Table:
-    """Which lifetime has more of what."""
+    """Return the table that ranks the lifetimes by each quantity."""
     orderings = sorted(orderings, key=lambda found: list(QUANTITIES).index(found.quantity))
     rows = tuple(
         (
@@ -259,7 +260,7 @@ def ordering_table(orderings: Sequence[Ordering]) -> Table:
 
 
 def share_table(claims: Sequence[ShareClaim]) -> Table:
-    """What the paper says of its distributions, sentence by sentence."""
+    """Return the table of the paper's sentences about its distributions."""
     rows = tuple(
         (
             Cell(show_lifetime(claim.lifetime_us)),
@@ -279,7 +280,7 @@ def share_table(claims: Sequence[ShareClaim]) -> Table:
 
 
 def cost_table(groups: Sequence[Group]) -> Table:
-    """What was sent for it, by whom it was checked and what it took."""
+    """Return the table of traffic, verdicts and computing time by protocol and lifetime."""
 
     def mean_of(name: str) -> list[float]:
         return [group.mean(name) for group in groups]
@@ -324,7 +325,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
 
 
 def run_table(groups: Sequence[Group]) -> Table:
-    """Every run for itself, as it was measured and judged."""
+    """Return the table of single runs, with measurements and verdicts."""
     singles = [
         (group, Group(group.protocol, group.lifetime_us, (run,)), run)
         for group in groups

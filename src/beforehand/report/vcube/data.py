@@ -1,4 +1,4 @@
-"""What a page about aggregation over VCube is written from: our runs, beside published figures."""
+"""The data of the page about aggregation over VCube: our runs and the published values."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often each value came up, seed by seed."""
+    """A histogram with one row of counts per seed."""
 
     values: NDArray[np.int64]
-    """Rising."""
+    """The distinct values, in increasing order."""
     counts: NDArray[np.float64]
-    """(seeds, values)"""
+    """The counts, as an array (seeds, values)."""
 
     def within(self, least: int, most: int | None = None) -> NDArray[np.float64]:
-        """How many of each seed lie in a range, both ends included."""
+        """Return for each seed the count within a range, both ends included."""
         last = most if most is not None else self.values.max(initial=0)
         inside = (self.values >= least) & (self.values <= last)
         return np.asarray(self.counts[:, inside].sum(axis=1))
@@ -40,12 +40,12 @@ class Histogram:
     def shares(
         self, least: int, most: int | None = None, *, of: int | None = None
     ) -> tuple[float, ...]:
-        """The same in per cent: of all, or of those from `of` on."""
+        """Return the same in per cent of all values, or of the values from `of` on."""
         totals = self.within(0 if of is None else of)
         return tuple((100 * self.within(least, most) / np.maximum(totals, 1)).tolist())
 
     def most(self) -> NDArray[np.int64]:
-        """The largest value of each seed."""
+        """Return the largest value of each seed."""
         return np.asarray(np.where(self.counts > 0, self.values, 0).max(axis=1))
 
 
@@ -63,11 +63,12 @@ class Overlay:
 
     @property
     def payload_bytes(self) -> int:
-        """That of the runs that are compared; others show what the size of a message changes."""
+        """The payload of the main runs; runs with other payloads show the effect of the message
+        size."""
         return int(self.runs.loc[self.runs["system"] == "plain", "payload_bytes"].iloc[0])
 
     def of(self, system: str, nodes: int | None = None) -> pd.DataFrame:
-        """Runs with messages of the usual size, one row per seed, by seed."""
+        """Return the runs with the main payload, one row per seed, ordered by seed."""
         rows = self.runs[self.runs["payload_bytes"] == self.payload_bytes]
         rows = rows[rows["system"] == system]
         rows = rows if nodes is None else rows[rows["nodes"] == nodes]
@@ -85,7 +86,7 @@ class Overlay:
         return Histogram(table.columns.to_numpy(np.int64), table.to_numpy(np.float64))
 
     def means(self, system: str, quantity: str) -> dict[int, float]:
-        """The mean over the seeds, by number of nodes."""
+        """Return the mean over the seeds, by number of nodes."""
         found = self.of(system).groupby("nodes")[quantity].mean().dropna()
         return {int(str(nodes)): float(mean) for nodes, mean in found.items()}
 
@@ -99,15 +100,15 @@ def read_overlay(directory: Path) -> Overlay:
 
 @dataclass(frozen=True)
 class Found:
-    """One figure of ours over the seeds, and the published one where there is one."""
+    """One of our values over the seeds, with the published one if there is one."""
 
     place: str
     quantity: str
     values: tuple[float, ...]
-    """One per seed."""
+    """One value per seed."""
     published: float | None = None
     tolerance: float | None = None
-    """In percentage points; None: shown, not judged."""
+    """The tolerance in percentage points; None if the value is shown but not judged."""
 
     @property
     def mean(self) -> float:
@@ -119,7 +120,7 @@ class Found:
 
     @property
     def margin(self) -> float | None:
-        """Half of the 95 % confidence interval of the mean; None where one seed gives none."""
+        """Return half of the 95 % confidence interval of the mean; None for one seed."""
         return margin_of(self.values)
 
     @property
@@ -133,7 +134,7 @@ class Found:
         return abs(self.difference) <= self.tolerance
 
     def share_cell(self) -> Cell:
-        """As a share in per cent: ours with its interval, theirs, the difference in points."""
+        """Format a share: ours with its interval, the published one, the difference in points."""
         text, spread = f"{self.mean:.2f} %", show_spread(self.values, "{:.2f}")
         if self.published is None:
             return Cell(text, spread=spread)

@@ -1,4 +1,4 @@
-"""Figures 1 and 6 to 11 of VCU: means over the seeds, with their 95 % intervals as bars."""
+"""VCU figures 1 and 6 to 11: means over the seeds, with 95 % confidence intervals as error bars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BARS_MAX = 30
 BARS = "Bars: the 95 % confidence interval of the mean over the seeds (Student's t)."
 
 Lines = Mapping[str, tuple[str, str, float]]
-"""By name of the line: the system, its column, and what to divide by."""
+"""The system, its column and the divisor, by name of the line."""
 
 LATENCIES: Lines = {
     "reception, aggregated": ("aggregated", "reception_us_avg", UT_US),
@@ -45,11 +45,14 @@ COUNTS: Lines = {
 
 
 def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
-    """One tree for all against one per source (figures 1 and 11); without the former, nothing."""
+    """Draw one tree for all sources against one tree per source (figures 1 and 11).
+
+    Return no figures without runs of a single tree.
+    """
     if overlay.of("single").empty:
         return ()
     reception, counts = lines_table(overlay, TREES), lines_table(overlay, COUNTS)
-    counts = counts[counts["mean"] > 0]  # a logarithm has no zero
+    counts = counts[counts["mean"] > 0]  # zero has no logarithm
     last = reception.groupby("line", sort=False)["mean"].last()
     said = (
         f"At {overlay.sizes[-1]} nodes a message takes {last[ONE_TREE]:,.0f} u.t. with one tree, "
@@ -75,7 +78,7 @@ def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
 
 
 def packet_figure(claims: Sequence[Found]) -> Figure:
-    """Table 1 as a picture, ours and theirs."""
+    """Draw Table 1, ours and published."""
     names = {"reduction": "saved", "packed": "several"}  # short, for the legend on a phone
     rows = [
         {
@@ -97,7 +100,7 @@ def packet_figure(claims: Sequence[Found]) -> Figure:
 
 
 def latency_figures(overlay: Overlay) -> tuple[Figure, ...]:
-    """With and without aggregation (figures 7 and 8)."""
+    """Draw the latencies with and without aggregation (figures 7 and 8)."""
     everything, pairs = lines_table(overlay, LATENCIES), lines_table(overlay, PAIR_LATENCIES)
     title = "Average latency (u.t.)"
     return (
@@ -120,7 +123,7 @@ def latency_figures(overlay: Overlay) -> tuple[Figure, ...]:
 
 
 def cause_figure(overlay: Overlay, nodes: int) -> Figure:
-    """How many causes a message carries (figure 6)."""
+    """Draw how many causes a message carries (figure 6)."""
     causes = overlay.histogram("causes", "aggregated", nodes)
     table = _spread(causes, WITH, 1, scale=100 / nodes)
     return Figure(
@@ -133,7 +136,7 @@ def cause_figure(overlay: Overlay, nodes: int) -> Figure:
 
 
 def node_figures(overlay: Overlay, nodes: int) -> tuple[Figure, ...]:
-    """What single nodes hold back and pack (figures 9 and 10)."""
+    """Draw how many messages single nodes buffer and pack (figures 9 and 10)."""
     systems = {WITH: "aggregated", WITHOUT: "plain"}
     buffered = {name: overlay.histogram("buffered", s, nodes) for name, s in systems.items()}
     sizes = overlay.runs.loc[overlay.runs["nodes"] == nodes, "payload_bytes"].unique()
@@ -160,7 +163,7 @@ def node_figures(overlay: Overlay, nodes: int) -> tuple[Figure, ...]:
 
 
 def lines_table(overlay: Overlay, lines: Lines) -> pd.DataFrame:
-    """A row per line and number of nodes: line, nodes, mean, ci95, low, high, seeds."""
+    """Return one row per line and number of nodes: line, nodes, mean, ci95, low, high, seeds."""
     rows_found = []
     for name, (system, column, unit) in lines.items():
         rows = overlay.of(system)
@@ -174,7 +177,7 @@ def lines_table(overlay: Overlay, lines: Lines) -> pd.DataFrame:
 
 
 def _spread(found: Histogram, line: str, width: int, *, scale: float = 1.0) -> pd.DataFrame:
-    """A row per stretch of `width` values from zero to the last, also where nothing came up."""
+    """Return one row per bin of `width` values from zero to the largest, including empty bins."""
     starts = range(0, int(found.values.max()) + 1, width)
     counts = [scale * found.within(start, start + width - 1) for start in starts]
     table = pd.DataFrame({"line": line, "value": list(starts)})
@@ -184,14 +187,14 @@ def _spread(found: Histogram, line: str, width: int, *, scale: float = 1.0) -> p
 
 
 def _with_bars(table: pd.DataFrame) -> pd.DataFrame:
-    """One seed gives no interval, and no bar."""
+    """Add the ends of the error bars; one seed has no interval and gets no bar."""
     half = table["ci95"].astype(float).fillna(0.0)
     low = (table["mean"] - half).clip(lower=0)
     return table.assign(low=low, high=table["mean"] + half)
 
 
 def size_chart(table: pd.DataFrame, title: str, *, is_log: bool = False) -> Chart:
-    """A line over the number of nodes, which doubles from step to step."""
+    """Draw lines over the number of nodes, which doubles from step to step."""
     x = alt.X("nodes:O", title="Nodes").axis(labelAngle=0, grid=False)
     return line_chart(table, "nodes", x, title, is_log=is_log)
 
@@ -199,16 +202,16 @@ def size_chart(table: pd.DataFrame, title: str, *, is_log: bool = False) -> Char
 def line_chart(
     table: pd.DataFrame, along: str, x: alt.X, title: str, *, is_log: bool = False
 ) -> Chart:
-    """Lines with points and error bars (line, mean, ci95, low, high and what is on `x`)."""
+    """Draw lines with points and error bars (line, mean, ci95, low, high and the field of `x`)."""
     lines = list(dict.fromkeys(table["line"]))
     legend = alt.Legend(columns=2)  # the names are long; two fit on a phone
     chosen = alt.selection_point(fields=["line"], bind="legend")
-    # The mean of a few seeds may be below a half; a point below the axis would lie on its labels.
+    # A mean of few seeds may be below 0.5; a point below the axis would cover the labels.
     least = min([0.5, *table.loc[table["mean"] > 0, "mean"]]) if is_log else 0.0
     scale = alt.Scale(type="log", domainMin=least) if is_log else alt.Scale(zero=True)
     base = (
         alt.Chart(table)
-        # A bar that reaches zero ends at the lower edge of a logarithmic chart.
+        # An error bar that reaches zero ends at the lower edge of a logarithmic chart.
         .transform_calculate(foot=f"max(datum.low, {least})" if is_log else "datum.low")
         .encode(
             x=x,
@@ -241,9 +244,9 @@ def line_chart(
 
 
 def bar_chart(table: pd.DataFrame, x_title: str, y_title: str) -> Chart:
-    """A bar per value, and on it what the seeds differ by (value, mean, low, high)."""
+    """Draw one bar per value with its error bar (value, mean, low, high)."""
     base = alt.Chart(table).encode(
-        # Half a step more at both ends, where bars would be cut in two.
+        # Half a step more at both ends, so that the outer bars are not cut.
         x=alt.X("value:Q", title=x_title).scale(
             domain=[-0.5, int(table["value"].max()) + 0.5], nice=False
         ),

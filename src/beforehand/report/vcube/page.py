@@ -1,4 +1,4 @@
-"""The page of aggregation over VCube: the verdict, Tables 1 to 3, figures 1 and 6 to 11."""
+"""The page about aggregation over VCube: the verdict, Tables 1 to 3, figures 1 and 6 to 11."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SYSTEMS = {
 
 
 def build_vcube_page(directory: Path) -> Page:
-    """The page of the datasets `overlay_runs` and `overlay_histograms` in this folder."""
+    """Build the page from the datasets `overlay_runs` and `overlay_histograms` in this folder."""
     overlay, published = read_overlay(directory), read_published()
     runs = overlay.runs
     claims = packet_claims(overlay, published)

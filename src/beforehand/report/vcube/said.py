@@ -1,4 +1,4 @@
-"""The single figures that the text of VCU names, and the same from our runs."""
+"""Compare the single values in the text of VCU with our runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGGREGATED, PLAIN, SINGLE = "aggregated", "plain", "single"
 
 
 def said_table(overlay: Overlay, published: Published) -> Table | None:
-    """One row for each sentence that our runs can answer."""
+    """Return a table with one row for each sentence that our runs can check."""
     rows, data = [], []
     for said in published.table("said"):
         if not _answers(overlay, said["needs"]):
@@ -41,20 +41,21 @@ def said_table(overlay: Overlay, published: Published) -> Table | None:
 
 
 def _answers(overlay: Overlay, needs: str) -> bool:
-    """Whether there are runs of all that a sentence is about: sizes, `single`, messages of 5B."""
+    """Return whether the required runs exist: sizes, `single`, or messages of 5 bytes (`5B`)."""
     there = {str(nodes) for nodes in overlay.sizes} | set(overlay.runs["system"])
     there |= {f"{size}B" for size in overlay.runs["payload_bytes"].unique()}
     return set(needs.split()) <= there
 
 
 def _less(overlay: Overlay, quantity: str, nodes: int, one: str, other: str) -> float:
-    """By how many per cent `one` has less than `other`."""
+    """Return by how many per cent `one` is below `other`."""
     ours, base = overlay.means(one, quantity), overlay.means(other, quantity)
     return 100 * (1 - ours[nodes] / base[nodes])
 
 
 def _least_fewer(overlay: Overlay, quantity: str) -> float:
-    """The least that one tree has fewer than many, over the sizes where there is something."""
+    """Return the smallest reduction of one tree against many, over the sizes with non-zero
+    values."""
     single, many = overlay.means(SINGLE, quantity), overlay.means(AGGREGATED, quantity)
     return min(
         100 * (1 - single[nodes] / many[nodes]) for nodes in single if nodes > 8 and many[nodes]
@@ -67,7 +68,7 @@ def _growth(overlay: Overlay, system: str, quantity: str) -> float:
 
 
 def _apart(overlay: Overlay) -> float:
-    """The most that the delivery latencies of the two differ, up to 512 nodes."""
+    """Return the largest difference of the two systems' delivery latencies, up to 512 nodes."""
     return max(
         abs(_less(overlay, "delivery_us_avg", nodes, AGGREGATED, PLAIN))
         for nodes in overlay.sizes
@@ -98,13 +99,14 @@ def _nodes_with(
     most: int,
     payload_bytes: int | None = None,
 ) -> float:
-    """How many of 1024 nodes lie in a range, on average."""
+    """Return how many of 1024 nodes lie in a range, on average over the seeds."""
     found = overlay.histogram(histogram, system, 1024, payload_bytes)
     return float(found.within(least, most).mean())
 
 
 def _larger(overlay: Overlay) -> float:
-    """The share of packets, with aggregation, that is larger than any without; seed by seed."""
+    """Return the share of aggregated packets that are larger than every plain packet of the
+    seed."""
     ours, plain = (overlay.histogram("size", system, 256) for system in (AGGREGATED, PLAIN))
     is_larger = ours.values > plain.most()[:, None]
     larger = np.where(is_larger, ours.counts, 0).sum(axis=1)
@@ -116,7 +118,7 @@ def _over(overlay: Overlay, size: int) -> float:
 
 
 def _most(overlay: Overlay, histogram: str, nodes: int) -> float:
-    """The largest value of a seed, on average."""
+    """Return the largest value of a seed, on average over the seeds."""
     return float(overlay.histogram(histogram, AGGREGATED, nodes).most().mean())
 
 

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of VCU and the sentences of its text, ours beside them."""
+"""VCU tables 1 to 3 and the sentences of its text, beside our values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ TRIED_SHARES = ("worst", "causes_none", "causes_many")
 
 
 def packet_claims(overlay: Overlay, published: Published) -> list[Found]:
-    """Table 1: a reduction and a share of packets with several messages for each size."""
+    """Return Table 1: for each size the reduction, and the share of packets with several
+    messages."""
     rows = {int(row["nodes"]): row for row in published.table("packets")}
     return [
         Found(
@@ -43,7 +44,7 @@ def packet_claims(overlay: Overlay, published: Published) -> list[Found]:
 
 
 def _packet_shares(overlay: Overlay, nodes: int) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Per seed: the two systems of a seed ran on the same random numbers."""
+    """Yield the values per seed: both systems of a seed used the same random numbers."""
     both = overlay.of("aggregated", nodes).merge(
         overlay.of("plain", nodes), on="seed", suffixes=("", "_plain")
     )
@@ -97,7 +98,7 @@ def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:
 
 
 def per_packet_table(overlay: Overlay, published: Published, nodes: int) -> Table:
-    """Table 2: how many messages the packets have."""
+    """Return Table 2: the number of messages per packet."""
     packets = overlay.histogram("per_packet", "aggregated", nodes)
     claims = []
     for row in published.table("per_packet"):
@@ -113,7 +114,7 @@ def per_packet_table(overlay: Overlay, published: Published, nodes: int) -> Tabl
 
 
 def size_table(overlay: Overlay, published: Published, nodes: int) -> Table:
-    """Table 3: how large the packets are."""
+    """Return Table 3: the sizes of the packets."""
     claims = []
     for row in published.table("sizes"):
         name, least, most = _range_of(row)
@@ -127,7 +128,7 @@ def size_table(overlay: Overlay, published: Published, nodes: int) -> Table:
 
 
 def cause_table(overlay: Overlay, published: Published, nodes: int) -> Table:
-    """What the text says of figure 6."""
+    """Return the values that the text states about figure 6."""
     claims = []
     for row in published.table("causes"):
         name, least, most = _range_of(row)
@@ -165,7 +166,7 @@ def _range_table(
 
 
 def tried_table(published: Published) -> Table:
-    """The laws that were tried for what the paper leaves open."""
+    """Return the table of the distributions that were tried where the paper leaves them open."""
     tried = published.table("tried")
     rows = tuple(
         (
