@@ -170,8 +170,8 @@ class Core(Protocol[FrameT]):
         ...
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[FrameT]) -> None:
-        """Continue from the saved state of an earlier incarnation. Only the first input may be
-        this one."""
+        """Continue from the saved state of an earlier incarnation. It must be the first
+        input."""
         ...
 
     def explain(self, message: MessageId) -> MessageStatus:

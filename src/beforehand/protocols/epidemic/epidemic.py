@@ -188,7 +188,7 @@ class Epidemic:
         # pending.
         self.order.on_receive(now_us, held, out)
 
-    # ---- questions ------------------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------------
 
     def explain(self, message: MessageId) -> MessageStatus:
         return self.order.explain(message)
@@ -295,7 +295,7 @@ class Epidemic:
         if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
             self._trim(source, link)
 
-    # ---- steps ----------------------------------------------------------------------------------
+    # ---- internals ------------------------------------------------------------------------------
 
     def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages that have a valid proof and fit into a frame."""

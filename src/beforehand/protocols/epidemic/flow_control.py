@@ -6,8 +6,8 @@ the wire, the application and the disk allow. The invariants, which `check.rules
 after every step:
 
 I1  Request window: at most `Flow.window` requests to a peer are unanswered at a time. A request
-    counts until its answer, even if the message arrived by another way. A node cuts the link to a
-    peer that requests more.
+    counts until its answer, even if the message arrives another way. A node cuts the link to a peer
+    that requests more.
 I2  A node requests a message from one peer at a time.
 I3  No announcement is lost. A message that the node holds and the peer may lack was announced, or
     waits in `tell` or `pushes`, or is covered by a digest. A node drops offers that do not fit only
@@ -16,10 +16,11 @@ I4  A node sends a frame only while there is room. The last frame may exceed the
     one frame.
 I5  While the application does not read, the node requests nothing. A message that a peer pushes
     meanwhile counts as an offer.
-I6  The disk comes first: a node announces, digests, pushes or serves an id only when the step that
-    stored it is saved. Requests, wants and version vectors need no saved state.
-I7  Progress: if the application reads, less than half of the window is in use, and there is an
-    offer that the node requested from no peer, then the node requests it as soon as there is room.
+I6  Disk before wire: a node announces, digests, pushes or serves an id only when the step that
+    stored it is saved. Requests, wants and version vectors claim no stored message.
+I7  Progress: a node requests an offer as soon as there is room. The conditions are that the
+    application reads, less than half of the window is in use, and the offer is requested from no
+    peer.
 
 Requests are sent first. If data could hold requests back, two nodes could wait for each other.
 """
@@ -141,7 +142,7 @@ class FlowControl(Sender):
         self._touched[peer] = None
         return True
 
-    # ---- what there is to send ------------------------------------------------------------------
+    # ---- queueing -------------------------------------------------------------------------------
 
     def hello(self, peer: NodeId, known: Sequence[MessageId], out: Outbox[Frame]) -> None:
         self.flows[peer].hello = tuple(known)
@@ -224,7 +225,7 @@ class FlowControl(Sender):
                 flow.tell.update(dict.fromkeys([message.id for message in messages]))
             self._touched[peer] = None
 
-    # ---- what the layer tells -------------------------------------------------------------------
+    # ---- notifications from the epidemic layer --------------------------------------------------
 
     def stored(self, messages: Sequence[Message]) -> None:
         if self._is_durable:
@@ -360,7 +361,7 @@ class FlowControl(Sender):
         if flow.unanswered(link) and not self._is_stall_armed:
             self._arm_stall(now_us, out)
 
-    # ---- peers that owe -------------------------------------------------------------------------
+    # ---- stalled peers --------------------------------------------------------------------------
 
     def _arm_stall(self, now_us: int, out: Outbox[Frame]) -> None:
         self._is_stall_armed = True

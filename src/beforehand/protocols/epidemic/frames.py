@@ -132,7 +132,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
 
     @property
     def stored_ids(self) -> Collection[MessageId]:
-        return ()  # it holds for this contact, which a crash of the sender ends
+        return ()  # it is valid until link-down, and a crash causes one
 
 
 class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
@@ -147,7 +147,7 @@ class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
 
     @property
     def stored_ids(self) -> Collection[MessageId]:
-        return ()  # it holds for this contact, which a crash of the sender ends
+        return ()  # it is valid until link-down, and a crash causes one
 
 
 Frame = Announce | Request | Data | Push | Digest | Want | SyncHello

@@ -62,7 +62,7 @@ class VersionVectors:
         self._rest: frozenset[MessageId] = frozenset()
         """The new messages that no mark stands for."""
 
-    # ---- what is told ---------------------------------------------------------------------------
+    # ---- sending --------------------------------------------------------------------------------
 
     def add(self, messages: Iterable[Message]) -> None:
         """Add messages that the node holds from now on."""
@@ -110,7 +110,8 @@ class VersionVectors:
             elif origin != peer:
                 marks.append((origin, mark))
                 # The node announced all messages up to `unfolded` to the peer. A message that was
-                # evicted and received again lies below it, so a digest would not make it announced.
+                # evicted and received again lies below it, so a digest would not bring it to the
+                # peer.
                 unfolded = link.unfolded.get(origin, LONG_AGO)
                 single += [id for id in ids if id[1] <= unfolded]
         if marks:
@@ -130,7 +131,7 @@ class VersionVectors:
         origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
         return [(origin, reached(origin)) for origin in origins if reached(origin) > least]
 
-    # ---- what comes -----------------------------------------------------------------------------
+    # ---- receiving ------------------------------------------------------------------------------
 
     def on_message(
         self, source: NodeId, link: Peer, frame: VectorFrame, horizon_us: int, out: Outbox[Frame]
@@ -197,7 +198,7 @@ class VersionVectors:
         """After a link-down, send the other peers this node's marks of origins that are no peers.
 
         The messages of the lost peer, and those that it forwarded, must now come from other peers.
-        The marks make these announce what the node lacks at once, not only after their next digest.
+        The marks make those announce at once what the node lacks, not only after their next digest.
         """
         if self._after is None:
             return
@@ -207,7 +208,7 @@ class VersionVectors:
         for other in links if known else ():
             self._sender.want(other, known, out)
 
-    # ---- what is kept ---------------------------------------------------------------------------
+    # ---- bookkeeping ----------------------------------------------------------------------------
 
     def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
         """Remove the state for marks up to the horizon: their messages have expired."""

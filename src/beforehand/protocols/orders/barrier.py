@@ -183,7 +183,7 @@ class Barrier(Order):
         self._barrier = dict(rows.get("barrier", {}))
         self._waiting.delivered = dict(rows.get("delivered", {}))
 
-    # ---- questions ------------------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------------
 
     def explain(self, message: MessageId) -> MessageStatus:
         origin, seq = message
@@ -210,7 +210,7 @@ class Barrier(Order):
             **self._waiting.gauges(),
         }
 
-    # ---- steps ----------------------------------------------------------------------------------
+    # ---- internals ------------------------------------------------------------------------------
 
     def _is_fine(self, message: Message, after: int, until: int) -> bool:
         """Accept also own messages of a lost incarnation, as if another node had sent them: peers
@@ -284,7 +284,8 @@ class Barrier(Order):
         seqs, last = [], self._last_seq
         if self.expires and not self._literal_deadlines:
             last = max(last, max(self._barrier.values(), default=LONG_AGO))
-            # A deadline at or before the horizon would have expired here, and soon everywhere.
+            # A message with a deadline at or before the horizon would expire at once at this node,
+            # and soon at all others.
             now_us = self._horizon_us
         for lifetime_us in lifetimes_us:
             # The seqs of own messages must grow strictly, because they identify the messages.
@@ -295,8 +296,9 @@ class Barrier(Order):
     def _purge_barrier(self, out: Outbox[Any]) -> None:
         """Remove expired entries from the barrier (Code 10).
 
-        An entry goes when its deadline lies at least the skew behind the horizon: then no node
-        delivers it after the next own message. With `literal_deadlines` it goes when it expires.
+        An entry is removed when its deadline lies at least the skew behind the horizon: then no
+        node delivers it after the next own message. With `literal_deadlines` an entry is removed
+        when it expires.
         """
         assert self._lifetimes is not None
         passed_us = self._horizon_us

@@ -310,8 +310,8 @@ class Waiting:
     def _sweep(self) -> None:
         """Keep only the deadlines of pending and awaited messages, each once.
 
-        At most two per pending message remain. So more than half of the heap goes, and the cost
-        per message stays constant.
+        At most two per pending message remain. So a sweep removes more than half of the heap, and
+        the cost per message stays constant.
         """
         watched: dict[MessageId, tuple[int, int, NodeId]] = {}
         for deadline in sorted(self._deadlines):
