@@ -60,8 +60,8 @@ MUTANTS = [
     (
         "a greeting is answered again and again",
         "VersionVectors.on_message",
-        "    elif not link.greeted:  # what",
-        "    else:  # what",
+        "    elif not link.greeted:  # a node",
+        "    else:  # a node",
         "test_who_greets_again_and_again_is_told_once_what_is_held",
     ),
     (
@@ -336,8 +336,8 @@ MUTANTS = [
     (
         "remember announcements of what has expired",
         "Epidemic._on_announce",
-        "            link.known_to_peer.difference_update(dead)  # nobody would take them out"
-        " later\n",
+        "            link.known_to_peer.difference_update(dead)  # no later purge would remove"
+        " them\n",
         "",
         "test_of_a_neighbour_that_announces_what_has_expired_nothing_is_remembered",
     ),

@@ -57,7 +57,7 @@ MUTANTS = [
     (
         "correction 6: a station believes that who comes back has kept what came early",
         "was.handoff:Handoff.on_connect",
-        "            guest.has = ()  # what came early it has forgotten (correction 6)\n",
+        "            guest.has = ()  # the host dropped its out-of-order messages (correction 6)\n",
         "",
         "test_who_comes_back_has_forgotten_what_it_had_out_of_order",
     ),
@@ -143,9 +143,8 @@ MUTANTS = [
     (
         "correction 13: leave a request unanswered if the host is unknown",
         "Handoff.on_request1",
-        "        # it was handed on, and the asker asks whom it was handed to.\n"
-        "        self._route(unknown, out)",
-        "        # it was handed on, and the asker asks whom it was handed to.\n        return",
+        "        # asks the station that has it).\n        self._route(unknown, out)",
+        "        # asks the station that has it).\n        return",
         "test_who_never_registered_the_host_says_so",
     ),
     (
@@ -287,7 +286,7 @@ MUTANTS = [
     (
         "acknowledge once that all was caught up on",
         "Host._acknowledge",
-        '    self._owes_ack = self.state == "catching"  # until we are told to go on',
+        '    self._owes_ack = self.state == "catching"  # until ConnectAck (correction 16)',
         "    self._owes_ack = False",
         "test_it_catches_up_before_it_goes_on_and_repeats_that_it_did",
     ),

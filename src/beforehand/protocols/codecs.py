@@ -1,4 +1,4 @@
-"""The codec of each family. A family gets a new frame by getting it into its union."""
+"""The codec of each protocol family. To add a frame, add its struct to the family's union."""
 
 from __future__ import annotations
 

@@ -1,27 +1,28 @@
-"""The contract of a protocol core, as types: what it is given, what it answers.
+"""The contract of a protocol core, as types: its inputs, its effects and its queries.
 
 A core is a pure state machine. Inputs are `on_<noun>(now_us, ..., out)`: they change the core and
-append effects to the caller's `Outbox`. A core reads no clock (time is an int of microseconds,
-passed in), opens no socket and draws no randomness of its own (a generator is handed in). Whoever
-drives it (`protocols.contract.driver`) gives one input, drains the outbox to empty, then gives the
-next.
+append effects to the caller's `Outbox`. A core reads no clock: the caller passes in the time, an
+int of microseconds. It opens no socket, and it draws random numbers only from a generator that the
+caller passes in. The driver (`protocols.contract.driver`) gives one input, drains the outbox to
+empty, then gives the next input.
 
-*receive* is the network handing a message to a node; *deliver* is the node handing it to the
+*receive*: the network hands a message to a node. *deliver*: the node hands a message to the
 application. The two words are never mixed.
 
-*Links.* `needs` names the kinds of links that a core works over (`protocols.contract.needs`); the
-kind says what `on_link` means and what becomes of a frame that comes without a link.
+*Links.* `needs` names the kinds of links that a core works over (`protocols.contract.needs`). The
+kind defines what `on_link` means and how a core treats a frame that arrives without a link.
 
-*Clocks.* A node's clock may be set back, and one rule holds for every core: what was decided stays
-decided (a deadline that has passed has passed), and nobody waits for a clock to catch up (an
-instant that was noted and lies ahead now counts as now). The Δ order is the exception: it defers a
-message whose sender's clock is ahead by more than the agreed skew (`protocols.orders.barrier`).
+*Clocks.* A node's clock may be set back. Two rules hold for every core. Decisions are final: a
+deadline that has passed stays passed. A core does not wait for its clock to catch up: a recorded
+instant that now lies in the future counts as now. The Δ order is the exception: it defers a message
+whose sender's clock is ahead by more than the agreed skew (`protocols.orders.barrier`).
 
-*Timers.* A core is woken with the key that it set. A key that it does not know, or no longer waits
-for, is nothing to it: a timer may outlive the reason for which it was set.
+*Timers.* `on_timer` passes the key that the core set. A timer may outlive the reason for which it
+was set, so a core ignores a key that it does not know or no longer waits for.
 
-*Crashes.* A core that is built as durable saves what it must not forget; `restore` is the first
-input of the next incarnation. Who restarts without what it saved is a new node, with a new name.
+*Crashes.* A durable core saves the state that must survive a crash. `restore` is the first input of
+the next incarnation. A node that restarts without its saved state is a new node and needs a new
+name.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 NAME_CHARS_MAX = 128
 PROOF_BYTES_MAX = 8192
 
-# The bounds of what a peer may send (`protocols.contract.codec`); nothing checks them inside a
-# node. The sum of two such ints fits into 64 bits, and LONG_AGO and LONG_AHEAD lie outside.
+# The bounds of values in frames. Only the codec checks them (`protocols.contract.codec`), not the
+# cores. The sum of two such ints fits into 64 bits, and LONG_AGO and LONG_AHEAD lie outside.
 Int62 = Annotated[int, msgspec.Meta(gt=-(1 << 62), lt=1 << 62)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARS_MAX)]
@@ -51,32 +52,33 @@ MessageId = tuple[NodeId, Int62]
 """(origin, seq). `seq` grows strictly along one origin's messages, not necessarily by one."""
 
 EVERYBODY = None
-"""As the target of a frame: one transmission that everybody in the cell may hear."""
+"""As the target of a frame: one radio transmission that every host in the cell may receive."""
 
 Timer = tuple[str, NodeId | None]
-"""What a timer is for, and for whom: (kind, subject)."""
+"""The key of a timer: (kind, subject). The subject is the node that the timer is about, if any."""
 
 CANCEL = None
-"""In place of the due time of a timer: cancel the timer. Every int is a due time: a clock that
-shows a time before 1970 gives negative ones."""
+"""In place of the due time of a timer: cancel the timer. No int can mean that, because a clock that
+shows a time before 1970 gives negative due times."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One broadcast message, the same object on every node of a simulation.
+    """One broadcast message. The nodes of a simulation share the same object.
 
-    Where messages have lifetimes, `seq` is the deadline on the origin's clock (OPP section V):
-    one number that identifies, orders and bounds the message.
+    Where messages have lifetimes, `seq` is the deadline on the origin's clock (OPP section V). One
+    number then identifies the message, orders it and bounds its lifetime.
     """
 
     id: MessageId
     past: tuple[MessageId, ...]
-    """What must be delivered before: a causal barrier, or a vector clock, or nothing."""
+    """The messages that must be delivered before this one: a causal barrier, a vector clock, or
+    empty."""
     payload: bytes
     proof: Proof = b""
-    """The origin's signature over all other fields, where a group asks for one."""
+    """The origin's signature over all other fields; empty if the group does not require one."""
     stamp: Int62 = 0
-    """Where messages have lifetimes: how far the origin's horizon had come at the broadcast, in µs.
-    The order defers deliveries by it (`protocols.orders.barrier`). Else 0."""
+    """The origin's horizon at the broadcast, in µs; 0 where messages have no lifetimes. The order
+    defers deliveries by it (`protocols.orders.barrier`)."""
 
     @property
     def origin(self) -> NodeId:
@@ -88,100 +90,104 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class MessageStatus(msgspec.Struct, frozen=True):
-    """The answer to `explain(message)`."""
+    """The status of one message at one node, as `explain` returns it."""
 
     state: Literal["delivered", "waiting", "expired", "missed", "unknown"]
-    """*missed*: passed over for good, because nobody has it any more."""
+    """*missed*: skipped for good, because no peer holds the message any more."""
     missing: tuple[MessageId, ...] = ()
-    """While waiting: the predecessors that were neither delivered nor given up."""
+    """While waiting: the predecessors that are neither delivered, expired nor skipped."""
     since_us: int | None = None
-    """While waiting: when it was received, on the node's clock."""
+    """While waiting: when the node received the message, on the node's clock."""
     until_us: int | None = None
-    """While waiting for the clock alone: the node's time at which it can be delivered."""
+    """While waiting for the clock alone: the node's time at which it can deliver the message."""
 
 
 class Counters(msgspec.Struct):
-    """What happened at one node since it started, by kind."""
+    """Counts of the events at one node since it started."""
 
     broadcast: int = 0
     received: int = 0
-    """New messages from the network. A message that was evicted and came again counts twice."""
+    """New messages from the network. A message that was evicted and received again counts twice."""
     delivered: int = 0
-    """To the application, the node's own messages included."""
+    """Messages delivered to the application, the node's own messages included."""
     duplicate: int = 0
-    """Came again while still held, or after having been delivered."""
+    """Messages received again while still held, or after their delivery."""
     expired: int = 0
-    """Received in time, but the deadline passed before the delivery."""
+    """Messages received in time whose deadline passed before the delivery."""
     stale: int = 0
-    """Came after its deadline."""
+    """Messages received after their deadline."""
     late: int = 0
-    """Overtaken by a later message of its origin, so never delivered: the origin, or a peer that
-    claims to be it, broke the rules."""
+    """Messages overtaken by a later message of their origin, and so never delivered. The origin, or
+    a peer that claims to be the origin, broke the protocol."""
     evicted: int = 0
-    """Pushed out of a full cache."""
+    """Messages removed from a full cache."""
     dropped: int = 0
-    """Pushed out of a full cache while still waiting for its delivery."""
+    """Messages removed from a full cache while they waited for their delivery."""
     missed: int = 0
-    """Passed over, because it was broadcast while this node was away and nobody has it any more."""
+    """Messages that this node skipped: they were broadcast while it was offline, and no peer holds
+    them any more."""
     refused: int = 0
-    """A peer's error: a message without its origin's proof, with a deadline that does not fit its
-    stamp, one that names itself as its cause, or one of ours that we never sent."""
+    """Messages that no correct peer sends: without the origin's proof, with a deadline that does
+    not fit the stamp, with itself as its cause, or under this node's name though it never sent
+    it."""
     early: int = 0
-    """Came while its stamp was more than twice the skew ahead of this node's clock. It was not
-    stored, and can be asked for again."""
+    """Messages received while their stamp was more than twice the skew ahead of this node's clock.
+    They were not stored and can be requested again."""
     regained: int = 0
-    """Our own by our own proof, and unknown to us: what we were restored from is older than it."""
+    """Messages that carry this node's own valid proof and that it did not know. The state from
+    which it was restored is older than they are."""
 
 
 FrameT = TypeVar("FrameT")
 
 
 class Core(Protocol[FrameT]):
-    """What every core has: it takes in frames and timers, and answers questions."""
+    """The interface of every core: inputs for frames and timers, and queries."""
 
     node: NodeId
 
     @property
     def needs(self) -> Needs:
-        """What its network must give it."""
+        """Return the guarantees that the core requires of its network."""
         ...
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """What it saves, with the types of keys and values; nothing if it is not durable."""
+        """Return the tables that the core saves; none if it is not durable."""
         ...
 
     @property
     def counters(self) -> Counters:
-        """What happened here, by kind."""
+        """Return the counts of events at this node."""
         ...
 
     def on_message(self, now_us: int, source: NodeId, frame: FrameT, out: Outbox[FrameT]) -> None:
-        """A frame has arrived from `source`."""
+        """Process a frame that arrived from `source`."""
         ...
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[FrameT]) -> None:
-        """A timer that it set is due."""
+        """Process a timer that is due."""
         ...
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[FrameT]) -> None:
-        """Go on from what an earlier incarnation saved: the first input, or none at all."""
+        """Continue from the saved state of an earlier incarnation. It must be the first
+        input."""
         ...
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """What became of a message here, and what it waits for."""
+        """Return the status of a message at this node, and the predecessors that it waits for."""
         ...
 
     def gauges(self, now_us: int) -> dict[str, int]:
-        """The size of each registry: what a bounded core keeps bounded."""
+        """Return the size of each registry. A bounded core bounds each of them."""
         ...
 
 
 class Linked(Core[FrameT], Protocol[FrameT]):
-    """A core that is told who is there."""
+    """A core that learns which peers are up."""
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[FrameT]) -> None:
-        """Whether `peer` is there; what that means is said by the kind of link."""
+        """Process a link-up or link-down of `peer`. The kind of link defines what that means."""
         ...
 
 
@@ -191,58 +197,58 @@ class Broadcaster(Linked[FrameT], Protocol[FrameT]):
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[FrameT], lifetime_us: int | None = None
     ) -> MessageId:
-        """The id of the new message. It is among the deliveries of this step, or of a later one
-        where somebody else decides on its place."""
+        """Broadcast a payload and return the id of the new message. This step delivers the message,
+        or a later one does where another node assigns its place in the order."""
         ...
 
 
 BroadcastRequest = tuple[bytes, int | None]
-"""A payload, and its lifetime if it is not the default."""
+"""(payload, lifetime in µs); a lifetime of None is the default one."""
 
 
 @runtime_checkable
 class BatchBroadcaster(Protocol[FrameT]):
-    """A core that can take several broadcasts as one input, where that costs less."""
+    """A core that takes several broadcasts as one input, where that costs less."""
 
     def on_broadcasts(
         self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[FrameT]
     ) -> list[MessageId]:
-        """Each after the one before it."""
+        """Broadcast several payloads and return their ids. Each causally follows the one before."""
         ...
 
 
 class Paced(Broadcaster[FrameT], Protocol[FrameT]):
-    """A core with flow control: it lets out only what wire, program and disk allow."""
+    """A core with flow control: it sends what the wire, the application and the disk allow."""
 
     def on_room(self, now_us: int, peer: NodeId, room: int, out: Outbox[FrameT]) -> None:
-        """The wire to `peer` takes so many bytes, whatever it was said to take before. Right after
-        a link came up it is said for the first time."""
+        """Set the number of bytes that the wire to `peer` takes; it replaces the earlier number.
+        The first call follows the link-up immediately."""
         ...
 
     def on_open(self, now_us: int, is_open: bool, out: Outbox[FrameT]) -> None:
-        """Whether the application takes in more; it does at the start."""
+        """Set whether the application accepts more deliveries; at the start it does."""
         ...
 
     def on_saved(self, now_us: int, step: int, out: Outbox[FrameT]) -> None:
-        """All that was saved up to this step (`saving_step`) is on the disk."""
+        """Note that the disk has all saves up to this step (`saving_step`)."""
         ...
 
     def on_progress(self, now_us: int, peer: NodeId, out: Outbox[FrameT]) -> None:
-        """Part of a frame has arrived from `peer`: it is slow, not silent."""
+        """Note that part of a frame has arrived from `peer`: the peer is slow, not silent."""
         ...
 
     def saving_step(self) -> int:
-        """The number of the last step that saved something of which a frame may tell."""
+        """Return the number of the last step whose saves a frame may refer to."""
         ...
 
     def room_left(self, peer: NodeId) -> int:
-        """What is left of the room that it was told of."""
+        """Return how many bytes are left of the room that `on_room` set."""
         ...
 
 
 class Leaver(Broadcaster[FrameT], Protocol[FrameT]):
-    """A core that can go for good, so that nobody waits for it."""
+    """A core that can leave the group for good, so that no other node waits for it."""
 
     def on_leave(self, now_us: int, out: Outbox[FrameT]) -> None:
-        """It says nothing more. Under this name it never comes back."""
+        """Leave the group. The node broadcasts nothing more and never returns under this name."""
         ...

@@ -1,13 +1,19 @@
 """Frames as bytes, for any family: a version byte, then the frame as MessagePack.
 
-A family is a type: one tagged, array-like struct or a union of them. Its fields say what a peer may
-send (`protocols.contract.base` has the bounds); what types cannot say, a frame says in `flaw() ->
-str`.
+A family is a type: one tagged, array-like struct or a union of them. The types of its fields define
+what a peer may send (`protocols.contract.base` has the bounds). A frame checks in `flaw() -> str`
+what types cannot express.
 
-Every frame has one encoding. Bytes that decode to a frame but are not what `encode` gives for it
-are refused: that finds ids that stand twice in a set, sets out of order, fields too many or too
-few, and numbers written longer than they need be. So what a node takes in it can pass on, byte
-for byte, and a signature or a checksum over a frame means something.
+Every frame has exactly one encoding, the canonical form. The codec refuses bytes that decode to a
+frame but differ from what `encode` returns for that frame. This detects:
+
+- an id that occurs twice in a set,
+- a set that is not sorted,
+- too many or too few fields,
+- numbers that are not encoded in their shortest form.
+
+So a node can forward an accepted frame byte for byte, and a signature or a checksum over the bytes
+identifies the frame.
 """
 
 from __future__ import annotations
@@ -30,12 +36,14 @@ _VERSION_BYTE = bytes([WIRE_VERSION])
 
 
 class Codec(Generic[FrameT]):
-    """The wire of one family. It keeps no state between calls."""
+    """The wire format of one family. It keeps no state between calls."""
 
     def __init__(self, family: str, frames: Any, *, bytes_max: int = BYTES_MAX) -> None:
-        """frames: a struct or a union of structs, each with a tag of its own.
+        """Make the codec of one family.
 
-        bytes_max: the same for all nodes of a group, else one sends what another refuses.
+        frames: a struct or a union of structs, each with a tag of its own.
+        bytes_max: the largest frame, in bytes. It must be the same for all nodes of a group, else
+        one node sends frames that another refuses.
         """
         self.family = family
         self.frames = frames
@@ -47,7 +55,7 @@ class Codec(Generic[FrameT]):
         self._encoder = msgspec.msgpack.Encoder(order="deterministic")
 
     def encode(self, frame: FrameT) -> bytes:
-        """The bytes of a frame; LocalError if no peer would take them."""
+        """Return the bytes of a frame. Raise LocalError if no peer would accept them."""
         if type(frame) not in self.kinds:
             raise LocalError(
                 f"not a frame of this family: {type(frame).__name__}",
@@ -67,7 +75,8 @@ class Codec(Generic[FrameT]):
         return data
 
     def decode(self, data: bytes | bytearray | memoryview) -> FrameT:
-        """The frame, or RemoteError. Nothing else is ever raised, whatever the bytes are."""
+        """Return the frame of these bytes. Raise RemoteError if they are not a valid frame; no
+        bytes raise any other exception."""
         frame = self._read(data)
         if self._pack(frame) != data:
             raise self._refusal(
@@ -79,7 +88,7 @@ class Codec(Generic[FrameT]):
         return frame
 
     def _read(self, data: bytes | bytearray | memoryview) -> FrameT:
-        """All checks but that of the canonical form."""
+        """Return the frame after all checks except that of the canonical form."""
         self._refuse_unread(data)
         try:
             frame = self._decoder.decode(memoryview(data)[1:])
@@ -95,11 +104,11 @@ class Codec(Generic[FrameT]):
     def _pack(self, frame: FrameT) -> bytes:
         try:
             return _VERSION_BYTE + self._encoder.encode(frame)
-        except TypeError:  # a set of which some origins are ints, and others names
+        except TypeError:  # msgspec cannot sort a set with origins that are ints and names
             return _VERSION_BYTE + self._encoder.encode(_plain(frame))
 
     def _refuse_unread(self, data: bytes | bytearray | memoryview) -> None:
-        """What is refused before anything is parsed."""
+        """Raise RemoteError for bytes that can be refused without parsing them."""
         if len(data) > self.bytes_max:
             raise self._refusal(
                 f"too large: {len(data)} bytes where {self.bytes_max} are allowed",
@@ -125,7 +134,7 @@ class Codec(Generic[FrameT]):
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """The one order of a set: ints before names, where both are origins."""
+    """Return the items in the canonical order of a set: origins that are ints come before names."""
     try:
         return sorted(items)  # type: ignore[type-var]
     except TypeError:
@@ -139,7 +148,7 @@ def _rank(item: object) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """As lists that encode as the value itself would, its sets in order."""
+    """Return the value as lists that have the same encoding, with its sets in canonical order."""
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag
         fields = [_plain(getattr(value, name)) for name in value.__struct_fields__]
@@ -150,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def _told(error: Exception) -> tuple[str, str]:
-    """What an error says, and where, if it says that too."""
+    """Return the problem that an error describes, and its place, or "" if it names no place."""
     if isinstance(error, BeforehandError):
         return error.problem, error.where
     problem, _, where = str(error).partition(" - at ")

@@ -1,12 +1,13 @@
-"""One way to drive a core, for worlds, sockets and checkers: an input in, its effects carried out.
+"""The driver of a core: it gives the core an input and carries out the effects.
 
-A driver holds what belongs to one node: the core, its timers, its store and how often it was
-started. Whoever uses it keeps time and links, and is its `Port`.
+Simulated worlds, sockets and checkers use the same driver. A driver holds the state of one node:
+the core, its timers, its store and its incarnation. The user of the driver keeps time and links,
+and implements its `Port`.
 
 Delivery to the application is *at most once*: a durable core saves that a message is delivered
-before the application gets it, so a crash in between loses that delivery. With `inbox` it is *at
-least once*: messages are saved with the step that delivers them, and come again, in the same order,
-after every restart until the application has acknowledged them.
+before the application gets it, so a crash in between loses that delivery. With `inbox` delivery is
+*at least once*: messages are saved in the transaction of the step that delivers them. After every
+restart they are delivered again, in the same order, until the application acknowledges them.
 """
 
 from __future__ import annotations
@@ -34,48 +35,51 @@ from beforehand.protocols.contract.outbox import CutReason, LossKind, Outbox
 from beforehand.protocols.contract.tables import Store, Table
 
 INBOX = Table("inbox", MessageId, Message)
-"""What comes again is a plain `Message`, whatever its family made of it: so much is the
-application's."""
+"""Delivered messages that the application has not acknowledged. A row holds a plain `Message`, even
+if the family uses a subclass: the application needs no more."""
 
 SentT = TypeVar("SentT", contravariant=True)
 
 
 class Port(Protocol[SentT]):
-    """What carries out the effects of a node, and hears of what happened there."""
+    """The environment of a node: it carries out the effects and observes the events."""
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, SentT]]) -> None:
-        """Put these on the wire, in this order."""
+        """Send these frames, in this order."""
         ...
 
     def deliver(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """Hand these to the application, in this order."""
+        """Deliver these messages to the application, in this order."""
         ...
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
-        """Call `on_timer` with timer and ticket when the node's clock shows `due_us`; or, if that
-        clock can be set, after as long as it would take now."""
+        """Call `on_timer` with timer and ticket when the node's clock shows `due_us`. If that clock
+        can be set, call it after the time that remains until `due_us` now."""
         ...
 
     def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
-        """A broadcast is made and saved, nothing of it has left yet. `deliveries` are those of the
-        same step, to come: what lies before the message itself precedes it. A port for which
-        delivering is writing down may take those out and write them down first; but of several that
-        are said at once, each after the first comes with a copy of them."""
+        """Note a broadcast that is made and saved, and of which no frame was sent yet.
+
+        deliveries: the deliveries of the same step, which follow. Those before the message itself
+        causally precede it. A port that only records deliveries may remove these from the list and
+        record them first. In a batch, only the first broadcast gets the list itself; each later
+        one gets a copy.
+        """
         ...
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """These came in for the first time."""
+        """Note messages that the node received for the first time."""
         ...
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
-        """These were given up."""
+        """Note messages that the node will not deliver: they expired or were dropped."""
         ...
 
 
 class Driver(Generic[FrameT]):
-    """Drives any core. It has carried out all effects of an input when it returns."""
+    """Drives any core. Each input carries out all its effects before it returns."""
 
-    # A simulation has a driver for each node, and passes through one at every step.
+    # Slots save time and memory: a simulation has one driver per node and calls one at every step.
     __slots__ = (
         *("core", "node", "is_up", "incarnation", "crash_after", "cut_off"),
         *("_make_core", "_port", "_store", "_inbox", "_timers", "_ticket", "_out"),
@@ -90,59 +94,64 @@ class Driver(Generic[FrameT]):
         inbox: bool = False,
         out: Outbox[FrameT] | None = None,
     ) -> None:
-        """store: for a durable core. If an earlier process left something in it, the first call is
-        `restart`: else ids that were used are used again. inbox: see above. out: one for all nodes
-        of a world whose port gives no input while it carries out effects, since a thousand do not
-        stay in the cache."""
+        """Make the driver and its core.
+
+        store: required for a durable core. If it holds rows of an earlier process, the first call
+        must be `restart`; else the node would reuse ids.
+        inbox: deliver at least once (see the module).
+        out: an outbox that several nodes share, which keeps it in the processor's cache. The port
+        must then give no input while it carries out effects.
+        """
         self.core = make_core()
         self.node = self.core.node
         self.is_up = True
         self.incarnation = 1
         self.crash_after: int | None = None
-        """For those who look for trouble: how many of the effects of the next input are carried out
-        before the node crashes. The saves of a step count as one."""
+        """Fault injection: crash after this many effects of the next input. The saves of a step
+        count as one effect."""
         self.cut_off: list[Message] = []
-        """Deliveries that a crash cut off after they had been saved."""
+        """Deliveries that a crash prevented after the core had saved them as delivered."""
         self._make_core = make_core
         self._port = port
         self._store = store
         self._inbox = inbox
-        self._timers: dict[Timer, int] = {}  # -> the ticket of the one that counts
+        self._timers: dict[Timer, int] = {}  # -> the ticket of the latest timer with this key
         self._ticket = 0
         self._out: Outbox[FrameT] = Outbox() if out is None else out
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_message(self, now_us: int, source: NodeId, frame: FrameT) -> None:
-        """A frame has arrived from `source`."""
+        """Give the core a frame that arrived from `source`."""
         self.core.on_message(now_us, source, frame, self._out)
         self._drain()
 
     def on_timer(self, now_us: int, timer: Timer, ticket: int) -> None:
-        """What `Port.wake` was asked for is due."""
-        if self._timers.get(timer) == ticket:  # else it was replaced, cancelled or forgotten
+        """Give the core a timer that is due, as requested with `Port.wake`."""
+        if self._timers.get(timer) == ticket:  # else replaced, cancelled or lost in a crash
             del self._timers[timer]
             self.core.on_timer(now_us, timer, self._out)
             self._drain()
 
     def is_awaited(self, timer: Timer, ticket: int) -> bool:
-        """Or was it replaced, cancelled, or forgotten in a crash?"""
+        """Return whether the timer is still set: not replaced, cancelled or lost in a crash."""
         return self._timers.get(timer) == ticket
 
     def acknowledge(self, messages: Sequence[MessageId]) -> None:
-        """The application is done with these: they need not come again."""
+        """Remove messages from the inbox that the application has processed."""
         if self._store is not None:
             self._store.save([(INBOX.name, message, None) for message in messages])
 
     def crash(self) -> None:
-        """All is gone but what was saved. Timers of this life never fire."""
+        """Stop the node and lose all state that is not saved. Timers of this incarnation never
+        fire."""
         self.is_up = False
         self.crash_after = None
         self._timers.clear()
         self._out.clear()
 
     def restart(self, now_us: int) -> None:
-        """The next incarnation, from what is saved."""
+        """Start the next incarnation from the saved state."""
         assert self._store is not None, "without a store a node comes back under a new name"
         self.core = self._make_core()
         self.is_up = True
@@ -188,7 +197,7 @@ class Driver(Generic[FrameT]):
 
     def _report_broadcasts(self, broadcasts: tuple[MessageId, ...]) -> None:
         self._port.broadcasted(self.node, broadcasts[0], self._out.deliveries)
-        if len(broadcasts) > 1:  # what lies before the one before it was told with that one
+        if len(broadcasts) > 1:  # each gets the deliveries since the broadcast before it
             deliveries = self._out.deliveries
             places = {message.id: place for place, message in enumerate(deliveries)}
             for before, message in pairwise(broadcasts):  # a crash may have cut off the one before
@@ -206,10 +215,11 @@ class Driver(Generic[FrameT]):
         self._out.timers.clear()
 
     def _cut(self) -> bool:
-        """Leave in the outbox what is carried out before the crash; False if it is nothing."""
+        """Remove the effects that follow the crash from the outbox. Return False if none is left
+        to carry out."""
         assert self.crash_after is not None
         out, left = self._out, self.crash_after
-        left -= 1  # the transaction, which is there even if it is empty
+        left -= 1  # the transaction counts even if it is empty
         if left < 0:
             return False
         del out.sends[left:]
@@ -220,7 +230,7 @@ class Driver(Generic[FrameT]):
 
 
 class BroadcasterDriver(Driver[FrameT]):
-    """Drives a core that has links, and through which an application broadcasts."""
+    """Drives a core with links, through which an application broadcasts."""
 
     __slots__ = ("takes_batches",)
     core: Broadcaster[FrameT]
@@ -233,23 +243,24 @@ class BroadcasterDriver(Driver[FrameT]):
     ) -> None:
         super().__init__(make_core, port, **options)
         self.takes_batches = isinstance(self.core, BatchBroadcaster)
-        """Can the core say several at once? That is slow to find out."""
+        """Whether the core is a `BatchBroadcaster`. It is stored because the check is slow."""
 
     def on_broadcast(
         self, now_us: int, payload: bytes, lifetime_us: int | None = None
     ) -> MessageId:
-        """The id of the message. If the node did not survive the step, there may be no such
-        message; `broadcasted` was told if there is."""
+        """Broadcast a payload and return the id of the message. If the node crashed in this step,
+        the message exists only if `Port.broadcasted` was called for it."""
         try:
             message = self.core.on_broadcast(now_us, payload, self._out, lifetime_us)
         except LocalError:
-            self._drain()  # nothing was said, but what time alone brought about is not lost
+            self._drain()  # nothing was broadcast, but messages may have expired in this step
             raise
         self._drain(message)
         return message
 
     def on_broadcasts(self, now_us: int, broadcasts: Sequence[BroadcastRequest]) -> list[MessageId]:
-        """Several, and their ids; in one step, if the core can do that."""
+        """Broadcast several payloads and return their ids: in one step, if the core takes
+        batches."""
         if not self.takes_batches:
             return [self.on_broadcast(now_us, payload, us) for payload, us in broadcasts]
         try:
@@ -263,7 +274,7 @@ class BroadcasterDriver(Driver[FrameT]):
         return messages
 
     def on_link(self, now_us: int, peer: NodeId, up: bool) -> None:
-        """Whether `peer` is there."""
+        """Give the core a link-up or link-down of `peer`."""
         self.core.on_link(now_us, peer, up, self._out)
         self._drain()
 
@@ -272,16 +283,16 @@ class PacedPort(Port[SentT], Protocol[SentT]):
     """The port of a core with flow control."""
 
     def cut(self, node: NodeId, peer: NodeId, reason: CutReason) -> None:
-        """End the link to this peer; `on_link` tells the core, after this step."""
+        """End the link to this peer. After this step, call `on_link` for the link-down."""
         ...
 
     def saved(self, node: NodeId, step: int) -> None:
-        """All that was saved up to this step is on the disk: call `on_saved`."""
+        """Call `on_saved`: the disk has all saves up to this step."""
         ...
 
 
 class PacedDriver(BroadcasterDriver[FrameT]):
-    """Drives a core with flow control, and tells it when the disk has what it saved."""
+    """Drives a core with flow control, and reports to it when its saves are on the disk."""
 
     __slots__ = ("_step",)
     core: Paced[FrameT]
@@ -301,22 +312,22 @@ class PacedDriver(BroadcasterDriver[FrameT]):
         super().restart(now_us)
 
     def on_room(self, now_us: int, peer: NodeId, room: int) -> None:
-        """The wire to `peer` takes so many bytes."""
+        """Give the core the number of bytes that the wire to `peer` takes."""
         self.core.on_room(now_us, peer, room, self._out)
         self._drain()
 
     def on_open(self, now_us: int, is_open: bool) -> None:
-        """Whether the application takes in more."""
+        """Tell the core whether the application accepts more deliveries."""
         self.core.on_open(now_us, is_open, self._out)
         self._drain()
 
     def on_saved(self, now_us: int, step: int) -> None:
-        """All that was saved up to this step is on the disk."""
+        """Tell the core that the disk has all saves up to this step."""
         self.core.on_saved(now_us, step, self._out)
         self._drain()
 
     def on_progress(self, now_us: int, peer: NodeId) -> None:
-        """Part of a frame has arrived from `peer`."""
+        """Tell the core that part of a frame has arrived from `peer`."""
         self.core.on_progress(now_us, peer, self._out)
         self._drain()
 
@@ -332,7 +343,7 @@ class PacedDriver(BroadcasterDriver[FrameT]):
 
 
 class LeaverDriver(BroadcasterDriver[FrameT]):
-    """Drives a core that can go for good."""
+    """Drives a core that can leave the group for good."""
 
     core: Leaver[FrameT]
 
@@ -345,6 +356,6 @@ class LeaverDriver(BroadcasterDriver[FrameT]):
         super().__init__(make_core, port, **options)
 
     def on_leave(self, now_us: int) -> None:
-        """The application is done here."""
+        """Make the core leave the group for good."""
         self.core.on_leave(now_us, self._out)
         self._drain()

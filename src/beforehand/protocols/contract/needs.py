@@ -1,4 +1,4 @@
-"""What a core needs of its network, kind of link by kind of link, and who gives it."""
+"""The guarantees that a core needs from its network, per kind of link, and the check for them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ import msgspec
 from beforehand.errors import InputError
 
 LinkKind = Literal["contact", "detector", "feed", "cell", "wire"]
-"""What `on_link` means, and what becomes of a frame that comes without a link:
+"""The meaning of `on_link`, and how a core treats a frame that arrives without a link:
 
-- *contact*: the two are in range. What was under way when a contact ends is lost; a frame from
-  somebody who is not in contact was sent before that, and is ignored.
-- *detector*: members are known and everybody can reach everybody; up and down are the word of a
-  failure detector. It may be late, so a frame is taken from any member, up or down. Who was down
-  may have missed anything sent to it meanwhile.
-- *feed*: one way. Nobody says who is there; frames come from anybody, and nothing is sent.
-- *cell*: by radio. A host is told that it is in the cell of a station, or no longer; it is in one
-  cell at most. A station is not told who is there. What it sends to everybody is one transmission,
-  which each host in the cell hears or misses. What was under way when a host leaves is lost.
-- *wire*: between two stations. Always up: nobody is told, and frames come from any neighbour.
+- *contact*: two nodes are in range of each other. Frames in flight when a contact ends are lost.
+  A frame from a node without a contact was sent before its end, so the core ignores it.
+- *detector*: the members are known, and every member can reach every other. A failure detector
+  reports members as up or down. Its reports may be late, so a core accepts frames from any member,
+  up or down. A member that was down may have missed any frame sent to it meanwhile.
+- *feed*: one-way. There is no `on_link`; frames arrive from any node, and the core sends none.
+- *cell*: a radio cell. `on_link` tells a host that it entered or left the cell of a station. A host
+  is in one cell at most. A station does not learn which hosts are in its cell. A frame to EVERYBODY
+  is one transmission, which each host in the cell receives or misses. Frames in flight when a host
+  leaves are lost.
+- *wire*: a cable between two stations. It is always up, so there is no `on_link`; frames arrive
+  from any adjacent station.
 """
 
 
 class Link(msgspec.Struct, frozen=True):
-    """The quality of one kind of link: as a core needs it, or as a network gives it."""
+    """The guarantees of one kind of link: those that a core needs, or that a network gives."""
 
     fifo: bool = False
-    """Frames between two neighbours arrive in the order in which they were sent."""
+    """Whether frames between two peers arrive in the order in which they were sent."""
     reliable: bool = False
-    """Nothing is lost or duplicated between two neighbours while their link is up."""
+    """Whether no frame between two peers is lost or duplicated while their link is up."""
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What a core must have from its network, and what a network gives."""
+    """The guarantees that a core needs from its network, or those that a network gives."""
 
     links: dict[LinkKind, Link]
     clocks_within_us: int | None = None
-    """The clocks of any two nodes differ by no more than this. As a need, it is what the order of
-    deliveries depends on, and None asks for nothing; what only delays messages is no need. As a
-    gift, None promises nothing."""
+    """The largest difference between the clocks of any two nodes, in µs. A core names it only if
+    the order of deliveries depends on it, not if a larger difference only delays messages; None
+    needs no bound. A network with None guarantees no bound."""
 
 
 def refuse_unmet(needs: Needs, given: Needs) -> None:
-    """A network that does not give what a core needs is refused before anything runs."""
+    """Raise InputError if a network does not give what a core needs. Call it before the run."""
     problems = [
         problem
         for kind, link in needs.links.items()

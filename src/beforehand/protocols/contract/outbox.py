@@ -1,4 +1,4 @@
-"""The effects of one step of a core, as data that a driver carries out."""
+"""The effects of one step of a core, as data that the driver carries out."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ nothing."""
 
 
 class Outbox(msgspec.Struct, Generic[FrameT]):
-    """What one input asks of the outside. The caller owns it and drains it before the next input.
+    """The effects of one input. The caller owns the outbox and drains it before the next input.
 
-    Drain order: saves, sends, deliveries, timers. What must survive a crash is saved before
-    anything that depends on it leaves the node. Order within a list is binding. The saves of one
-    step are one transaction: all of them, or none.
+    Drain order: saves, sends, deliveries, timers. State that must survive a crash is saved before
+    any effect that depends on it leaves the node. The driver keeps the order within each list. The
+    saves of one step are one transaction: all of them, or none.
     """
 
     saves: list[tuple[str, object, object]] = []
     """(table, key, value); a value of None deletes the row. Empty unless the core is durable."""
     sends: list[tuple[NodeId | None, FrameT]] = []
-    """(peer, frame) for one neighbour, (EVERYBODY, frame) for one transmission in the cell."""
+    """(peer, frame) for one peer, (EVERYBODY, frame) for one transmission in the cell."""
     deliveries: list[Message] = []
-    """To the application, in this order."""
+    """Messages to deliver to the application, in this order."""
     timers: list[tuple[Timer, int | None]] = []
     """(timer, due_us) replaces the timer of that key; (timer, CANCEL) cancels it."""
     receives: list[Message] = []
-    """New from the network in this step: a fact to record, nothing to carry out."""
+    """Messages that the node received for the first time in this step. The driver only reports
+    them."""
     losses: list[tuple[LossKind, MessageId]] = []
-    """Given up in this step. A fact to record."""
+    """(kind, id) of messages that expired or were dropped in this step. The driver only reports
+    them."""
 
     cuts: list[tuple[NodeId, CutReason]] = []
     """(peer, reason): end the link to this peer. Only from cores with flow control."""

@@ -1,8 +1,8 @@
-"""Proof that a message is its origin's: a signature over id, past, payload and stamp.
+"""The proof that a message comes from its origin: a signature over id, past, payload and stamp.
 
-It travels with the message and is the same at every hop, so whoever forwards a message can change
-nothing in it. How signatures are made and checked is not known here: a group hands in two pure
-functions, and the keys stay with them.
+The proof travels with the message and is the same at every hop, so no forwarding node can change
+the message. This module does not know how signatures are made and checked: a group passes in two
+pure functions, which hold the keys.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import PROOF_BYTES_MAX, Message, NodeId
 
 Sign = Callable[[bytes], bytes]
-"""The signature of this node over the bytes."""
+"""Returns the signature of this node over the bytes."""
 SignAll = Callable[[Sequence[bytes]], Sequence[bytes]]
-"""The same for several; each of them is checked alone."""
+"""Returns one signature for each of several byte strings; each can be checked alone."""
 Signed = tuple[NodeId, bytes, bytes]
 """(origin, bytes, signature)"""
 CheckSignature = Callable[[NodeId, bytes, bytes], bool]
-"""Is it the origin's? For any signature, however long, an answer and never an exception; False for
-an origin that is not known."""
+"""Returns whether the signature is the origin's; False for an unknown origin. It never raises,
+however long the signature is."""
 CheckAll = Callable[[Sequence[Signed]], Sequence[bool]]
-"""The same for several."""
+"""Returns the same for each of several signatures."""
 
 SIGNED_PREFIX = b"beforehand message 1\n"
-"""What is signed here is signed for nothing else; the number is that of this layout."""
+"""The prefix of all signed bytes (domain separation): a signature is valid for nothing else. The
+number is the version of this layout."""
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -36,17 +37,17 @@ _encode = msgspec.msgpack.encode
 
 
 def signed_bytes(group: str, message: Message) -> bytes:
-    """What the origin signs: no two messages, nor two groups, have it in common.
+    """Return the bytes that the origin signs. They differ for any two messages and any two groups.
 
-    A stamp of 0 is left out. So messages without lifetimes are signed as they always were, and the
-    proofs in their stores stay valid.
+    A stamp of 0 is left out. So the signed bytes of messages without lifetimes are those of earlier
+    versions, and the proofs in existing stores stay valid.
     """
     signed = (group, message.id, message.past, message.payload)
     return SIGNED_PREFIX + _encode((*signed, message.stamp) if message.stamp else signed)
 
 
 class Proofs:
-    """How the members of one group prove and check who said what."""
+    """Signs own messages and checks the proofs of others, for one group."""
 
     def __init__(
         self,
@@ -56,8 +57,11 @@ class Proofs:
         sign_all: SignAll | None = None,
         check_all: CheckAll | None = None,
     ) -> None:
-        """group: its name is signed too, so that nothing said in one group counts in another.
-        sign_all, check_all: where several at once cost less than each for itself."""
+        """Take the functions that sign and check.
+
+        group: its name is signed too, so that a message of one group is not valid in another.
+        sign_all, check_all: given where a batch costs less than its members one by one.
+        """
         self.group = group
         self._sign = sign
         self._check = check
@@ -65,11 +69,11 @@ class Proofs:
         self._check_all = check_all
 
     def prove(self, message: MessageT) -> MessageT:
-        """The message with the proof that it is ours; everything else stays."""
+        """Return the message with this node's proof; all other fields stay."""
         return self._with(message, self._sign(signed_bytes(self.group, message)))
 
     def prove_all(self, messages: Sequence[MessageT]) -> list[MessageT]:
-        """Each with its proof."""
+        """Return each message with this node's proof."""
         if self._sign_all is None or len(messages) == 1:
             return [self.prove(message) for message in messages]
         proofs = self._sign_all([signed_bytes(self.group, message) for message in messages])
@@ -85,13 +89,13 @@ class Proofs:
         return msgspec.structs.replace(message, proof=proof)
 
     def is_proven(self, message: Message) -> bool:
-        """Did its origin say just this, in this group?"""
+        """Return whether the origin broadcast exactly this message in this group."""
         if not message.proof:
             return False
         return self._check(message.origin, signed_bytes(self.group, message), message.proof)
 
     def proven(self, messages: Sequence[MessageT]) -> Sequence[MessageT]:
-        """Those of them that are."""
+        """Return the messages that have a valid proof."""
         if self._check_all is None:
             return [message for message in messages if self.is_proven(message)]
         group = self.group

@@ -1,7 +1,7 @@
-"""What a durable core saves: tables of rows, with the types of their keys and values.
+"""The saved state of a durable core: tables of rows, with the types of their keys and values.
 
-The types are what lets a row survive storage. An encoder that knows nothing of them gives back
-lists for tuples and plain values for structs, and no key would be found again.
+A store needs the types to restore a row. Without them the decoder would return lists for tuples and
+plain values for structs, and the core would not find its keys again.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ _encode = msgspec.msgpack.encode
 
 
 class Table(msgspec.Struct, frozen=True):
-    """One kind of rows."""
+    """The name of a table, and the types of its keys and values."""
 
     name: str
     key: Any
-    """The type of its keys."""
+    """The type of the keys."""
     value: Any
+    """The type of the values."""
 
 
 class Store:
-    """Rows as bytes, in memory. A database has the same methods."""
+    """Holds rows as bytes, in memory. A store on disk has the same methods."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[bytes, bytes]] = {}
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
-        """One transaction: the saves of one step, all of them or none."""
+        """Save the rows of one step in one transaction: all of them, or none."""
         for table, key, value in saves:
             rows = self._rows.setdefault(table, {})
             if value is None:
@@ -44,12 +45,15 @@ class Store:
                 rows[_encode(key)] = _encode(value)
 
     def load(self, tables: Sequence[Table]) -> Rows:
-        """Everything, typed again, in the order in which the rows were first saved: an inbox is
-        handed over in it. A row that does not fit its table is an error, not a guess."""
+        """Return all rows, with the types of their tables. Raise InputError if a row does not fit.
+
+        The rows of a table come in the order in which they were first saved, because the driver
+        delivers an inbox in that order.
+        """
         return {table.name: self._load(table) for table in tables}
 
     def after(self, action: Callable[[], None]) -> None:
-        """Carry this out when what was saved will not be lost any more: here, at once."""
+        """Call `action` when all saves so far are durable. In memory that is at once."""
         action()
 
     def count(self) -> int:

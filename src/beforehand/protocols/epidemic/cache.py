@@ -1,4 +1,4 @@
-"""The store of store-carry-forward: what a node holds and offers to its neighbours."""
+"""The message cache of a node (store-carry-forward): the messages that it holds and offers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from beforehand.protocols.orders.order import LONG_AHEAD, PURGE_AT_MIN
 
 Eviction = Literal["oldest", "random"]
 EVICTED_MAX = 1024
-"""How many evicted messages are remembered during one contact."""
+"""How many evicted ids the node remembers between two link-ups."""
 
 
 class Cache:
-    """Messages in the order in which they were stored, at most `capacity` of them, which take at
-    most `bytes_max` together (`protocols.epidemic.sizes.held_bytes`).
+    """The held messages, in the order in which they were stored.
 
-    Expired messages are not hunted for: `live_ids` leaves them out, and they are removed when they
-    have come to be half of the cache, so that the cost per message stays constant.
+    It holds at most `capacity` messages, which take at most `bytes_max` bytes together
+    (`protocols.epidemic.sizes.held_bytes`). `live_ids` leaves out expired messages. They are
+    removed when the cache has doubled or is full, so that the cost per message stays constant.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Cache:
         """id -> (rank, message); ranks grow in the order of storing."""
         self._capacity = capacity
         self._bytes_max = bytes_max
-        self._bytes = 0  # counted only where they are bounded
+        self._bytes = 0  # counted only if `bytes_max` is set
         self.is_bounded = capacity is not None or bytes_max is not None
         self._places: list[MessageId] | None = (
             [] if eviction == "random" and self.is_bounded else None
@@ -43,7 +43,7 @@ class Cache:
         self._rank = 0
         self._purge_at = PURGE_AT_MIN
         self._earliest_us = LONG_AHEAD
-        """No deadline here lies before this one."""
+        """A lower bound of the deadlines of all held messages."""
 
     def add(self, messages: Sequence[Message]) -> None:
         rank, entries, earliest_us = self._rank, self.entries, self._earliest_us
@@ -59,7 +59,7 @@ class Cache:
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):
-                self._places = list(entries)  # the rest has expired: no place of it is drawn
+                self._places = list(entries)  # the other places belong to removed messages
 
     def gauges(self) -> dict[str, int]:
         return {"stored": len(self.entries), "places": len(self._places or ())}
@@ -70,18 +70,19 @@ class Cache:
         return frozenset([id for id in self.entries if id[1] > horizon_us])
 
     def pick(self, ids: Iterable[MessageId], horizon_us: int) -> list[Message]:
-        """Those of `ids` that are here and alive, the longest stored first."""
+        """Return the messages of `ids` that are held and not expired, the longest stored first."""
         entries = self.entries
         found = [entries[id] for id in ids if id in entries and id[1] > horizon_us]
         found.sort()  # ranks are unique, so messages are never compared
         return [message for _, message in found]
 
     def purge(self, horizon_us: int) -> list[MessageId]:
-        """What was removed because its deadline has passed; at most now and then."""
+        """Remove expired messages, if the cache has doubled since the last purge. Return their
+        ids."""
         if len(self.entries) < self._purge_at:
             return []
         expired: list[MessageId] = []
-        # A full cache asks with every message: it is not looked through if nothing can be found.
+        # A full cache purges at every message, so skip the scan if no message can have expired.
         if self._earliest_us <= horizon_us:
             expired = [id for id in self.entries if id[1] <= horizon_us]
             self._remove(expired)
@@ -90,7 +91,8 @@ class Cache:
         return expired
 
     def evict(self, horizon_us: int) -> list[MessageId]:
-        """What had to go because the cache was too full; the expired go first."""
+        """Remove messages until the cache is within its bounds, expired ones first. Return their
+        ids."""
         if not self._is_too_full():
             return []
         self._purge_at = 0
@@ -115,7 +117,7 @@ class Cache:
                 self._bytes -= held_bytes(self.entries.pop(id)[1])
 
     def _pop_random(self) -> MessageId:
-        """A uniform choice among the stored: draw places until one is not empty."""
+        """Choose a held message uniformly: draw places until one belongs to a held message."""
         assert self._places is not None
         if len(self._places) > 2 * len(self.entries):
             self._places = list(self.entries)
@@ -128,15 +130,16 @@ class Cache:
 
 
 class Evicted:
-    """What was evicted since the last link came up, as far as there is room for it.
+    """The ids of messages that were evicted since the last link-up, in bounded memory.
 
-    Beyond that, what was delivered and is not here is known to have been evicted; of the rest the
-    latest are remembered. What was not delivered is news then, though it may have been here.
+    After more than EVICTED_MAX evictions, every delivered message that is not held counts as
+    evicted, and only the latest undelivered ids are remembered. An undelivered message whose id was
+    forgotten then counts as new, though the node may have held it.
     """
 
     def __init__(self, has_delivered: Callable[[MessageId], bool]) -> None:
         self.ids: dict[MessageId, None] = {}
-        """The latest last."""
+        """The evicted ids, the latest last."""
         self._has_delivered = has_delivered
         self._is_more = False
 
@@ -155,7 +158,7 @@ class Evicted:
         return id in self.ids or (self._is_more and self._has_delivered(id))
 
     def taken_from(self, lacking: frozenset[MessageId]) -> frozenset[MessageId]:
-        """Without these, which are not in the cache either."""
+        """Return the ids of `lacking`, none of which is held, that were not evicted."""
         if self.ids:
             lacking = lacking.difference(self.ids)
         if self._is_more:

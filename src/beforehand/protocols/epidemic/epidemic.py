@@ -1,18 +1,21 @@
 """Epidemic forwarding in an opportunistic network, as a core of its own (OPP section III).
 
-Neighbours announce what they hold, request what they lack, and send what is asked. When a link
-comes up each side announces all that it holds, or with `protocols.epidemic.version_vector` all that
-the other lacks; afterwards only what is new. Where links lose nothing a node can also push what it
-says itself, unasked (`Options.push`). Nothing is asked of two neighbours at once, and nothing is
-offered to a neighbour that is known to have it. A link that goes down forgets what was under way:
-what was asked there is asked elsewhere. What was evicted is not asked for again until somebody new
-comes into contact; without that rule messages would go round and round among neighbours with full
-caches. A `Sender` lets the frames out: at once (`protocols.epidemic.sender`), or as flow control
-allows (`protocols.epidemic.paced_epidemic`).
+Peers announce the messages that they hold, request those that they lack, and serve requests. On
+link-up each node announces all that it holds, or with `protocols.epidemic.version_vector` all that
+the peer lacks. Afterwards it announces only new messages. On reliable links a node can also push
+its own messages without a request (`Options.push`). The rules:
 
-Costs follow links and receptions. A node with nothing new sets no timer and sends nothing, however
-long a contact lasts: the announcement period decides when news goes out, it is not a heartbeat.
-On top of it stands an `Order` that turns receptions into deliveries."""
+- A node requests a message from one peer at a time.
+- It does not announce a message to a peer that is known to have it.
+- On link-down it requests the unanswered messages from other peers.
+- It requests an evicted message again only after the next link-up. Without this rule messages would
+  circulate for ever among peers with full caches.
+
+A `Sender` sends the frames: at once (`protocols.epidemic.sender`), or as flow control allows
+(`protocols.epidemic.paced_epidemic`). An `Order` on top turns receptions into deliveries.
+
+The cost is proportional to link-ups and receptions. A node without new messages sets no timer and
+sends nothing, however long a contact lasts: the announcement period is not a heartbeat."""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ from beforehand.protocols.orders.order import LONG_AGO, ORDER_TIMER, OWN, Order
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
 EARLY_TIMER: Timer = ("early", None)
-"""A message that came too early for this node's clock can be taken now: request it again."""
+"""Due when the node can accept a message whose stamp was too far ahead: request it again."""
 MESSAGES = Table("message", MessageId, Message)
 
 
@@ -61,8 +64,11 @@ class Epidemic:
         durable: bool = False,
         proofs: Proofs | None = None,
     ) -> None:
-        """durable: save what must survive a crash. proofs: own messages are proven, and others that
-        are not are refused."""
+        """Make a node.
+
+        durable: save the state that must survive a crash.
+        proofs: sign own messages, and refuse messages of other nodes without a valid proof.
+        """
         self.node = node
         self.order = order
         self.counters: Counters = order.counters
@@ -79,11 +85,11 @@ class Epidemic:
         self._sender: Sender = self._make_sender()
         self._version_vectors = VersionVectors(order, self._cache.entries, chosen, self._sender)
         self._fresh: list[MessageId] = []
-        """Stored since the last announcement."""
+        """The messages stored since the last announcement."""
         self._horizon_us = LONG_AGO
         self._announce_armed = False
         self._early_us: int | None = None
-        """When the timer for early messages is due, if it is set."""
+        """When EARLY_TIMER is due, if it is set."""
 
     @property
     def needs(self) -> Needs:
@@ -99,14 +105,16 @@ class Epidemic:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        """The id of a new message: delivered, stored, and announced to whoever is in contact."""
+        """Broadcast a payload and return the id of the message. The node delivers it, stores it,
+        and announces or pushes it to its peers."""
         return self.on_broadcasts(now_us, [(payload, lifetime_us)], out)[0]
 
     def on_broadcasts(
         self, now_us: int, broadcasts: Sequence[BroadcastRequest], out: Outbox[Frame]
     ) -> list[MessageId]:
-        """Several at once, each after the one before it."""
-        # A lifetime begins where deadlines have passed up to, or nobody would be told of it.
+        """Broadcast a batch and return the ids. Each message causally follows the one before it."""
+        # A lifetime begins at the horizon. Else the message could count as expired at once, and
+        # the node would never announce it.
         messages = self.order.on_broadcasts(max(now_us, self._horizon_us), broadcasts, out)
         self._store(now_us, messages, out)
         if self._options.push:
@@ -116,10 +124,10 @@ class Epidemic:
         return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """A frame of a neighbour. From anybody else it was sent before the contact ended."""
+        """Process a frame of a peer. Ignore a frame from a node without a link."""
         link = self._links.get(source)
         if link is None:
-            return  # sent before the link went down here: the neighbour is no longer one
+            return  # sent before the link-down
         kind = type(frame)
         if kind is Data or kind is Push:
             self._on_data(now_us, source, link, frame, out)  # type: ignore[arg-type]
@@ -134,7 +142,7 @@ class Epidemic:
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
-        """`peer` came into range, or left it."""
+        """Process a link-up or link-down of `peer`."""
         if up:
             assert peer not in self._links, "can't happen: a link goes down before it comes up"
             link = Peer(set(), set(), {}, not self._cache.entries, progress_us=now_us)
@@ -151,7 +159,7 @@ class Epidemic:
             self._version_vectors.on_gone(peer, self._links, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """News is due, an answer is overdue, or something has expired."""
+        """Process a timer of this layer, of the order or of the sender."""
         if timer == ORDER_TIMER and self.order.expires:
             self.order.on_timer(max(now_us, self._horizon_us), out)
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
@@ -165,27 +173,28 @@ class Epidemic:
             self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """Go on with what an earlier incarnation held."""
+        """Restore the order and the held messages of an earlier incarnation."""
         self.order.restore(rows)
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows.get(MESSAGES.name, {}).values())
         if unfit := [message for message in held if not fits(message, MESSAGE_BYTES_MAX)]:
-            # An earlier version accepted messages that fit into no frame.
+            # An earlier version of the software accepted messages that fit into no frame.
             self.counters.refused += len(unfit)
             out.saves += [("message", message.id, None) for message in unfit]
             held = [message for message in held if fits(message, MESSAGE_BYTES_MAX)]
         self._cache.add(held)
         self._version_vectors.add(held)
-        # What was delivered counts as a duplicate here; what was not, waits or is delivered.
+        # The order counts delivered messages as duplicates. It delivers the others or keeps them
+        # pending.
         self.order.on_receive(now_us, held, out)
 
-    # ---- questions ------------------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------------
 
     def explain(self, message: MessageId) -> MessageStatus:
         return self.order.explain(message)
 
     def passed_us(self) -> int:
-        """Up to here deadlines have passed, however the clock is set."""
+        """Return the horizon: deadlines up to it have passed, however the clock is set."""
         return max(self._horizon_us, self.order.passed_us())
 
     def gauges(self, now_us: int) -> dict[str, int]:
@@ -204,7 +213,7 @@ class Epidemic:
         }
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
-        """What is in the cache and alive."""
+        """Return the ids of the held messages that have not expired."""
         is_later = self.order.expires and now_us > self._horizon_us
         return self._cache.live_ids(now_us if is_later else self._horizon_us)
 
@@ -213,16 +222,17 @@ class Epidemic:
     def _on_announce(
         self, now_us: int, source: NodeId, link: Peer, frame: Announce, out: Outbox[Frame]
     ) -> None:
-        # The sets keep the hashes of their members: these differences cost little per id.
+        # Sets keep the hashes of their members, so these differences cost little per id.
         lacking = frame.ids.difference(self._cache.entries)
         link.known_to_peer.update(frame.ids)
         if link.requested:
-            # Perhaps the peer evicted these and got them again, and this overtook its `gone`.
+            # The peer may have evicted these and received them again. Its earlier `gone` can still
+            # be in flight, and must not cancel this announcement.
             link.reannounced |= frame.ids & link.requested
         if self.order.expires:
             horizon_us = self._horizon(now_us)
             if dead := [id for id in lacking if id[1] <= horizon_us]:
-                link.known_to_peer.difference_update(dead)  # nobody would take them out later
+                link.known_to_peer.difference_update(dead)  # no later purge would remove them
                 lacking = lacking.difference(dead)
         if lacking:
             lacking = self._evicted.taken_from(lacking.difference(self._requested_from))
@@ -251,7 +261,7 @@ class Epidemic:
         if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
             self.counters.refused += len(fresh) - len(fine)
             refused = {m.id for m in fresh}.difference([m.id for m in fine])
-            # As if the peer had said that it has none of these: another peer may.
+            # Treat these as if the peer did not hold them: another peer may have a valid copy.
             came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine
         link.known_to_peer.update(came)
         owed = len(link.requested)
@@ -277,7 +287,7 @@ class Epidemic:
         if gone:
             link.known_to_peer.difference_update(gone - link.reannounced)
             link.reannounced -= gone
-            gone = gone.intersection(link.requested)  # the rest was asked of others meanwhile
+            gone = gone.intersection(link.requested)  # the others are requested from another peer
             link.requested.difference_update(gone)
             self._ask_elsewhere(now_us, gone, out)
         if len(link.requested) < owed:
@@ -285,10 +295,10 @@ class Epidemic:
         if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
             self._trim(source, link)
 
-    # ---- steps ----------------------------------------------------------------------------------
+    # ---- internals ------------------------------------------------------------------------------
 
     def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return those that are proven and can be sent on in a frame."""
+        """Return the messages that have a valid proof and fit into a frame."""
         assert self._proofs is not None, "can't happen: without proofs all are taken"
         fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
         return self._proofs.proven(fitting)
@@ -308,7 +318,8 @@ class Epidemic:
         return Direct(self._options, self._cache, self._requested_from, self._rng)
 
     def _horizon(self, now_us: int) -> int:
-        """Up to where deadlines have passed: a clock that is set back revives nothing."""
+        """Advance the horizon to the clock and return it. A clock that is set back does not lower
+        it, so no expired message revives."""
         if self.order.expires and now_us > self._horizon_us:
             self._horizon_us = now_us
         return self._horizon_us
@@ -337,7 +348,7 @@ class Epidemic:
 
     def _announce_news(self, now_us: int, out: Outbox[Frame], news: Sequence[Message] = ()) -> None:
         if not self._links:
-            self._fresh.clear()  # whoever comes will be told everything
+            self._fresh.clear()  # on the next link-up the node announces all that it holds
             return
         self._fresh += [message.id for message in news]
         if not self._announce_armed:
@@ -349,7 +360,7 @@ class Epidemic:
                 out.timers.append((ANNOUNCE_TIMER, due_us))
 
     def _announce(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Tell every neighbour what is new here and, as far as is known, new to it."""
+        """Announce the new messages to every peer that is not known to have them."""
         fresh = frozenset(self._fresh)
         if self._cache.is_bounded:
             fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
@@ -357,7 +368,7 @@ class Epidemic:
         self._version_vectors.set_news(fresh)
         everything: frozenset[MessageId] = NONE
         for peer, link in self._links.items():
-            ids = NONE  # with marks it is told when it has said how far it has come
+            ids = NONE  # with version vectors, wait for the peer's SyncHello
             if link.greeted:
                 ids = self._version_vectors.tell(peer, link, fresh, out)
             elif not self._version_vectors.are_on:
@@ -368,7 +379,7 @@ class Epidemic:
                 self._sender.announce(now_us, peer, link, ids, out)
 
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
-        """One neighbour will not send these: ask another that has them, if there is one."""
+        """Request messages that a peer will not send from other peers that offer them."""
         self._request_offered(
             now_us, [id for id in ids if self._requested_from.pop(id, None) is not None], out
         )

@@ -1,24 +1,28 @@
-"""Flow control of the epidemic layer on real links: what waits for room, window, disk or program.
+"""Flow control of the epidemic layer on real links: back-pressure of wire, disk and application.
 
-For each link the node keeps what it has to send (`protocols.epidemic.link_flow`), and emits frames
-when the wire has room. The inputs `on_room`, `on_open` and `on_saved` say what wire, program and
-disk allow. The rules, which `check.rules.flow_rules` checks after every step:
+For each link the node keeps queues of what it has to send (`protocols.epidemic.link_flow`). It
+sends frames while the wire has room. The inputs `on_room`, `on_open` and `on_saved` tell it what
+the wire, the application and the disk allow. The invariants, which `check.rules.flow_rules` checks
+after every step:
 
-I1  At most `Flow.window` requests to a peer are unanswered at a time, also if the message came in
-    another way. A peer that requests more than that is cut off.
-I2  A message is requested from one peer at a time.
-I3  No announcement is lost: a message that is held here and that the peer may lack was announced,
-    or waits in `tell` or `pushes`, or is covered by a digest. Offers that do not fit are dropped
-    only together with a note to send the version vector again.
-I4  A frame is emitted only while there is room. The last one may exceed it, by one frame.
-I5  While the program does not read, nothing is requested. A message that is pushed meanwhile counts
-    as an offer.
-I6  Nothing leaves before the disk has it: an id is announced, digested, pushed or served only when
-    the step that stored it is saved. Requests, wants and version vectors promise nothing.
-I7  If the program reads, less than half of the window is in use, and there is an offer that nobody
-    was asked for, then it is requested as soon as there is room.
+I1  Request window: at most `Flow.window` requests to a peer are unanswered at a time. A request
+    counts until its answer, even if the message arrives another way. A node cuts the link to a peer
+    that requests more.
+I2  A node requests a message from one peer at a time.
+I3  No announcement is lost. A message that the node holds and the peer may lack was announced, or
+    waits in `tell` or `pushes`, or is covered by a digest. A node drops offers that do not fit only
+    together with a note to send its version vector again.
+I4  A node sends a frame only while there is room. The last frame may exceed the room, by less than
+    one frame.
+I5  While the application does not read, the node requests nothing. A message that a peer pushes
+    meanwhile counts as an offer.
+I6  Disk before wire: a node announces, digests, pushes or serves an id only when the step that
+    stored it is saved. Requests, wants and version vectors claim no stored message.
+I7  Progress: a node requests an offer as soon as there is room. The conditions are that the
+    application reads, less than half of the window is in use, and the offer is requested from no
+    peer.
 
-Requests go first: data must not hold them back, or two nodes could wait for each other.
+Requests are sent first. If data could hold requests back, two nodes could wait for each other.
 """
 
 from __future__ import annotations
@@ -41,11 +45,11 @@ from beforehand.protocols.epidemic.sizes import cut_ids
 DIGEST_TIMER: Timer = ("digest", None)
 STALL_TIMER: Timer = ("stall", None)
 STALL_TICKS = 4
-"""The stall timer fires so often in `Flow.stall_us`."""
+"""How often the stall timer fires within `Flow.stall_us`."""
 
 
 class FlowControl(Sender):
-    """The sender for real links."""
+    """The sender for real links: it keeps frames back as the invariants above require."""
 
     def __init__(
         self,
@@ -65,13 +69,13 @@ class FlowControl(Sender):
         self.flows: dict[NodeId, LinkFlow] = {}
         self.is_open = True
         self.step = 0
-        """The last step that stored a message."""
+        """The number of the last step that stored a message."""
         self._saved = 0
-        """The last step that is on the disk, with all before it."""
+        """The last step that is on the disk together with all earlier steps."""
         self.unsaved: dict[MessageId, int] = {}
-        """Stored in a step that is not saved yet."""
+        """Messages whose storing step is not on the disk yet: id -> step."""
         self._touched: dict[NodeId, None] = {}
-        """Links over which something can be sent, perhaps."""
+        """Peers whose queues `flush` must examine."""
         self._has_digest = self._is_digest_armed = self._is_stall_armed = False
 
     # ---- inputs ---------------------------------------------------------------------------------
@@ -124,21 +128,21 @@ class FlowControl(Sender):
             self._look_for_stalled(now_us, out)
 
     def on_hello(self, peer: NodeId, link: Peer, ids: frozenset[MessageId]) -> bool:
-        """Take in a version vector. False if no correct peer would have sent it."""
+        """Take a peer's version vector. Return False if no correct peer would have sent it."""
         flow = self.flows[peer]
         flow.hellos += 1
         if flow.hellos == 1:
-            if link.greeted:  # nothing was held here when the link came up
+            if link.greeted:  # this node held no messages on link-up
                 return True
         elif flow.told < (flow.hellos - 1) * (self._limits.offers_max // 2):
-            # A peer sends another one when it has dropped offers. Half of its offers were done
-            # then, so it drops others only after as many have come again.
+            # A correct peer sends another version vector only after it dropped offers and then
+            # processed half of its queue. To drop offers again, it must get as many new ones.
             return False
         flow.next_hello = ids
         self._touched[peer] = None
         return True
 
-    # ---- what there is to send ------------------------------------------------------------------
+    # ---- queueing -------------------------------------------------------------------------------
 
     def hello(self, peer: NodeId, known: Sequence[MessageId], out: Outbox[Frame]) -> None:
         self.flows[peer].hello = tuple(known)
@@ -160,7 +164,7 @@ class FlowControl(Sender):
         ids: Collection[MessageId],
         out: Outbox[Frame],
     ) -> None:
-        # In order, so that a run does not depend on how strings happen to be hashed.
+        # Sorted, so that a run does not depend on the hashes of strings.
         ordered = ids if isinstance(ids, list) else in_order(ids)
         self.flows[peer].tell.update(dict.fromkeys(ordered))
         self._touched[peer] = None
@@ -174,12 +178,13 @@ class FlowControl(Sender):
         out: Outbox[Frame],
         heard: int = 0,
     ) -> None:
-        """Offers wait for the window; those that do not fit are dropped, to be heard of again."""
+        """Queue the ids as offers, which wait for the request window. Drop those beyond
+        `Flow.offers_max`: the next version vector makes the peer announce them again."""
         flow = self.flows[peer]
         ids = ids.difference(flow.offers) if flow.offers else ids
         room = self._limits.offers_max - len(flow.offers)
         fits = flow.unanswered(link) + len(flow.offers) + len(ids) <= self._limits.window
-        ordered = ids if fits else in_order(ids)  # one request is a set: it has no order
+        ordered = ids if fits else in_order(ids)  # ids that all fit into one request need no order
         if len(ids) > room:
             flow.has_dropped_offers = True
             ordered = in_order(ids)[: max(0, room)]
@@ -205,8 +210,9 @@ class FlowControl(Sender):
         self._touched[peer] = None
 
     def push(self, messages: Sequence[Message], links: Links, out: Outbox[Frame]) -> None:
-        """One frame object for all links, so that it is encoded once."""
-        # A peer that was not told everything yet is told of these with the rest.
+        """Queue own messages for all greeted peers. They share one frame object, so that it is
+        encoded once."""
+        # A peer that is not greeted yet gets these ids with the first announcement.
         greeted = [peer for peer, link in links.items() if link.greeted]
         if not greeted:
             return
@@ -219,7 +225,7 @@ class FlowControl(Sender):
                 flow.tell.update(dict.fromkeys([message.id for message in messages]))
             self._touched[peer] = None
 
-    # ---- what the layer tells -------------------------------------------------------------------
+    # ---- notifications from the epidemic layer --------------------------------------------------
 
     def stored(self, messages: Sequence[Message]) -> None:
         if self._is_durable:
@@ -232,13 +238,13 @@ class FlowControl(Sender):
                 flow.tell.pop(id, None)
 
     def heard(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
-        """The peer has these."""
+        """Do not announce these ids to the peer: it has them."""
         if tell := self.flows[peer].tell:
             for id in ids:
                 tell.pop(id, None)
 
     def heard_digest(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
-        """The peer has come so far itself."""
+        """Remove digest entries that the peer's own digest covers."""
         digest = self.flows[peer].digest
         for origin, seq in ids:
             if digest.get(origin, seq + 1) <= seq:
@@ -254,7 +260,7 @@ class FlowControl(Sender):
         self.flows[peer].overtaken.update(ids)
 
     def answered(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
-        """The peer answers a request for these."""
+        """Note that the peer answered a request for these ids."""
         if overtaken := self.flows[peer].overtaken:
             count = len(overtaken)
             overtaken.difference_update(ids)
@@ -290,15 +296,15 @@ class FlowControl(Sender):
         unfold: Callable[[NodeId, Peer, Iterable[MessageId]], None],
         is_wanted: Callable[[MessageId], bool],
     ) -> None:
-        """Emit what can go now: the last act of every step. known: this node's version vector.
-        unfold: announce what is held beyond a peer's. is_wanted: whether an offer is lacking."""
+        """Send what the invariants allow, at the end of every step. known: this node's version
+        vector. unfold: announce what a peer's vector lacks. is_wanted: whether to request an id."""
         while self._touched:
             peer, _ = self._touched.popitem()
             flow, link = self.flows[peer], self._links[peer]
             if flow.has_dropped_offers and len(flow.offers) <= self._limits.offers_max // 2:
                 flow.has_dropped_offers = False
                 flow.hello = tuple(known(horizon_us))
-            # Before the version vector: else it could use up the room again and again.
+            # Requests come first: else version vectors could use up the room again and again.
             if flow.offers and self.is_open and flow.room > 0:
                 self._request(now_us, link, flow, horizon_us, is_wanted, out)
             flow.send_hello(out)
@@ -339,7 +345,8 @@ class FlowControl(Sender):
                 i for i in offers if i not in requested_from and i[1] > horizon_us and is_wanted(i)
             ]
         if flow.overtaken and (again := flow.overtaken.intersection(chosen)):
-            # Evicted here meanwhile. The answer to the first request is still to come.
+            # The messages came another way and were evicted since. The peer still has to answer the
+            # first request for them, so do not send a second one.
             flow.overtaken -= again
             chosen = [id for id in chosen if id not in again]
             self._note_requested(now_us, flow.peer, link, frozenset(again))
@@ -350,18 +357,19 @@ class FlowControl(Sender):
             else:
                 flow.offers.update(dict.fromkeys(ids))
         if flow.has_dropped_offers and len(flow.offers) <= self._limits.offers_max // 2:
-            self._touched[flow.peer] = None  # send the version vector in this step
+            self._touched[flow.peer] = None  # `flush` then sends the version vector in this step
         if flow.unanswered(link) and not self._is_stall_armed:
             self._arm_stall(now_us, out)
 
-    # ---- peers that owe -------------------------------------------------------------------------
+    # ---- stalled peers --------------------------------------------------------------------------
 
     def _arm_stall(self, now_us: int, out: Outbox[Frame]) -> None:
         self._is_stall_armed = True
         out.timers.append((STALL_TIMER, now_us + self._limits.stall_us // STALL_TICKS))
 
     def _look_for_stalled(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Count ticks, not clock readings: a clock may be set."""
+        """Cut the links to peers that owe answers and sent nothing for STALL_TICKS ticks. Ticks are
+        counted, because the clock may be set."""
         flows = self.flows
         owing = [peer for peer, link in self._links.items() if flows[peer].unanswered(link)]
         for peer in owing:

@@ -1,10 +1,10 @@
-"""What neighbours say to each other in the opportunistic layer, and how many bytes it takes.
+"""The frames of the epidemic layer, and their sizes in simulations.
 
-Sizes are those that simulations count with: an id is 12 bytes, whatever its origin is called. What
-`protocols.contract.codec` makes of a frame may be smaller or larger; docs/wire.md says by how much.
+Simulations count 12 bytes per id, whatever the name of the origin. The encoded frame of
+`protocols.contract.codec` may be smaller or larger; docs/wire.md says by how much.
 
-Each frame declares with `stored_ids` which messages it claims to be stored at its sender. A node
-with flow control sends a frame only when the disk has all of these (rule I6 of
+`stored_ids` returns the messages that a frame claims to be stored at its sender. A node with flow
+control sends a frame only when the disk has all of these (rule I6 of
 `protocols.epidemic.flow_control`).
 """
 
@@ -23,16 +23,17 @@ NONE: frozenset[MessageId] = frozenset()
 FRAME_BYTES = 8
 ID_BYTES = 12
 MESSAGE_BYTES = ID_BYTES + 4
-"""Of a message without causes, payload and proof."""
+"""The size of a message without causes, payload and proof."""
 IDS_MAX = 2048
-"""In one set of a frame. Ids can be made whose hashes all collide, and a set of n of those takes
-n² steps to build: 0.05 s for these, minutes for as many as a frame could hold."""
+"""The largest number of ids in one set of a frame. A hostile peer can choose ids whose hashes all
+collide, and to build a set of n of those takes n² steps. For 2048 ids that is 0.05 s; for as many
+as a frame could hold it is minutes."""
 
 Ids = Annotated[frozenset[MessageId], msgspec.Meta(max_length=IDS_MAX)]
 
 
 class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
-    """I hold these. `number` is what an acknowledgement names."""
+    """The sender holds these messages. The acknowledgement names `number`."""
 
     number: Count
     ids: Ids
@@ -47,7 +48,8 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
-    """Send me these. Acknowledges the announcement `heard` (0: none), perhaps asking nothing."""
+    """The sender requests these messages, perhaps none. It acknowledges the announcement `heard`
+    (0: none)."""
 
     heard: Count
     ids: Ids
@@ -58,11 +60,12 @@ class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
 
     @property
     def stored_ids(self) -> Collection[MessageId]:
-        return ()  # it tells what the sender lacks
+        return ()  # it lists messages that the sender lacks
 
 
 class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
-    """What was asked for, and what of it is here no more."""
+    """The answer to a request: messages, and in `gone` the requested ids that the sender does not
+    hold any more."""
 
     messages: tuple[Message, ...]
     gone: Ids = NONE
@@ -76,13 +79,13 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
         return [message.id for message in self.messages]
 
     def flaw(self) -> str:
-        """What is wrong with it beyond types; empty if nothing is."""
+        """Return the first error that the types do not exclude, or "" if there is none."""
         return _flaw_of(self.messages)
 
 
 class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
-    """What was just said here, unasked. Whoever carries frames may take or send an announcement of
-    it in its place, for want of room: then it is asked for."""
+    """Own messages of the sender, sent without a request. Under back-pressure either end may
+    replace it by an announcement of these messages, which the receiver then requests."""
 
     gone: ClassVar[Ids] = NONE
     messages: tuple[Message, ...]
@@ -96,14 +99,15 @@ class Push(msgspec.Struct, frozen=True, array_like=True, tag="push"):
         return [message.id for message in self.messages]
 
     def flaw(self) -> str:
-        """As of `Data`."""
+        """Return the first error, as `Data.flaw` does."""
         return _flaw_of(self.messages)
 
 
-# The tags of the next three frames are those of their former names (Reached, Behind, Greeting): a
-# tag is what is on the wire, and nodes of other versions know it.
+# The tags of the next three frames are their former names (Reached, Behind, Greeting). Tags are on
+# the wire, and nodes of other versions know only these.
 class Digest(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
-    """I have come so far: these are delivered, and all before them of the same origins."""
+    """The highest delivered sequence number per origin, for some origins. All earlier messages of
+    these origins are delivered too, or never will be."""
 
     ids: Ids
 
@@ -117,7 +121,8 @@ class Digest(msgspec.Struct, frozen=True, array_like=True, tag="reached"):
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
-    """I have only come so far with these origins: announce what you hold beyond."""
+    """The sender's version vector for some origins, on which it is behind. The receiver announces
+    the messages of these origins that it holds beyond."""
 
     ids: Ids
 
@@ -127,12 +132,12 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag="behind"):
 
     @property
     def stored_ids(self) -> Collection[MessageId]:
-        return ()  # it holds for this contact, which a crash of the sender ends
+        return ()  # it is valid until link-down, and a crash causes one
 
 
 class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
-    """We are in contact, and I have come so far with these origins: announce what you hold beyond,
-    and all that you hold of others."""
+    """The sender's version vector, sent on link-up. The receiver announces what it holds beyond,
+    and all that it holds of origins that the vector does not name."""
 
     ids: Ids
 
@@ -142,35 +147,35 @@ class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
 
     @property
     def stored_ids(self) -> Collection[MessageId]:
-        return ()  # it holds for this contact, which a crash of the sender ends
+        return ()  # it is valid until link-down, and a crash causes one
 
 
 Frame = Announce | Request | Data | Push | Digest | Want | SyncHello
 
 
 def message_bytes(message: Message) -> int:
-    """What a message takes on the wire: its id, its barrier, its payload and its proof. Its stamp
-    is not counted, as the paper's messages have none."""
+    """Return the size of a message: its id, its barrier, its payload and its proof. The stamp does
+    not count, because the paper's messages have none."""
     return MESSAGE_BYTES + ID_BYTES * len(message.past) + len(message.payload) + len(message.proof)
 
 
 def _messages_bytes(messages: Sequence[Message]) -> int:
-    """Return the sum of `message_bytes`. It does not call that: a simulation asks very often."""
+    """Return the sum of `message_bytes`, without its calls: simulations need it very often."""
     rests = [ID_BYTES * len(m.past) + len(m.payload) + len(m.proof) for m in messages]
     return MESSAGE_BYTES * len(messages) + sum(rests)
 
 
 def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
-    """Cut into sets, each for one frame of at most `bytes_max` and `IDS_MAX` ids, but of one at
-    least.
+    """Split ids into sets for one frame each, of at most `bytes_max` bytes and `IDS_MAX` ids.
 
-    No ids, no sets: who has something to say without any sends that frame itself.
+    Each set has at least one id. Without ids there is no set: a caller that needs a frame without
+    ids sends it itself.
     """
     count = min(max(1, (bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX)
     if 0 < len(ids) <= count:
         yield frozenset(ids)
         return
-    # Sorted, so that a run does not depend on how strings happen to be hashed.
+    # Sorted, so that a run does not depend on the hashes of strings.
     ordered = in_order(ids)
     for start in range(0, len(ordered), count):
         yield frozenset(ordered[start : start + count])
@@ -179,8 +184,8 @@ def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[
 def batches(
     messages: Sequence[Message], bytes_max: int, messages_max: int | None = None
 ) -> Iterator[tuple[Message, ...]]:
-    """Cut into frames of at most `bytes_max` and `messages_max`; a message larger than that goes
-    alone."""
+    """Split messages into frames of at most `bytes_max` bytes and `messages_max` messages. A larger
+    message gets a frame of its own."""
     batch: list[Message] = []
     room = bytes_max
     for message in messages:
@@ -204,5 +209,5 @@ def _flaw_of(messages: tuple[Message, ...]) -> str:
 
 
 def _has_twins(ids: Sequence[MessageId]) -> bool:
-    # By order, not by hash: see IDS_MAX.
+    # Compare sorted ids instead of building a set, because hashes may collide (see IDS_MAX).
     return len(ids) > 1 and any(one == other for one, other in pairwise(in_order(ids)))

@@ -1,4 +1,4 @@
-"""What waits to be sent over one link, and the frames that are made of it while there is room."""
+"""The send queues of one link, and the frames that are made from them while there is room."""
 
 from __future__ import annotations
 
@@ -24,47 +24,51 @@ from beforehand.protocols.epidemic.peer import Peer
 from beforehand.protocols.epidemic.sizes import HEAD_BYTES, cut_ids, wire_bytes
 
 Unsaved = Mapping[MessageId, int]
-"""Messages that were stored in a step that is not saved yet, with that step."""
+"""Messages whose storing step is not on the disk yet: id -> step."""
 
 
 class LinkFlow(msgspec.Struct):
-    """The queues of one link. Its methods emit frames until the room is used up."""
+    """The queues of one link. Its methods send frames until the room is used up."""
 
     peer: NodeId
     bytes_max: int
-    """Of one frame."""
+    """The largest size of a frame."""
     room: int = 0
-    """Bytes that the wire takes, as far as this node was told."""
+    """How many bytes the wire still takes, as far as this node knows."""
     hello: tuple[MessageId, ...] | None = None
-    """This node's version vector, to be sent."""
+    """This node's version vector, if it has to be sent."""
     wants: dict[NodeId, int] = {}
-    """By origin, how far this node has come: the peer shall announce what it holds beyond."""
+    """Version-vector entries of this node, to be sent as `Want`: the peer then announces what it
+    holds beyond."""
     offers: dict[MessageId, None] = {}
-    """Offered by the peer, lacking here, not requested yet; the first offered first."""
+    """Messages that the peer offers and that this node lacks and has not requested yet, in the
+    order of the offers."""
     has_dropped_offers: bool = False
+    """Whether offers were dropped, so that the node has to send its version vector again."""
     overtaken: set[MessageId] = set()
-    """Requested from the peer, and received in another way. The peer still answers: until then they
-    count against the window, because they wait in the peer's `serve`."""
+    """Messages requested from the peer that arrived another way before its answer. They count
+    against the request window until the peer answers, because they wait in the peer's `serve`."""
     serve: deque[MessageId] = msgspec.field(default_factory=deque)
-    """Requested by the peer, not sent yet."""
+    """Messages that the peer requested and that were not sent yet."""
     pushes: deque[tuple[int, int, Push]] = msgspec.field(default_factory=deque)
-    """(step, bytes, frame) of own messages; they leave when that step is saved."""
+    """(step, bytes, frame) of own messages. A frame is sent when the disk has its step."""
     tell: dict[MessageId, None] = {}
-    """Held here, to be announced."""
+    """Held messages that have to be announced."""
     digest: dict[NodeId, int] = {}
-    """By origin, the last delivered message that the peer may not have heard of."""
+    """By origin, the last delivered message that the peer may not know of."""
     is_digest_due: bool = False
+    """Whether the digest delay is over."""
     hellos: int = 0
-    """Version vectors of the peer that were taken in."""
+    """How many version vectors the peer has sent."""
     next_hello: frozenset[MessageId] | None = None
-    """The peer's version vector; what it lacks is announced when `tell` is empty."""
+    """The peer's version vector. When `tell` is empty, the node announces what the peer lacks."""
     told: int = 0
     """How many messages were announced or pushed over this link."""
     silent: int = 0
-    """How often the stall timer has fired since the peer's last data."""
+    """How often the stall timer has fired since the peer last sent data."""
 
     def unanswered(self, link: Peer) -> int:
-        """Return how many requests the peer has not answered."""
+        """Return how many requested messages the peer has not answered."""
         return len(link.requested) + len(self.overtaken)
 
     def waits_for_disk(self) -> bool:
@@ -75,7 +79,8 @@ class LinkFlow(msgspec.Struct):
         out.sends.append((self.peer, frame))
 
     def send_hello(self, out: Outbox[Frame]) -> None:
-        """One frame: of origins that it does not name the peer announces all that it holds."""
+        """Send the version vector in one frame. If it does not fit, the frame leaves out origins:
+        the peer then announces all that it holds of those."""
         if self.hello is not None and self.room > 0:
             ids, size = next(cut_ids(self.hello, self.bytes_max), (frozenset(), HEAD_BYTES))
             self.hello = None
@@ -90,7 +95,7 @@ class LinkFlow(msgspec.Struct):
             self.send(Want(ids), size, out)
 
     def take_offers(self, most: int) -> list[MessageId]:
-        """Remove the first offers, at most so many."""
+        """Remove and return the first offers, at most `most` of them."""
         offers = self.offers
         first = list(islice(offers, most))
         if len(first) == len(offers):
@@ -107,7 +112,7 @@ class LinkFlow(msgspec.Struct):
         horizon_us: int,
         out: Outbox[Frame],
     ) -> list[MessageId]:
-        """Serve requests in their order. Return what was sent."""
+        """Serve requests in their order. Return the ids of the messages that were sent."""
         sent: list[MessageId] = []
         gone: list[MessageId] = []
         while self.serve and self.room > 0:
@@ -130,7 +135,8 @@ class LinkFlow(msgspec.Struct):
         horizon_us: int,
         gone: list[MessageId],
     ) -> tuple[tuple[Message, ...], int]:
-        """The messages of the next frame, and its bytes; `gone` gets what is not held."""
+        """Return the messages of the next frame and its size. Append to `gone` the requested ids
+        that are not held or have expired."""
         serve, size = self.serve, HEAD_BYTES
         messages: list[Message] = []
         while serve:
@@ -148,10 +154,14 @@ class LinkFlow(msgspec.Struct):
         return tuple(messages), size
 
     def send_pushes(self, saved: int, out: Outbox[Frame]) -> None:
-        """saved: the last step that is on the disk with all before it."""
+        """Send pushes whose step is on the disk.
+
+        saved: the last step that is on the disk together with all earlier steps.
+        """
         while self.pushes and self.room > 0 and self.pushes[0][0] <= saved:
             _, size, push = self.pushes.popleft()
-            self.told += len(push.messages)  # a peer whose program does not read takes them so
+            # While its application does not read, the peer treats a push as an announcement.
+            self.told += len(push.messages)
             self.send(push, size, out)
 
     def send_announcements(self, unsaved: Unsaved, out: Outbox[Frame]) -> None:
@@ -160,7 +170,7 @@ class LinkFlow(msgspec.Struct):
             first = islice(tell, IDS_MAX)
             ready = [id for id in first if id not in unsaved] if unsaved else list(first)
             if not ready:
-                return  # the end of the transaction under way brings the next try
+                return  # `on_saved` retries when the current transaction is on the disk
             ids, size = next(cut_ids(ready, self.bytes_max))
             for id in ids:
                 del tell[id]
@@ -183,7 +193,7 @@ class LinkFlow(msgspec.Struct):
 def pushes_of(
     messages: Sequence[Message], step: int, bytes_max: int
 ) -> list[tuple[int, int, Push]]:
-    """Cut own messages into frames: (step, bytes, frame)."""
+    """Split own messages into push frames. Return (step, bytes, frame) of each."""
     found: list[tuple[int, int, Push]] = []
     batch: list[Message] = []
     size = HEAD_BYTES

@@ -1,4 +1,4 @@
-"""What the nodes of an opportunistic network agree on."""
+"""The parameters on which the nodes of an opportunistic network agree."""
 
 from __future__ import annotations
 
@@ -14,50 +14,54 @@ class Flow(msgspec.Struct, frozen=True):
     """The bounds of flow control on one link (`protocols.epidemic.flow_control`)."""
 
     window: int = 4096
-    """Messages requested from a peer and not answered yet. A peer that requests more is cut off."""
+    """The request window: the largest number of messages requested from a peer and not answered
+    yet. A node cuts the link to a peer that requests more."""
     offers_max: int = 65_536
-    """Messages that a peer offered and that wait for the window. Offers beyond that are dropped,
-    and the node sends its version vector again when half of these are done."""
+    """The largest number of a peer's offers that wait for the request window. The node drops
+    further offers. It sends its version vector again when half of the waiting ones are done."""
     pushes_max: int = 64
-    """Frames with own messages that wait for room. Later own messages are announced instead."""
+    """The largest number of push frames that wait for room. The node announces later own messages
+    instead."""
     announce_us: tuple[int, int] = (10_000, 40_000)
-    """Messages of other origins are announced after a delay drawn from this range: of two nodes
-    that got a message together, one then hears the announcement of the other first."""
+    """The range of the random delay after which a node announces messages of other origins. Of two
+    peers that receive a message together, one then hears the other's announcement first and need
+    not announce it back."""
     digest_us: tuple[int, int] = (500_000, 1_500_000)
-    """Digests are sent after a delay drawn from this range."""
+    """The range of the random delay after which a node sends digests."""
     stall_us: int = 30_000_000
-    """A peer that owes messages and sends nothing for this long is cut off."""
+    """A node cuts the link to a peer that owes messages and sends nothing for this long."""
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a group disseminates. The same for all its nodes."""
+    """How the nodes of a group disseminate messages. The same for all of them."""
 
     announce_us: int = 0
-    """News goes out at the next tick of this period; 0: at once."""
+    """A node announces new messages at the next tick of this period; 0: at once."""
     retry_us: int | None = None
-    """Repeat what was not answered within this time. None: links are reliable while they are up,
-    announcements are not acknowledged and nothing is repeated."""
+    """A node repeats frames that were not answered within this time. None: links are reliable while
+    they are up, peers do not acknowledge announcements, and nothing is repeated."""
     capacity: int | None = None
-    """How many messages a node can hold; None: all."""
+    """The largest number of messages that a node holds; None: no bound."""
     capacity_bytes: int | None = None
-    """Of their payloads together; None: any number."""
+    """The largest total size of the held messages (`sizes.held_bytes`); None: no bound."""
     eviction: Eviction = "oldest"
+    """Which message a full cache evicts."""
     transfer: Literal["random", "oldest", "newest"] = "random"
-    """Which of the messages that a neighbour asks for goes first."""
+    """Which of the messages that a peer requests is sent first."""
     frame_bytes_max: int = 16_384
-    """A frame takes ids or messages until it is this full."""
+    """The size up to which a frame is filled with ids or messages."""
     frame_messages_max: int | None = None
-    """A data frame takes no more messages than this; None: as many as fit."""
+    """The largest number of messages in a data frame; None: as many as fit."""
     push: bool = False
-    """Own messages go to whoever is in contact at once, and are not announced: a way instead of
-    three. For links that lose nothing while they are up, since nobody misses what is lost."""
+    """Whether a node sends own messages to all its peers at once instead of announcing them: one
+    transit instead of three. It needs reliable links, because no node detects a lost push."""
     marks_after: int | None = None
-    """A neighbour that was told of so many messages of an origin and asked for none is told how far
-    we have come with it instead (`protocols.epidemic.version_vector`), and so is whoever comes into
-    contact; None: never. For links that lose nothing, too."""
+    """After how many announced messages of an origin without a request a peer gets digests instead
+    (`protocols.epidemic.version_vector`). With a number, peers also exchange version vectors on
+    link-up. None: neither. It needs reliable links, too."""
     flow: Flow | None = None
-    """Flow control, for real links: frames are emitted as the wire takes them. None: a link takes
-    any number of frames at once, as in a simulation."""
+    """The bounds of flow control, for real links: a node sends frames as the wire takes them. None:
+    a link takes any number of frames at once, as in a simulation."""
 
     def __post_init__(self) -> None:
         if self.push and self.retry_us is not None:

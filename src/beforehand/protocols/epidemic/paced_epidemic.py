@@ -1,7 +1,7 @@
 """The epidemic layer with flow control: the core that `Group` runs on real links.
 
-It is told how much the wire takes, whether the program reads, and what the disk has. What follows
-from that is in `protocols.epidemic.flow_control`.
+Its inputs tell it how many bytes the wire takes, whether the application reads, and which steps are
+on the disk. `protocols.epidemic.flow_control` has the rules that follow from them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
 
 FRAME_BYTES_MAX = 65_536
-"""Of messages or ids. On a wire that loses nothing fewer frames are fewer steps, and what was
-signed together comes together."""
+"""The size up to which a frame is filled. On a reliable wire fewer frames mean fewer steps, and
+messages that were signed as a batch arrive as a batch."""
 MARKS_AFTER = 8
-"""A peer that requested none of so many announced messages of an origin gets digests instead. A
-peer that hears of an origin from this node alone requests each of its messages."""
+"""A peer that requested none of this many announced messages of an origin gets digests instead. A
+peer that hears of an origin only from this node requests each of its messages."""
 
 
 class PacedEpidemic(Epidemic):
-    """One node. Its options have `flow`, `push` and `marks_after`."""
+    """One node with flow control. Its options must set `flow`, `push` and `marks_after`."""
 
     flow: FlowControl
 
@@ -73,7 +73,7 @@ class PacedEpidemic(Epidemic):
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         if source not in self._links:
-            return  # sent before the link went down here
+            return  # sent before the link-down
         if isinstance(frame, SyncHello):
             self._take_hello(source, frame)
         else:
@@ -81,7 +81,8 @@ class PacedEpidemic(Epidemic):
         self._flush(now_us, out)
 
     def _noted(self, source: NodeId, frame: Frame) -> Frame:
-        """Note what the peer has, and return what the layer takes in."""
+        """Note what the peer has. Return the frame that the epidemic layer processes: while the
+        application does not read, a push becomes an announcement."""
         if isinstance(frame, Announce):
             self.flow.heard(source, frame.ids)
         elif isinstance(frame, Data):
@@ -116,7 +117,7 @@ class PacedEpidemic(Epidemic):
         return self.flow
 
     def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Emit what can go now: the last act of every input."""
+        """Send what flow control allows, at the end of every input."""
         horizon_us = self._horizon(now_us)
         self.flow.flush(
             *(now_us, horizon_us, out, self._version_vectors.known),
@@ -140,8 +141,10 @@ def group_core(
     frame_bytes_max: int = FRAME_BYTES_MAX,
     durable: bool = True,
 ) -> PacedEpidemic:
-    """Make the core that `Group` runs. The bounds of flow control, frames and digests, and whether
-    it is durable, are arguments for checkers, which run it with small ones."""
+    """Return the core that `Group` runs.
+
+    Only checkers set flow, marks_after, frame_bytes_max and durable: they use small bounds.
+    """
     options = Options(
         capacity=capacity,
         capacity_bytes=capacity_bytes,

@@ -1,4 +1,4 @@
-"""What a node of the opportunistic network knows of another during one contact."""
+"""The state that a node of the opportunistic network keeps about a peer while their link is up."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ import msgspec
 from beforehand.protocols.contract.base import MessageId, NodeId
 
 KNOWN_TO_PEER_MIN = 1024
-"""What a neighbour has is not looked through below this size."""
+"""The least size of `Peer.known_to_peer` at which it is trimmed."""
 
 
 class Peer(msgspec.Struct):
-    """One of those in contact."""
+    """The state of one link."""
 
     known_to_peer: set[MessageId]
-    """It has these: it announced or sent them, or was sent them."""
+    """Messages that the peer has: it announced or sent them, or this node sent them to it."""
     requested: set[MessageId]
-    """Asked of it, not come yet."""
+    """Messages requested from the peer and not received yet."""
     unacked: dict[int, frozenset[MessageId]]
-    """Announcements that it has not acknowledged, by number. Empty on reliable links."""
+    """Announcements that the peer has not acknowledged, by number. Empty on reliable links."""
     greeted: bool = False
-    """Was it told all that is here?"""
+    """Whether this node has announced to the peer all that it held on link-up."""
     progress_us: int = 0
-    """When it last sent data, or was asked for some."""
+    """When the peer last sent data, or this node last requested some."""
     unasked: dict[NodeId, int] = {}
-    """How many messages of an origin it was told of since it last asked for one of that origin."""
+    """By origin, how many messages were announced to the peer since its last request for one."""
     unfolded: dict[NodeId, int] = {}
-    """Up to where it was told of single messages of an origin, because it was behind."""
+    """By origin, the seq up to which this node announced messages one by one, because the peer was
+    behind."""
     reannounced: set[MessageId] = set()
-    """Announced again while requested from it: a `gone` that arrives later may be older."""
+    """Messages that the peer announced again while they were requested from it. A `gone` that
+    arrives later may be older than that announcement."""
 
     def lacks(self, ids: Iterable[MessageId]) -> None:
-        """It does not hear of these origins from others."""
+        """Reset `unasked` for these origins, so that the peer gets announcements and not digests:
+        it does not receive their messages from other peers."""
         for origin, _ in ids:
             self.unasked.pop(origin, None)
 
@@ -43,9 +46,12 @@ class Peer(msgspec.Struct):
         requested_from: Mapping[MessageId, object],
         offers: Collection[MessageId] = (),
     ) -> None:
-        """Forget what it has, if that is much more than matters here: what is held here need not
-        be announced to it, what is asked of another could be asked of it, what it offers waits for
-        the window."""
+        """Trim `known_to_peer`, if most of its entries are not needed. An entry is needed if:
+
+        - this node holds the message, and must not announce it to the peer;
+        - it is requested from another peer, and could be requested from this one instead;
+        - it is one of `offers`, which wait to be requested from this peer.
+        """
         if len(self.known_to_peer) > KNOWN_TO_PEER_MIN + 2 * (
             len(held) + len(requested_from) + len(offers)
         ):

@@ -1,4 +1,4 @@
-"""How the epidemic layer lets frames out: at once, and again where links lose them.
+"""How the epidemic layer sends frames: at once, with repetition on links that lose frames.
 
 `Direct` is for links that take any number of frames, as simulated ones do.
 `protocols.epidemic.flow_control` has the sender for real links.
@@ -37,7 +37,7 @@ Links = Mapping[NodeId, Peer]
 
 
 class Sender(ABC):
-    """What the layer asks to be sent. `ids` are never empty."""
+    """The interface through which the epidemic layer sends frames. `ids` are never empty."""
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class Sender(ABC):
         requested_from: dict[MessageId, NodeId],
         rng: random.Random,
     ) -> None:
-        """asking: of whom each message is requested; the sender keeps it up to date."""
+        """Take the state that the sender shares with the epidemic layer.
+
+        requested_from: the peer from which each message is requested. The sender updates it.
+        """
         self._options = options
         self._cache = cache
         self._requested_from = requested_from
@@ -58,11 +61,11 @@ class Sender(ABC):
 
     @abstractmethod
     def want(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
-        """Ask for announcements of what the peer holds beyond these."""
+        """Send these version-vector entries, so that the peer announces what it holds beyond."""
 
     @abstractmethod
     def digest(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
-        """Tell how far this node has come with these origins."""
+        """Send the last delivered message of each of these origins."""
 
     @abstractmethod
     def announce(
@@ -73,7 +76,7 @@ class Sender(ABC):
         ids: Collection[MessageId],
         out: Outbox[Frame],
     ) -> None:
-        """Announce that these are held here."""
+        """Announce these messages, which this node holds."""
 
     @abstractmethod
     def request(
@@ -85,8 +88,10 @@ class Sender(ABC):
         out: Outbox[Frame],
         heard: int = 0,
     ) -> None:
-        """Request these, which the peer offers and nobody was asked for. heard: the announcement
-        that this acknowledges; then `ids` may be empty."""
+        """Request messages that the peer offers and that are requested from no other peer.
+
+        heard: the announcement that the request acknowledges; then `ids` may be empty.
+        """
 
     @abstractmethod
     def serve(
@@ -97,43 +102,43 @@ class Sender(ABC):
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
-        """Answer a request: the messages that are held and alive, and which of them are not."""
+        """Answer a request: send the held messages, and the ids that are not held or expired."""
 
     @abstractmethod
     def push(self, messages: Sequence[Message], links: Links, out: Outbox[Frame]) -> None:
-        """Send own messages to all peers that were told everything else."""
+        """Send own messages to all greeted peers."""
 
     @abstractmethod
     def announce_due_us(self, now_us: int) -> int:
-        """When news goes out: now, or later together with more."""
+        """Return when to announce new messages: now, or later together with others."""
 
     @abstractmethod
     def awaits(self, timer: Timer) -> bool:
-        """Whether it has set this timer, and still waits for it."""
+        """Return whether the sender has set this timer and still waits for it."""
 
     @abstractmethod
     def on_timer(
         self, now_us: int, timer: Timer, links: Links, horizon_us: int, out: Outbox[Frame]
     ) -> None:
-        """A timer that it awaits is due."""
+        """Process a timer of the sender that is due."""
 
     def on_link(self, peer: NodeId, up: bool) -> None:  # noqa: B027
-        """The link to this peer came up, or went down."""
+        """Process a link-up or link-down of this peer."""
 
     def stored(self, messages: Sequence[Message]) -> None:  # noqa: B027
-        """These were stored in this step."""
+        """Note messages that the node stored in this step."""
 
     def removed(self, ids: Collection[MessageId]) -> None:  # noqa: B027
-        """These are held no more."""
+        """Note messages that expired or were evicted."""
 
     def freed(self, peer: NodeId) -> None:  # noqa: B027
-        """This peer has answered a request."""
+        """Note that this peer has answered a request."""
 
     def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:  # noqa: B027
-        """These were requested from this peer, and came before its answer."""
+        """Note messages requested from this peer that arrived another way before its answer."""
 
     def offers(self, peer: NodeId) -> Collection[MessageId]:
-        """What the peer offered and was not asked for yet."""
+        """Return the messages that the peer offered and that were not requested yet."""
         return ()
 
     def gauges(self) -> dict[str, int]:
@@ -148,7 +153,7 @@ class Sender(ABC):
 
 
 class Direct(Sender):
-    """Frames leave at once. With `Options.retry_us`, what is not answered is repeated."""
+    """Sends frames at once. With `Options.retry_us`, it repeats frames that are not answered."""
 
     def __init__(
         self,
@@ -170,8 +175,8 @@ class Direct(Sender):
         return now_us + period_us - (now_us - self._phase_us) % period_us
 
     def hello(self, peer: NodeId, known: Sequence[MessageId], out: Outbox[Frame]) -> None:
-        # A frame takes some thousand origins. Of those that it does not name the peer announces
-        # all that it holds; so the origins with most messages are named first.
+        # A frame takes some thousand origins. The peer announces all that it holds of the origins
+        # left out, so `known` starts with those that have most messages.
         most = max(1, min(IDS_MAX, (self._options.frame_bytes_max - FRAME_BYTES) // ID_BYTES))
         out.sends.append((peer, SyncHello(frozenset(known[:most]))))
 
@@ -251,7 +256,7 @@ class Direct(Sender):
     def on_timer(
         self, now_us: int, timer: Timer, links: Links, horizon_us: int, out: Outbox[Frame]
     ) -> None:
-        """Announce again what was not acknowledged, request again what does not come."""
+        """Repeat announcements without an acknowledgement and requests without an answer."""
         assert self._options.retry_us is not None
         self._retry_armed = False
         for peer, link in links.items():
@@ -262,8 +267,8 @@ class Direct(Sender):
                 if ids - link.known_to_peer:
                     self.announce(now_us, peer, link, ids - link.known_to_peer, out)
             if link.requested:
-                # While data keeps coming the rest is on its way: a busy link is not a lossy one.
-                # A clock that was set back shows nothing: then the request is sent once too often.
+                # While data keeps arriving, the rest is in flight: a busy link is not a lossy one.
+                # If the clock was set back, the elapsed time is unknown: repeat the request.
                 if not 0 <= now_us - link.progress_us < self._options.retry_us:
                     self.request(now_us, peer, link, frozenset(link.requested), out)
                 else:

@@ -1,18 +1,20 @@
-"""How far a node has come with each origin, told in place of single messages.
+"""Version vectors and digests, sent in place of single ids.
 
-Where order is causal, who has delivered a message of an origin has delivered all that this origin
-said before, or never will: so one id, a *mark*, stands for any number of them. Where everybody
-hears everybody, a message would else cost each pair of neighbours an id, only to find out that both
-have it. Who is behind a mark says how far it has come, and is told what is held beyond that,
-message by message.
+With causal order, a node that has delivered a message of an origin has delivered all earlier
+messages of that origin, or never will. So one (origin, seq), a *mark*, stands for any number of
+messages: it is one entry of a version vector. A digest is a set of marks.
 
-When two come into contact each says how far it has come, and is told what the other holds beyond:
-what that takes follows the origins and what is lacking, not all that is held.
+*On link-up* peers exchange version vectors, and each announces what it holds beyond the other's.
+The cost is O(origins + missing messages), not O(held messages).
 
-To tell of news, a mark takes a way more than telling of the messages at once. So such marks are for
-neighbours that were told of some messages of an origin and asked for none (`Options.marks_after`):
-they hear this origin from others. Nobody waits for such a mark but who has just lost sight of the
-origin; so whoever carries frames may take its time with it.
+*New messages.* In a full mesh, announcements would cost each pair of peers one id per message, only
+to find out that both have it. A digest costs one id for many messages. A node that is behind a mark
+answers with its own entry (`Want`), and the peer announces what it holds beyond, id by id.
+
+A digest takes one transit more than an announcement. So a node sends digests only to peers that
+requested none of the last announced messages of an origin (`Options.marks_after`): those peers get
+the origin's messages from others. A peer waits for a digest only if it has just lost its other
+paths to the origin, so digests have low priority and may be delayed.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ from beforehand.protocols.orders.order import LONG_AGO, Order
 
 VectorFrame = Digest | Want | SyncHello
 NOWHERE = 1 - (1 << 62)
-"""The least that a frame can carry: nothing of an origin was delivered."""
+"""The least seq that a frame can carry. As a mark: no message of the origin was delivered."""
 STALE_MIN = 1024
 
 
 class VersionVectors:
-    """Of one node: what it told as marks, and what it holds by origin."""
+    """The version vector of one node, and the seqs that it holds of each origin."""
 
     def __init__(
         self,
@@ -51,16 +53,19 @@ class VersionVectors:
         self._after = options.marks_after
         self._told: dict[NodeId, int] = {}
         self._seqs: dict[NodeId, list[int]] = {}
-        """Of what is held, in order; some of it may be gone."""
+        """By origin, the sorted seqs of the held messages, and of some that are not held any
+        more."""
         self._count = 0
+        """The number of seqs in `_seqs`."""
         self._news: dict[NodeId, tuple[int, list[MessageId]]] = {}
-        """By origin, how far we have come, and what a mark for that stands for."""
+        """By origin, the mark for the new messages, and the messages that it stands for."""
         self._rest: frozenset[MessageId] = frozenset()
+        """The new messages that no mark stands for."""
 
-    # ---- what is told ---------------------------------------------------------------------------
+    # ---- sending --------------------------------------------------------------------------------
 
     def add(self, messages: Iterable[Message]) -> None:
-        """These are held from now on."""
+        """Add messages that the node holds from now on."""
         if self._after is None:
             return
         for message in messages:
@@ -72,8 +77,8 @@ class VersionVectors:
                 self._insert(id)
 
     def set_news(self, fresh: frozenset[MessageId]) -> None:
-        """These are to be told: how far they have brought us, and which of them no mark stands for,
-        because they wait for something, or came again."""
+        """Divide the new messages into those for which a mark can stand and the rest: messages that
+        are pending, or that were evicted and received again."""
         if self._after is None:
             return
         told, reached = self._told, self._order.reached
@@ -93,8 +98,8 @@ class VersionVectors:
     def tell(
         self, peer: NodeId, link: Peer, fresh: frozenset[MessageId], out: Outbox[Frame]
     ) -> frozenset[MessageId]:
-        """Tell a neighbour of the news by marks, of the origins for which it gets those; what is
-        left to be told."""
+        """Send the peer marks for those origins for which it gets digests. Return the new messages
+        that have to be announced to it."""
         if self._after is None:
             return fresh - link.known_to_peer
         marks: list[MessageId] = []
@@ -104,8 +109,9 @@ class VersionVectors:
                 single += ids
             elif origin != peer:
                 marks.append((origin, mark))
-                # The peer was told all up to `unfolded`. An evicted message that came again lies
-                # below it, and a digest would not bring it to the peer.
+                # The node announced all messages up to `unfolded` to the peer. A message that was
+                # evicted and received again lies below it, so a digest would not bring it to the
+                # peer.
                 unfolded = link.unfolded.get(origin, LONG_AGO)
                 single += [id for id in ids if id[1] <= unfolded]
         if marks:
@@ -116,24 +122,27 @@ class VersionVectors:
         return left
 
     def known(self, horizon_us: int) -> list[MessageId]:
-        """This node's version vector, the origins with most messages first: a frame may not take
-        all of them, and of origins that it does not name the peer announces all that it holds."""
+        """Return this node's version vector, the origins with most messages first.
+
+        A frame may not have room for all origins. The peer announces all that it holds of the
+        origins left out.
+        """
         reached, least = self._order.reached, max(NOWHERE, horizon_us)
         origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
         return [(origin, reached(origin)) for origin in origins if reached(origin) > least]
 
-    # ---- what comes -----------------------------------------------------------------------------
+    # ---- receiving ------------------------------------------------------------------------------
 
     def on_message(
         self, source: NodeId, link: Peer, frame: VectorFrame, horizon_us: int, out: Outbox[Frame]
     ) -> None:
-        """From a neighbour. horizon_us: up to where deadlines have passed."""
+        """Process a frame of a peer. horizon_us: deadlines up to it have passed."""
         if isinstance(frame, Digest):
             self._on_digest(source, frame, horizon_us, out)
         elif isinstance(frame, Want):
             link.lacks(frame.ids)
             self._unfold(source, link, frame.ids, horizon_us, out)
-        elif not link.greeted:  # what is held is much: it is told once in a contact
+        elif not link.greeted:  # a node may hold much: it announces all of it once per link-up
             link.greeted = True
             self.unfold_all(source, link, frame.ids, horizon_us, out)
 
@@ -145,7 +154,7 @@ class VersionVectors:
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
-        """Announce all that is held beyond a peer's version vector."""
+        """Announce all held messages beyond a peer's version vector."""
         come = dict(known)
         ids = [(origin, come.get(origin, NOWHERE)) for origin in self._seqs]
         self._unfold(peer, link, ids, horizon_us, out)
@@ -170,14 +179,15 @@ class VersionVectors:
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
-        """Tell a neighbour that has come so far of what is held beyond, message by message. Each is
-        told only once: it may say so again before it has got them."""
+        """Announce the held messages beyond these marks of a peer, id by id. Each is announced only
+        once: the peer may send the marks again before it has received the messages."""
         found: list[MessageId] = []
         for origin, seq in marks:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
             seqs: Sequence[int] = self._seqs.get(origin, ())
             found += [(origin, s) for s in seqs[bisect_right(seqs, start) :]]
-            # Up to where this node has come itself. What turns up below is announced one by one.
+            # Up to this node's own entry. A message that it stores later with a smaller seq is
+            # announced by its id.
             if (reached := self._order.reached(origin)) > start:
                 link.unfolded[origin] = reached
         held, known_to_peer = self._held, link.known_to_peer
@@ -185,9 +195,11 @@ class VersionVectors:
             self._sender.announce(horizon_us, source, link, ids, out)
 
     def on_gone(self, peer: NodeId, links: Mapping[NodeId, Peer], out: Outbox[Frame]) -> None:
-        """The link to this neighbour is down. What it said, and whatever came by way of it, has to
-        come from others now: they are told how far we have come with whom we have no link to,
-        before they find out by a mark."""
+        """After a link-down, send the other peers this node's marks of origins that are no peers.
+
+        The messages of the lost peer, and those that it forwarded, must now come from other peers.
+        The marks make those announce at once what the node lacks, not only after their next digest.
+        """
         if self._after is None:
             return
         own, reached = self._order.node, self._order.reached
@@ -196,10 +208,10 @@ class VersionVectors:
         for other in links if known else ():
             self._sender.want(other, known, out)
 
-    # ---- what is kept ---------------------------------------------------------------------------
+    # ---- bookkeeping ----------------------------------------------------------------------------
 
     def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
-        """Marks up to here are of no use any more."""
+        """Remove the state for marks up to the horizon: their messages have expired."""
         self._told = {origin: seq for origin, seq in self._told.items() if seq > horizon_us}
         for link in links:
             alive = {origin: seq for origin, seq in link.unfolded.items() if seq > horizon_us}

@@ -1,8 +1,9 @@
-"""How long a message may be: it must fit into every radio frame in which a station may send it on.
+"""The maximum length of a message: it must fit into every radio frame that may carry it.
 
 A host sends its message in a `Say`. Stations send the same message in a `Cast` or a `CatchUp`,
-which have other fields, and each station has a name of its own. A message that fits into a `Say`
-only would keep its place in the numbers of a cell, and no host there would get anything after it.
+which have other fields, and each station has a name of its own. A message that fits only into a
+`Say` would still take a sequence number in each cell, and no host there could deliver anything
+after it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from beforehand.protocols.mobile.was.frames import Cast, CatchUp, Frame, Say, me
 
 COUNT_MAX = (1 << 62) - 1
 VERSION_BYTES = 1
-"""What a codec puts before a frame."""
+"""Length of the version that a codec puts before a frame."""
 
 _encode = msgspec.msgpack.encode
 
 
 def message_bytes(message: Message) -> int:
-    """Return the length of a message within a frame."""
+    """Return the encoded length of a message within a frame."""
     return len(_encode(message))
 
 
 def are_short(frame: Frame, bytes_max: int | None) -> bool:
-    """Return whether no message in a frame is longer than this; None: every length will do."""
+    """Return whether no message in a frame is longer than `bytes_max`; None: no limit."""
     if bytes_max is None:
         return True
     return all(message_bytes(message) <= bytes_max for message in messages_of(frame))
@@ -42,7 +43,8 @@ def refuse_long(message: Message, bytes_max: int | None) -> None:
 def message_bytes_max(frame_bytes_max: int, name_bytes_max: int) -> int:
     """Return the length of the longest message that fits into every radio frame.
 
-    frame_bytes_max: of one encoded frame. name_bytes_max: of the name of a host or a station.
+    frame_bytes_max: maximum length of an encoded frame.
+    name_bytes_max: maximum length of the name of a host or a station.
     """
     name, message = "x" * name_bytes_max, Message(("", 0), (), b"")
     carriers = (

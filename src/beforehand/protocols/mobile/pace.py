@@ -1,4 +1,4 @@
-"""How often hosts and stations repeat themselves."""
+"""Retransmission and acknowledgement intervals of hosts and stations."""
 
 from __future__ import annotations
 
@@ -10,48 +10,52 @@ from beforehand.protocols.mobile.was.frames import Ranges
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """The values of MOB section 5, agreed by all hosts and stations."""
+    """The parameters of MOB section 5. All hosts and stations must use the same."""
 
     retry_us_max: int = 1_000_000
-    """Between two transmissions of what nobody acknowledged, if little of it is pending,"""
+    """Retransmission interval of unacknowledged messages if few are pending."""
     retry_us_min: int = 200_000
-    """and if as much is pending as may be in flight."""
+    """Retransmission interval if `inflight_max` messages are pending."""
     rounds: int = 1
-    """How finely that is kept: one timer comes so often in an interval, for all messages of a
-    station. What is new is repeated after one interval to one and a `rounds`-th."""
+    """Resolution of the retransmission timer. A station has one timer for all its messages, which
+    fires this often per interval. So it repeats a new message after 1 to 1 + 1/`rounds`
+    intervals."""
     inflight_max: int = 150
-    """What is further ahead of the oldest pending message than this is not transmitted yet."""
+    """Size of the send window, counted from the oldest pending message."""
     ack_us: int = 500_000
+    """Delay of an acknowledgement."""
     silence_us: int | None = None
-    """A host that owes acknowledgements and is not heard for so long is unregistered."""
+    """A station unregisters a host that owes acknowledgements and was silent for this long; None:
+    never."""
     repeats_max: float | None = None
-    """If more than this share of what a station transmits are repetitions, it unregisters the host
-    that holds up most,"""
+    """Maximum share of retransmissions among a station's transmissions. Above it, the station
+    unregisters the host that owes the most acknowledgements; None: never."""
     repeats_window: int = 100
-    """as far as the last so many transmissions show,"""
+    """How many of the last transmissions `repeats_max` refers to."""
     quiet_us: int = 1_500_000
-    """and only if it was not heard for so long: three acknowledgements in a row."""
+    """For `repeats_max`, a station unregisters only a host that was silent for this long: three
+    acknowledgement intervals in a row."""
 
     @property
     def patience_us(self) -> int | None:
-        """Who is not heard for so long may be unregistered; None: nobody ever is."""
+        """Return the shortest silence after which a host may be unregistered; None: never."""
         limits_us = [] if self.silence_us is None else [self.silence_us]
         if self.repeats_max is not None:
             limits_us.append(self.quiet_us)
         return min(limits_us, default=None)
 
     def round_us(self, pending: int) -> int:
-        """Until a station looks again at what is to be repeated."""
+        """Return the time until a station next checks which messages to retransmit."""
         return self.retry_us(pending) // self.rounds
 
     def retry_us(self, pending: int) -> int:
-        """Adaptive: the more is pending, the shorter."""
+        """Return the retransmission interval: the more messages are pending, the shorter."""
         span_us = self.retry_us_max - self.retry_us_min
         return self.retry_us_max - span_us * min(pending, self.inflight_max) // self.inflight_max
 
 
 def ranges_of(numbers: Iterable[int]) -> Ranges:
-    """Ascending numbers, as ranges."""
+    """Return ascending numbers as ranges."""
     ranges: list[tuple[int, int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:

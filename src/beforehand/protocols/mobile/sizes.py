@@ -1,9 +1,9 @@
-"""How long frames of mobile networks are, as the papers count: a few integers and the payload.
+"""Frame sizes of the mobile systems as the papers count them: a few integers and the payload.
 
 MOB section 5 gives sizes for payloads and headers and calls the rest a few integers. Here every
-number, name and flag is four bytes, a list has its length before it, and a frame says in one byte
-of which type it is; headers below that are the network's. What `protocols.codecs` makes of a frame
-is another count, of our own.
+number, name and flag takes four bytes, a list is preceded by its length, and one byte gives the
+type of a frame. The network adds the headers of lower layers. The encoding of `protocols.codecs`
+has other sizes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE_BYTES = 1
 
 class Size(NamedTuple):
     control_bytes: int
-    """All that is not the application's."""
+    """Bytes of everything but the application's payload."""
     payload_bytes: int
 
     @property
@@ -30,7 +30,7 @@ class Size(NamedTuple):
 
 
 def size_of(frame: msgspec.Struct) -> Size:
-    """Of any frame of any system: what it costs follows from its fields."""
+    """Return the size of any frame of any system, computed from its fields."""
     numbers, payload_bytes = _count(frame)
     return Size(TYPE_BYTES + NUMBER_BYTES * numbers, payload_bytes)
 
@@ -46,7 +46,7 @@ def _count(value: Any) -> tuple[int, int]:
         return 1, 0
     payload_bytes = 0
     for part in parts:
-        if type(part) is int:  # as most are
+        if type(part) is int:  # the common case
             numbers += 1
         else:
             more, inside_bytes = _count(part)

@@ -1,4 +1,4 @@
-"""The tree of stations: who is next on the way to whom."""
+"""Routing in the tree of stations: the next hop to each station."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beforehand.protocols.contract.base import NodeId
 
 
 def routes(node: NodeId, wires: Iterable[tuple[NodeId, NodeId]]) -> dict[NodeId, NodeId]:
-    """For every other station: the neighbour through which it is reached."""
+    """Return the next hop from `node` to every other station."""
     neighbours: dict[NodeId, list[NodeId]] = {node: []}
     count = 0
     for a, b in wires:

@@ -1,4 +1,4 @@
-"""The systems of the mobile papers, by name: what runs on a station and what on a host."""
+"""The systems of the mobile papers by name, each with its station core and its host core."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class System(NamedTuple):
     is_mobile: bool = True
     """Whether hosts may change their cell."""
     survives_crashes: bool = True
-    """Whether hosts are durable, and may crash and come back."""
+    """Whether hosts are durable, and may crash and recover."""
     radio_header_bytes: int = 48
-    """Below a frame that goes by radio: of UDP, IPv4 and MAC (MOB section 5)."""
+    """Bytes of the UDP, IPv4 and MAC headers of a radio frame (MOB section 5)."""
 
 
 def _was_host(node: NodeId, pace: Pace) -> Host:
@@ -47,6 +47,7 @@ SYSTEMS = {
         *(TcpStation, TcpHost),
         is_mobile=False,
         survives_crashes=False,
-        radio_header_bytes=40,  # IPv4 and MAC: the 20 of TCP are the numbers of a segment
+        # IPv4 and MAC; the fields of `Segment` stand for the 20 bytes of the TCP header.
+        radio_header_bytes=40,
     ),
 }

@@ -1,21 +1,22 @@
-"""An observer that puts the messages of others in causal order, or nearly so (OBS 3.2, 4).
+"""An observer that delivers the messages of a set of processes in, or nearly in, causal order.
 
-It gets a copy of every message with the sender's logical timestamp, holds it for a while, and
-delivers. How long it holds is a dial between order and delay. It never waits for a message, only
-for its clock: a lost message delays nothing.
+OBS sections 3.2 and 4. The observer receives a copy of every message with the sender's logical
+timestamp, holds it for a while, and delivers it. The holding time is a dial between order and
+delay. The observer waits only for its clock and never for a message, so a lost message delays
+nothing.
 
-All five ways of the paper are one queue. A message is due at r + w (c + δ + ε), where w is the
-share of the full wait. Deliver After Partial Wait takes the queue in order of (due, timestamp).
-Check Before Delivery must not deliver m1 while the queue holds a smaller m2, and then gives m1
-the delivery time of m2: that is the queue in order of timestamp alone, whose head goes when due.
-So both look at the head and never search the queue. At w = 100 % the two orders coincide.
+One queue implements all five methods of the paper. A message is due at r + w (c + δ + ε), where w
+is the share of the full wait. Deliver After Partial Wait orders the queue by (due, timestamp).
+Check Before Delivery must not deliver m1 while the queue holds a smaller m2, and gives m1 the
+delivery time of m2. This is the queue ordered by timestamp alone, whose head leaves when it is due.
+So both methods look at the head and never search the queue. At w = 100 % the two orders coincide.
 
 *The observer's time* is the highest value that it has seen on its clock. No clock is ever more than
-ε behind what any clock has shown (`Guarantees`), so the highest values too differ by no more than
-ε, and that is all that the proof asks of an observer's clock. While a clock that was set back comes
-up again, the observer's time stands still, and nothing that was decided is decided anew. A fall by
-more than ε breaks the guarantees: the observer's time then follows the clock, and what it noted of
-the time before is mended like any other corruption.
+ε behind the highest value that any clock has shown (`Guarantees`). So the highest values also
+differ by no more than ε, and the proof needs nothing else of an observer's clock. If the clock is
+set back by at most ε, the observer's time stands still until the clock catches up, and no decision
+is revised. A fall by more than ε breaks the guarantees. The observer's time then follows the clock,
+and entries from before the fall are repaired like any other corruption.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ from beforehand.protocols.observer.timestamp import Guarantees, Stamp, is_possib
 TIMER: Timer = ("deliver", None)
 FAULTS_KEPT = 1024
 LONG_AGO = -(1 << 62)
-"""Before any tick."""
+"""A time before any tick."""
 
 
 class Dial(msgspec.Struct, frozen=True):
-    """How long to wait, and how much of the timestamp to use."""
+    """How long the observer waits, and how much of the timestamp it uses."""
 
     wait_percent: int = 100
-    """The share of the wait that perfect causal order takes: the paper's c."""
+    """Percentage of the wait that guarantees perfect causal order: the paper's c."""
     checks_queue: bool = True
-    """Check Before Delivery, else Deliver After Partial Wait."""
+    """True: Check Before Delivery. False: Deliver After Partial Wait."""
     elements: int | None = None
-    """Use only the first k elements of kn, and ask for no more; None for all ε + 1."""
+    """How many leading elements of kn to use and to require; None for all ε + 1."""
     uses_c: bool = True
-    """False: the physical clock alone."""
+    """Whether to use c; False: the physical clock alone."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.wait_percent <= 100 or (self.elements or 0) < 0:
@@ -70,76 +71,81 @@ PERFECT = Dial()
 
 
 def dapw(wait_percent: int) -> Dial:
-    """Deliver After Partial Wait."""
+    """Return the dial of Deliver After Partial Wait."""
     return Dial(wait_percent, checks_queue=False)
 
 
 def cbd(wait_percent: int, elements: int | None = None) -> Dial:
-    """Check Before Delivery, with the whole timestamp or its first k elements."""
+    """Return the dial of Check Before Delivery, with the whole kn or its first k elements."""
     return Dial(wait_percent, elements=elements)
 
 
 def dpc1(wait_percent: int) -> Dial:
-    """Check Before Delivery by physical clocks alone (OBS 6.5)."""
+    """Return the dial of Check Before Delivery by physical clocks alone (OBS 6.5)."""
     return Dial(wait_percent, elements=0, uses_c=False)
 
 
 def dpc2(wait_percent: int) -> Dial:
-    """Check Before Delivery by r and c, without kn (OBS 6.5)."""
+    """Return the dial of Check Before Delivery by r and c, without kn (OBS 6.5)."""
     return Dial(wait_percent, elements=0)
 
 
 def wait_ticks(c: int, dial: Dial, guarantees: Guarantees) -> int:
-    """From r to the due time, in whole ticks: a clock that only shows ticks rounds up."""
+    """Return the ticks from r to the due time, rounded up: a clock shows whole ticks only."""
     return -(-dial.wait_percent * (c + guarantees.delta + guarantees.epsilon) // 100)
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="stamped"):
-    """The copy of a message that the observer gets."""
+    """The copy of a message that the observer receives."""
 
     message: Message
     process: Count
-    """The sender's number among the processes: it breaks ties between timestamps."""
+    """The sender's number among the processes, which breaks ties between timestamps."""
     stamp: Stamp
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
-    """A message in the queue: with the dial, all that its place there follows from."""
+    """A message in the queue. These fields and the dial determine its position there."""
 
     ticket: int
-    """Which message this observer received it as: equal timestamps go in order of arrival."""
+    """Arrival number at this observer. Equal timestamps are delivered in order of arrival."""
     received: int
-    """In ticks of the observer's time."""
+    """Time of arrival, in ticks of the observer's time."""
     frame: Stamped
 
 
 HELD = Table("held", MessageId, Held)
 DELIVERED = Table("delivered", MessageId, int)
-"""When, in ticks of the observer's time: the last δ + 2ε, after which no copy comes any more."""
+"""Time of delivery in ticks of the observer's time. Covers the last δ + 2ε ticks; no copy arrives
+later than that."""
 FRONT = Table("front", str, tuple[int, ...])
-"""One row: the largest timestamp delivered so far."""
+"""A single row with the largest timestamp delivered so far."""
 
 
 class Disorder(msgspec.Struct):
-    """What it could not order, by kind. All zero with the full wait while the guarantees hold."""
+    """Counts, by kind, of messages that the observer could not order.
+
+    All are zero with the full wait while the guarantees hold.
+    """
 
     overtaken: int = 0
-    """Delivered after a message with a larger timestamp. At w < 100 % this is the price of the
-    dial; with all elements of kn it is also an upper bound of the messages delivered after one of
-    their effects, with fewer it sees only what those elements show."""
+    """Messages delivered after one with a larger timestamp. At w < 100 % this is the price of the
+    dial. With all elements of kn it is also an upper bound of the messages delivered after one of
+    their effects. With fewer elements it counts only what those elements show."""
     late: int = 0
-    """Received more than δ + ε after its r: the message took too long, or a clock is off."""
+    """Messages received more than δ + ε after their r: too slow a message, or a wrong clock."""
     ahead: int = 0
-    """Knew a clock more than ε ahead of the observer's: taken as if it had been sent on receipt."""
+    """Messages that knew a clock more than ε ahead of the observer's. They are treated as if they
+    had been sent on receipt."""
     impossible: int = 0
-    """c or kn outside its domain: taken as if it had been sent on receipt."""
+    """Messages with c or kn outside its domain, treated as if they had been sent on receipt."""
     starved: int = 0
-    """Held for longer than any message can be: the queue was corrupted, or the observer's clock was
-    set back by more than ε. Delivered at once."""
+    """Messages held for longer than is possible: the queue was corrupted, or the observer's clock
+    was set back by more than ε. The observer delivers them at once."""
 
 
 class Fault(NamedTuple):
-    """One message that was counted in `Disorder`."""
+    """A message that was counted in `Disorder`."""
 
     kind: Literal["overtaken", "late", "ahead", "impossible", "starved"]
     message: MessageId
@@ -147,7 +153,7 @@ class Fault(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A place in the queue: `order` then `ticket` decide it, and tickets differ."""
+    """An entry of the queue, sorted by `order` and then by `ticket`, which is unique."""
 
     order: tuple[int, ...]
     ticket: int
@@ -158,15 +164,15 @@ class _Entry(NamedTuple):
 
 
 class Observer:
-    """Deliver every message that was received, once, in the order that the dial allows.
+    """An observer that delivers each received message once, in the order that the dial allows.
 
-    With `PERFECT` and the guarantees kept: in causal order, and before the sender's clock passes
-    r + δ + 3ε. After any corruption of its memory, or a clock set back by more than ε, what was in
-    the queue is out within 3 (δ + 2ε) ticks, and what is received from then on is delivered as if
-    nothing had happened.
+    With `PERFECT`, while the guarantees hold, it delivers in causal order and before the sender's
+    clock passes r + δ + 3ε. Its memory may be corrupted, or its clock set back by more than ε. Then
+    it delivers all messages in the queue within 3 (δ + 2ε) ticks, and messages received after that
+    as if nothing had happened.
 
-    As durable it promises the same across restarts, for what it had received: nothing twice,
-    nothing lost, and in the same order.
+    A durable observer promises the same across restarts for the messages that it had received: it
+    delivers none twice, loses none, and keeps the order.
     """
 
     def __init__(
@@ -185,12 +191,12 @@ class Observer:
         self.counters = Counters()
         self.disorder = Disorder()
         self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
-        """The latest faults, for the caller to look at or to empty."""
+        """The latest faults. The caller may read and clear them."""
         self._tick_us = tick_us
         self._durable = durable
         self._queue: list[_Entry] = []
-        self._pending: dict[MessageId, int] = {}  # received, in ticks
-        self._delivered: dict[MessageId, int] = {}  # when, in ticks; the last δ + 2ε only
+        self._pending: dict[MessageId, int] = {}  # -> tick of arrival
+        self._delivered: dict[MessageId, int] = {}  # -> tick of delivery; the last δ + 2ε only
         self._front: tuple[int, ...] = ()  # the largest timestamp delivered so far
         self._ticket = 0
         self._now = LONG_AGO
@@ -205,7 +211,7 @@ class Observer:
         return (HELD, DELIVERED, FRONT) if self._durable else ()
 
     def on_message(self, now_us: int, source: NodeId, frame: Stamped, out: Outbox[Stamped]) -> None:
-        """The observer's copy of a message."""
+        """Queue the observer's copy of a message, and deliver what is due."""
         if len(frame.stamp.kn) < self.elements:
             raise RemoteError(
                 f"a stamp of {len(frame.stamp.kn)} kn elements, the dial asks for {self.elements}",
@@ -224,20 +230,20 @@ class Observer:
         self._set_timer(out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Stamped]) -> None:
-        """Something may be due for delivery."""
+        """Deliver the messages that are due."""
         if timer == TIMER:
             self._read_clock(now_us)
             self._deliver_due(out)
             self._set_timer(out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Stamped]) -> None:
-        """Go on from what was saved. What fell due meanwhile is delivered in this step."""
+        """Load the saved state, and deliver in this step the messages that fell due meanwhile."""
         self._delivered = dict(rows.get(DELIVERED.name, {}))
         self._front = next(iter(rows.get(FRONT.name, {}).values()), ())
         for held in sorted(rows.get(HELD.name, {}).values(), key=lambda held: held.ticket):
             self._ticket = held.ticket
             self._hold(held, is_possible(held.frame.stamp, held.received, self.guarantees))
-        # The observer's time had come to at least this, so a clock behind it was set back.
+        # The observer's time had reached at least this, so a clock behind it was set back.
         self._now = max([*self._pending.values(), *self._delivered.values()], default=LONG_AGO)
         self._read_clock(now_us)
         self._deliver_due(out)
@@ -257,7 +263,7 @@ class Observer:
         }
 
     def _read_clock(self, now_us: int) -> None:
-        """The observer's time stands still while its clock is behind it by ε or less."""
+        """Update the observer's time. It stands still while its clock is behind it by ε or less."""
         tick = now_us // self._tick_us
         if not tick <= self._now <= tick + self.guarantees.epsilon:
             self._now = tick
@@ -277,7 +283,7 @@ class Observer:
             out.saves.append((HELD.name, frame.message.id, held))
 
     def _hold(self, held: Held, is_believed: bool) -> None:
-        """Into the queue; what cannot be true is not waited for (OBS 3.2)."""
+        """Queue a message; replace an impossible stamp by one of its receipt time (OBS 3.2)."""
         received, frame = held.received, held.frame
         stamp = frame.stamp if is_believed else Stamp(received, 0, (0,) * len(frame.stamp.kn))
         c = stamp.c if self.dial.uses_c else 0
@@ -290,20 +296,20 @@ class Observer:
     def _deliver_due(self, out: Outbox[Stamped]) -> None:
         now = self._now
         if self._front and self._front[0] > now + self.guarantees.epsilon:
-            self._set_front((), out)  # no clock is that far: ours was wrong, or our memory is
+            self._set_front((), out)  # no clock is that far: a wrong clock or corrupted memory
         while self._queue and self._queue[0].due <= now:
             self._deliver(heapq.heappop(self._queue), out)
         if not now < self._audit_at <= now + self.guarantees.horizon:
             self._audit(out)
 
     def _audit(self, out: Outbox[Stamped]) -> None:
-        """Deliver what is held for too long; forget what was delivered too long ago to come again.
+        """Deliver messages held for too long; forget delivered ids of which no copy can arrive.
 
-        Once per horizon, so each message is looked at about once: a constant, not a search.
+        This runs once per horizon, so it checks each message about once: constant amortised cost.
         """
         now, horizon = self._now, self.guarantees.horizon
         self._audit_at = now + horizon
-        # What was received a horizon ago has been due by now, and is no longer in a sound queue.
+        # A message received a horizon ago has been due, so an intact queue does not hold it.
         starved = [e for e in self._queue if not now - horizon < e.received <= now]
         self._queue = [e for e in self._queue if now - horizon < e.received <= now]
         heapq.heapify(self._queue)
@@ -314,13 +320,13 @@ class Observer:
         self._forget(now - horizon, out)
 
     def _forget(self, before: int, out: Outbox[Stamped]) -> None:
-        """The ids of what was delivered earlier: no copy of it is under way any more."""
+        """Forget the messages delivered before tick `before`: no copy of them is in transit."""
         old = [id for id, when in self._delivered.items() if when < before]
         if self._durable:
             out.saves += [(DELIVERED.name, id, None) for id in old]
         for id in old:
             del self._delivered[id]
-        # What seems to lie ahead, after a clock was set back, counts as delivered now.
+        # After the clock was set back, a delivery that seems to lie ahead counts as one from now.
         ahead = [id for id, when in self._delivered.items() if when > self._now]
         for id in ahead:
             self._remember(id, out)
@@ -356,9 +362,9 @@ class Observer:
         self.faults.append(Fault(kind, message.id, self._now * self._tick_us))
 
     def _set_timer(self, out: Outbox[Stamped]) -> None:
-        # Nothing is due later than a horizon from now, whatever a corrupted entry says.
+        # Nothing is due later than a horizon from now; a corrupted entry may have a later time.
         latest = self._now + self.guarantees.horizon
         if self._queue:
             out.timers.append((TIMER, min(self._queue[0].due, latest) * self._tick_us))
-        elif self._delivered:  # to be forgotten, even if nothing comes any more
+        elif self._delivered:  # wake up to forget them even if no message arrives any more
             out.timers.append((TIMER, min(self._audit_at, latest) * self._tick_us))

@@ -1,14 +1,19 @@
 """Logical timestamps of bounded size for processes with loosely synchronised clocks (OBS 3.1).
 
-A stamp is the paper's triple (r, c, kn): the physical clock `r` of the process, how far the highest
-clock value in the event's past lies ahead of it (`c`), and how many events of that past happened at
-each of the clock values below that highest one. Time is counted in ticks, an int that is passed in.
+A stamp is the paper's triple (r, c, kn):
+
+- `r` is the physical clock of the process.
+- `c` is how far the highest clock value in the event's past lies ahead of r.
+- `kn` counts the events of that past at each clock value from that highest one downwards.
+
+Time is counted in ticks, an int that the caller passes in.
 
 The paper keeps kn[-ε .. ε - 1] around r, and compares kn[c], kn[c - 1], ... from the highest known
-clock value downwards. We keep just those: `kn[i]` here is the paper's kn[c - i]. Nothing above
-index c is ever non-zero, and nothing that far below is ever compared again, since the highest known
-value never falls. The first k elements after an event follow from the first k elements before it
-and those of the message, so a stamp cut to k elements is exactly the prefix of the full one.
+clock value downwards. This module keeps only those elements: `kn[i]` here is the paper's kn[c - i].
+No element above index c is ever non-zero. No element further below is ever compared again, since
+the highest known value never falls. The first k elements after an event depend only on the first k
+elements before it and on those of the message. So a stamp cut to k elements is exactly the prefix
+of the full one.
 """
 
 from __future__ import annotations
@@ -22,20 +27,20 @@ from beforehand.protocols.contract.base import Int62
 
 
 class Guarantees(msgspec.Struct, frozen=True):
-    """What the system promises (OBS section 2): ds(ε, δ) for n processes."""
+    """The system model ds(ε, δ) for n processes (OBS section 2)."""
 
     processes: int
     epsilon: int
-    """ε in ticks: no clock, the observer's included, is ever more than this behind what any clock
-    has shown so far. So two clocks differ by no more than this, and a clock that is set back falls
-    by no more. It holds where every clock keeps within ε/2 of a time that never falls."""
+    """ε in ticks: no clock, including the observer's, is ever more than ε behind the highest value
+    that any clock has shown so far. So two clocks differ by at most ε, and a clock that is set back
+    falls by at most ε. This holds if every clock stays within ε/2 of a time that never falls."""
     delta: int
-    """δ in ticks: a message that is not lost is there the moment the sender's clock becomes r + δ.
-    Where it may come at any time while that clock shows r + δ, give δ + 1: an observer whose clock
-    is ε ahead would else deliver an effect at r + δ + ε, just before the cause comes in."""
+    """δ in ticks: a message that is not lost has arrived when the sender's clock becomes r + δ. If
+    it may arrive at any time while that clock shows r + δ, set δ + 1. Otherwise an observer whose
+    clock is ε ahead would deliver an effect at r + δ + ε, just before the cause arrives."""
     events_per_tick: int = 1
-    """K: no process has more events than this at one value of its clock. A clock that was set back
-    shows a value again: both times count."""
+    """K: no process has more events than K at one value of its clock. If a clock is set back and
+    shows a value again, the events of both times count."""
 
     def __post_init__(self) -> None:
         if self.processes < 1 or self.epsilon < 0 or self.delta < 1 or self.events_per_tick < 1:
@@ -46,26 +51,27 @@ class Guarantees(msgspec.Struct, frozen=True):
 
     @property
     def elements_full(self) -> int:
-        """ε + 1, one more than the paper compares: with c = ε the own tick lies ε below the top.
+        """Return ε + 1, one more element than the paper compares.
 
-        The paper has c < ε, which is true only where every message takes a tick or more.
+        With c = ε the process's own tick lies ε below the top. The paper has c < ε, which is true
+        only if every message takes a tick or more.
         """
         return self.epsilon + 1
 
     @property
     def kn_max(self) -> int:
-        """K n, reached by a chain of events through all processes at one clock value.
+        """Return K n, reached by a chain of events through all processes at one clock value.
 
-        The paper has kn < n for K = 1; its own program counts the event itself too, so n occurs.
+        The paper has kn < n for K = 1. Its own program also counts the event itself, so n occurs.
         """
         return self.events_per_tick * self.processes
 
     @property
     def horizon(self) -> int:
-        """δ + 2ε: no message waits longer than this at an observer; also the span of legal r.
+        """Return δ + 2ε, the longest wait of a message at an observer, and the span of legal r.
 
-        A message is received at rt with r in [rt - δ - ε, rt + ε]. Hence a clock modulo B needs
-        B >= δ + 2ε + 1 where the paper has ε + δ + 1 (a test shows two legal values it confuses).
+        A message received at rt has r in [rt - δ - ε, rt + ε]. Hence a clock modulo B needs
+        B >= δ + 2ε + 1. The paper has ε + δ + 1; a test shows two legal values that it confuses.
         """
         return self.delta + 2 * self.epsilon
 
@@ -76,29 +82,30 @@ class Stamp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     r: Int62
     c: Int62
     kn: tuple[Int62, ...]
-    """kn[i]: events known at clock value r + c - i."""
+    """kn[i] is the number of known events at clock value r + c - i."""
 
     @property
     def high(self) -> int:
-        """The highest clock value in the event's past, the event included."""
+        """Return the highest clock value in the event's past, including the event."""
         return self.r + self.c
 
 
 def order_key(stamp: Stamp, process: int) -> tuple[int, ...]:
-    """Tuples that compare as `less` does: the process breaks what would be a tie."""
+    """Return a tuple that compares as `less` does; the process number breaks ties."""
     return (stamp.r + stamp.c, *stamp.kn, process)
 
 
 def less(e: Stamp, j: int, f: Stamp, k: int) -> bool:
-    """Whether event e of process j is ordered before event f of process k (OBS 3.1).
+    """Return whether event e of process j is ordered before event f of process k (OBS 3.1).
 
-    With all elements, e -> f implies less(e, f). The converse is not claimed: it is a total order.
+    With all elements, e -> f implies less(e, f). The converse is not claimed: `less` is
+    a total order.
     """
     return order_key(e, j) < order_key(f, k)
 
 
 def is_possible(stamp: Stamp, now: int, guarantees: Guarantees) -> bool:
-    """Whether the guarantees allow this stamp on a message received at `now`."""
+    """Return whether the guarantees allow this stamp on a message received at `now`."""
     counts_max = guarantees.kn_max
     return (
         0 <= stamp.c <= guarantees.epsilon
@@ -110,13 +117,14 @@ def is_possible(stamp: Stamp, now: int, guarantees: Guarantees) -> bool:
 class LogicalClock:
     """The logical timestamp program of one process (OBS figure 1).
 
-    From any corrupted state, call `check` once on every process: stamps are then inside their
-    domain at once, and in causal order for events at clock values above t + δ + 3ε, where t is the
-    highest clock at that moment. For knowledge that is wrong but possible reaches t + ε in a
-    process, t + δ + 2ε through messages under way, and is compared down to ε below the top.
+    To recover from any corrupted state, call `check` once on every process. Stamps are then inside
+    their domain at once. They are in causal order for events at clock values above t + δ + 3ε,
+    where t is the highest clock at that moment. The reason: wrong but possible knowledge reaches
+    t + ε in a process and t + δ + 2ε through messages in transit, and is compared down to ε below
+    the top.
 
-    A clock that is set back by ε or less changes nothing of this: the highest clock value stays
-    known, and c says how far it lies ahead.
+    A clock that is set back by ε or less does not change this: the process still knows the highest
+    clock value, and c says how far it lies ahead.
     """
 
     def __init__(
@@ -132,27 +140,28 @@ class LogicalClock:
                 hint=f"choose 0 to {guarantees.elements_full} for ε = {guarantees.epsilon}",
             )
         self.resets = 0
-        """Own state that was outside its domain."""
+        """How often the own state was outside its domain and was reset."""
         self.refused = 0
-        """Received stamps that were outside their domain: counted as events, not believed."""
+        """How many received stamps were outside their domain. The receive event is counted, but
+        the stamp is ignored."""
         self.saturated = 0
-        """Events beyond K at one tick: their order is not guaranteed."""
+        """How many events exceeded K at one tick. Their order is not guaranteed."""
         self._high = now
         # The start counts as an event at the first clock value: kn[0] = 1 in figure 1.
         self._kn = [1, *[0] * self.elements][: self.elements]
 
     def local(self, now: int) -> Stamp:
-        """The stamp of an event that touches no other process."""
+        """Return the stamp of an event that involves no other process."""
         self.check(now)
         self._raise_to(now)
         return self._count(now)
 
     def send(self, now: int) -> Stamp:
-        """The stamp to put on a message; one for all its copies."""
+        """Return the stamp to put on a message. All its copies carry the same stamp."""
         return self.local(now)
 
     def receive(self, now: int, stamp: Stamp) -> Stamp:
-        """The stamp of the receive event, once what the message knew is known here."""
+        """Merge the stamp of a received message, and return the stamp of the receive event."""
         if len(stamp.kn) != self.elements:
             raise RemoteError(
                 f"a stamp of {len(stamp.kn)} kn elements where {self.elements} are agreed",
@@ -168,10 +177,10 @@ class LogicalClock:
         return self._count(now)
 
     def check(self, now: int) -> None:
-        """Reset what cannot be true. Every event does it; a process idle for long should too.
+        """Reset impossible state. Every event calls this; a process idle for long should, too.
 
-        A value from the future is not waited for: until the clocks reach it, it would tie all
-        stamps to itself.
+        A highest clock value from the future is reset and not kept until the clocks reach it:
+        until then all stamps would have that same highest value.
         """
         counts_max = self.guarantees.kn_max
         if self._high > now + self.guarantees.epsilon or not all(
@@ -204,9 +213,9 @@ class LogicalClock:
 
 
 class StampCodec:
-    """Stamps as few bytes: r modulo a power of two, c and each count in as many bits as they need.
+    """Encode stamps compactly: r modulo a power of two, c and the counts with minimal bit widths.
 
-    The process is not encoded: a message says who sent it.
+    The process is not encoded, because the message names its sender.
     """
 
     def __init__(self, guarantees: Guarantees, *, elements: int | None = None) -> None:
@@ -227,7 +236,7 @@ class StampCodec:
         return packed.to_bytes(self.size_bytes, "little")
 
     def decode(self, data: bytes, now: int) -> Stamp:
-        """The stamp of a message received at `now`; right whenever the guarantees hold."""
+        """Return the stamp of a message received at `now`; correct while the guarantees hold."""
         if len(data) != self.size_bytes:
             raise RemoteError(
                 f"a stamp of {len(data)} bytes where {self.size_bytes} are agreed",
@@ -244,9 +253,9 @@ class StampCodec:
 
 
 class StampClock:
-    """For an application: `send()` gives the bytes to put on a message, `receive` takes them.
+    """Stamps as bytes, for an application: `send` returns those of a message, `receive` takes them.
 
-    `read_us` is the only clock it knows, so a simulation or a test hands in its own.
+    read_us: the only clock that is read, so a simulation or a test can pass its own.
     """
 
     def __init__(

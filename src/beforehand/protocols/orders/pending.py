@@ -1,10 +1,10 @@
-"""Received messages that wait for their predecessors, indexed so that nothing is ever scanned.
+"""Received messages that wait for their predecessors, indexed so that no delivery scans them.
 
-Codes 4 and 7 of OPP walk through everything pending at each delivery. Here a pending message waits
-under *one* missing predecessor, the first of its `past` that is not satisfied. When that one is
-delivered or given up, the message looks for its next missing one from where it stopped, because
-what was satisfied once stays so. A delivery costs what it unblocks, and each entry of a `past` is
-looked at once.
+Codes 4 and 7 of OPP scan all pending messages at each delivery. Here a pending message is indexed
+under *one* missing predecessor: the first entry of its `past` that is not satisfied. When that
+predecessor is delivered or expires, the search continues after that entry, because a satisfied
+entry stays satisfied. So the cost of a delivery is proportional to what it unblocks, and each entry
+of a `past` is examined once.
 
 With lifetimes a message can also be *deferred*: nothing of its `past` is missing, but its stamp
 lies too far beyond this node's horizon (`protocols.orders.barrier` says why). It then waits for the
@@ -21,20 +21,23 @@ from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.orders.order import LONG_AGO
 
 DEADLINES_MIN = 64
-"""The heap of deadlines is swept when most of it is idle, and never below this size."""
+"""The least size of the heap of deadlines at which it is swept. A sweep also requires that most
+entries are obsolete."""
 SEQS_MIN = 16
-"""The same for the heap of seqs that are waited for, of one origin."""
+"""The same for an origin's heap of awaited seqs."""
 NO_DEFERRAL = 1 << 63
-"""As the distance from the horizon: no stamp lies beyond it."""
+"""A distance from the horizon that no stamp exceeds: no message is deferred."""
 
 
 class Pending(msgspec.Struct, eq=False):
-    """A received message, and how far down its `past` everything is satisfied."""
+    """A received message that waits, and how many entries of its `past` are satisfied."""
 
     message: Message
     since_us: int
+    """When the node received the message."""
     satisfied: int
-    """The length of `past` if the message is deferred."""
+    """The index of the first entry of `past` that is not satisfied; the length of `past` if the
+    message is deferred."""
 
     @property
     def is_deferred(self) -> bool:
@@ -44,37 +47,44 @@ class Pending(msgspec.Struct, eq=False):
 class Waiting:
     """The co-delivered and the pending registry of one node (OPP Code 1).
 
-    `horizon_us` is the instant up to which deadlines have passed: a predecessor whose seq is not
-    beyond it needs no waiting for. Without lifetimes it is LONG_AGO.
+    `horizon_us` is the instant up to which deadlines have passed: no message waits for a
+    predecessor whose seq is not beyond it. Without lifetimes it is LONG_AGO.
     """
 
     def __init__(self, *, expires: bool, ahead_us: int = NO_DEFERRAL) -> None:
-        """ahead_us: a message is deferred while its stamp is further beyond the horizon."""
+        """Make empty registries.
+
+        expires: whether `seq` is a deadline.
+        ahead_us: a message is deferred while its stamp exceeds the horizon by more than this.
+        """
         self.delivered: dict[NodeId, int] = {}
-        """The seq of the last message delivered of each origin."""
+        """The seq of the last delivered message of each origin."""
         self.pending: dict[MessageId, Pending] = {}
         self.late: list[Message] = []
-        """Ready, but overtaken by a later message of the same origin. The caller empties it."""
+        """Messages that wait for nothing, but that a later message of their origin overtook. The
+        caller empties the list."""
         self._expires = expires
         self._ahead_us = ahead_us
         self._waiters: dict[NodeId, dict[int, dict[Pending, None]]] = {}
-        """The messages that wait for a predecessor: by its origin, then by its seq. A dict, so that
-        one of many leaves at constant cost."""
+        """The messages that wait for a predecessor, by the predecessor's origin and seq. The inner
+        dict is used as a set: removing an entry has constant cost."""
         self._seqs: dict[NodeId, list[int]] = {}
-        """For each origin in `_waiters`, a heap with all of its seqs there: a delivery finds the
-        smaller ones without a scan. A seq that no message waits for may remain for a while."""
+        """For each origin in `_waiters`, a heap of its awaited seqs: a delivery finds the smaller
+        ones without a scan. A seq for which no message waits any more may remain for a while."""
         self._deadlines: list[tuple[int, int, NodeId]] = []
-        """A heap of (seq, ticket, origin): what must be looked at when it expires."""
+        """A heap of (seq, ticket, origin): messages to examine when they expire."""
         self._careless: set[MessageId] = set()
         """Pending messages that are in that heap themselves."""
         self._deferred: list[tuple[int, int, Pending]] = []
-        """A heap of (instant, ticket, entry): what must be looked at when the horizon gets there.
-        An entry that is not pending any more may remain for a while."""
+        """A heap of (instant, ticket, entry): entries to examine when the horizon gets there. An
+        entry that is not pending any more may remain for a while."""
         self._lapsed: list[Message] = []
-        self._ticket = 0  # breaks ties in the heap, so that origins are never compared
+        """Pending messages that expired and that `expire` has not returned yet."""
+        self._ticket = 0  # breaks ties in the heaps, so that origins are never compared
 
     def admit(self, now_us: int, message: Message, horizon_us: int) -> list[Message]:
-        """What can be delivered now that `message` is here, in this order; nothing if it waits.
+        """Take a received message. Return what can be delivered now, in this order; nothing if the
+        message has to wait.
 
         The caller has made sure that the message is neither delivered, pending nor expired.
         """
@@ -92,14 +102,15 @@ class Waiting:
         return self.settle([message], horizon_us)
 
     def settle(self, ready: list[Message], horizon_us: int) -> list[Message]:
-        """Deliver what is ready, and all that this makes ready in turn."""
+        """Mark the ready messages, and all that they unblock in turn, as delivered. Return them in
+        the order of delivery."""
         delivered, settled = self.delivered, []
         while ready:
             message = ready.pop()
             origin, seq = message.id
             if delivered.get(origin, LONG_AGO) >= seq:
-                # A later message of this origin went first. Only a faulty peer, or an origin that
-                # lost its store, brings that about; the order is kept by never delivering this one.
+                # A later message of this origin was delivered first. Only a faulty peer, or an
+                # origin that lost its store, causes that. Never deliver this one: it is too late.
                 self.late.append(message)
                 continue
             delivered[origin] = seq
@@ -109,11 +120,12 @@ class Waiting:
         return settled
 
     def expire(self, now_us: int) -> tuple[list[Message], list[Message]]:
-        """(pending messages whose deadline has passed, what can be delivered now: without the
-        expired, and because it is deferred no longer).
+        """Return (pending messages that expired, messages that can be delivered now).
 
-        All that has expired is taken out before anything is delivered: a message is not delivered
-        at the instant of its own deadline, even if its last missing predecessor expires then too.
+        A message can be delivered because the rest of its predecessors expired, or because it is
+        not deferred any longer. All expired messages are removed before any message is delivered.
+        So a message is not delivered at the instant of its own deadline, even if its last missing
+        predecessor expires then too.
         """
         ready: list[Message] = []
         while self._deadlines and self._deadlines[0][0] <= now_us:
@@ -130,7 +142,7 @@ class Waiting:
         return lapsed, self.settle(ready, now_us)
 
     def drop(self, id: MessageId) -> bool:
-        """Whether it was pending; it is not any more, and does not wait any more."""
+        """Remove a message from the pending ones. Return whether it was pending."""
         entry = self.pending.pop(id, None)
         if entry is None:
             return False
@@ -148,7 +160,7 @@ class Waiting:
         }
 
     def next_deadline_us(self) -> int | None:
-        """The horizon at which `expire` must be called next, if nothing else happens."""
+        """Return the horizon at which `expire` must be called next, if no other input comes."""
         deadline_us = self._next_expiry_us() if self._deadlines else None
         if self._deferred:
             deferred_us = self._next_deferred_us()
@@ -157,7 +169,7 @@ class Waiting:
         return deadline_us
 
     def deferred_until_us(self, entry: Pending) -> int | None:
-        """The horizon at which a deferred message can be delivered; None if it is not deferred."""
+        """Return the horizon at which a message can be delivered; None if it is not deferred."""
         return entry.message.stamp - self._ahead_us if entry.is_deferred else None
 
     def _next_expiry_us(self) -> int | None:
@@ -168,24 +180,25 @@ class Waiting:
             waiters = self._waiters.get(origin, {})
             if waiters.get(seq) or (origin, seq) in self.pending:
                 return seq
-            heappop(self._deadlines)  # delivered or gone meanwhile: nobody needs to be woken
+            heappop(self._deadlines)  # delivered or dropped meanwhile: no message waits for it
             self._careless.discard((origin, seq))
             self._forget(origin, seq)
         return None
 
     def missing(self, entry: Pending, horizon_us: int) -> tuple[MessageId, ...]:
-        """All that a pending message still waits for."""
+        """Return all predecessors for which a pending message still waits."""
         rest = entry.message.past[entry.satisfied :]
         return tuple(
             id for id in rest if self.delivered.get(id[0], LONG_AGO) < id[1] and id[1] > horizon_us
         )
 
     def _wake(self, origin: NodeId, seq: int, horizon_us: int, ready: list[Message]) -> None:
-        """Look for the next missing predecessor of all that waited for `origin` up to `seq`."""
+        """Re-examine all messages that waited for messages of `origin` up to `seq`. Append to
+        `ready` those that wait for nothing any more."""
         waiters, seqs = self._waiters[origin], self._seqs[origin]
         woken: list[Pending] = []
-        # Mostly it is this one seq alone. A smaller one was left out by a peer outside the rules:
-        # it is never delivered any more.
+        # Mostly only this seq is awaited. A faulty peer may have left out a smaller one, which is
+        # never delivered any more.
         while seqs and seqs[0] <= seq:
             woken += waiters.pop(heappop(seqs), ())
         if not waiters:
@@ -200,7 +213,8 @@ class Waiting:
                 ready.append(message)
 
     def _advance(self, entry: Pending, horizon_us: int) -> bool:
-        """True if nothing is missing any more; else the entry waits for the next one."""
+        """Return whether the message can be delivered. If not, index it under its next missing
+        predecessor, or defer it."""
         past = entry.message.past
         for index in range(entry.satisfied, len(past)):
             origin, seq = past[index]
@@ -215,14 +229,16 @@ class Waiting:
         return True
 
     def _defer(self, entry: Pending) -> None:
-        """Wait for the clock. A message whose deadline comes first is looked at then."""
+        """Defer a message until the horizon reaches `stamp - ahead`, or its deadline if that is
+        earlier."""
         self._ticket += 1
         stamp, deadline = entry.message.stamp, entry.message.id[1]
         due_us = min(stamp - self._ahead_us, deadline)
         heappush(self._deferred, (due_us, self._ticket, entry))
 
     def _is_waiting(self, entry: Pending) -> bool:
-        """Whether it is this very entry that is pending: a message that was dropped may return."""
+        """Return whether this very entry is pending. A message that was dropped and received again
+        has another entry."""
         return self.pending.get(entry.message.id) is entry
 
     def _next_deferred_us(self) -> int | None:
@@ -258,20 +274,21 @@ class Waiting:
                 self._watch(seq, origin)
         id = entry.message.id
         if self._expires and seq >= id[1] and id not in self._careless:
-            # From a careless peer: it expires before what it waits for.
+            # A careless sender gave it a deadline that is not after that of its cause. So it
+            # expires no later than the cause for which it waits.
             self._careless.add(id)
             self._watch(id[1], id[0])
 
     def _unpark(self, entry: Pending) -> None:
         if entry.is_deferred:
-            return  # it is found missing when its instant comes
+            return  # it stays in the heap; `_is_waiting` skips it when its instant comes
         origin, seq = entry.message.past[entry.satisfied]
         del self._waiters[origin][seq][entry]
-        if not self._expires:  # else an empty list stays while it is watched, and only once
+        if not self._expires:  # else it stays: `_park` then adds its seq to `_deadlines` only once
             self._forget(origin, seq)
 
     def _forget(self, origin: NodeId, seq: int) -> None:
-        """That nobody waits for this one any more."""
+        """Remove a seq from `_waiters` if no message waits for it any more."""
         waiters = self._waiters.get(origin, {})
         if seq in waiters and not waiters[seq]:
             del waiters[seq]
@@ -291,8 +308,11 @@ class Waiting:
         heappush(self._deadlines, (seq, self._ticket, origin))
 
     def _sweep(self) -> None:
-        """Keep the deadlines of what is pending or waited for, each once: two per pending message
-        at most. More than half go, so that the cost per message stays constant."""
+        """Keep only the deadlines of pending and awaited messages, each once.
+
+        At most two per pending message remain. So a sweep removes more than half of the heap, and
+        the cost per message stays constant.
+        """
         watched: dict[MessageId, tuple[int, int, NodeId]] = {}
         for deadline in sorted(self._deadlines):
             seq, _, origin = deadline

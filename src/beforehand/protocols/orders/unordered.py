@@ -1,4 +1,4 @@
-"""No order: a message is delivered when it is received. The baseline that prices causality."""
+"""No order: a node delivers messages as it receives them. The baseline for causality's cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from beforehand.protocols.orders.order import (
 
 
 class Unordered(Order):
-    """Each message once, in the order of arrival."""
+    """Delivers each message once, in the order of arrival."""
 
     tables = (OWN, Table("delivered", MessageId, bool))
 
@@ -62,10 +62,10 @@ class Unordered(Order):
                 self._deliver(message, out)
 
     def on_evict(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
-        """Nothing waits here, so nothing is dropped."""
+        """Do nothing: no message is pending."""
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
-        """What does not wait sets no timer."""
+        """Do nothing: this order sets no timer."""
 
     def has_delivered(self, message: MessageId) -> bool:
         return message in self._delivered

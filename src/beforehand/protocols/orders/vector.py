@@ -1,8 +1,8 @@
-"""Causal broadcast with vector clocks (Birman, Schiper, Stephenson 1991): the yardstick.
+"""Causal broadcast with vector clocks (Birman, Schiper, Stephenson 1991): the reference protocol.
 
-A message carries how many messages of every origin its sender had delivered. The vector is a map,
-so the population need not be known, but it grows with every origin ever heard of, and a message
-that is lost for good blocks whatever follows it: there are no lifetimes here.
+A message carries the number of messages of each origin that its sender had delivered. The vector is
+a map, so the nodes need not be known in advance, but it grows with every new origin. There are no
+lifetimes: a message that is lost for good blocks all messages that causally follow it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from beforehand.protocols.orders.pending import Waiting
 
 
 class Vector(Order):
-    """Deliver a message when everything that its sender had delivered is delivered here."""
+    """Delivers a message when this node has delivered everything that the sender had delivered."""
 
     tables = (Table("delivered", NodeId, int),)
 
@@ -46,7 +46,8 @@ class Vector(Order):
         self._last_seq = messages[-1].seq
         settled = [m for own in messages for m in self._waiting.settle([own], LONG_AGO)]
         if len(settled) > len(messages):
-            # Somebody named an own message before it was said: what that set free comes after all.
+            # A pending message named an own message before this node broadcast it. The messages
+            # that this released are delivered after the whole batch.
             settled.sort(key=lambda message: message.id[0] != self.node)
         self._deliver(settled, out)
         return messages
@@ -67,7 +68,7 @@ class Vector(Order):
                 out.losses.append(("drop", id))
 
     def on_timer(self, now_us: int, out: Outbox[Any]) -> None:
-        """Vector clocks set no timer."""
+        """Do nothing: this order sets no timer."""
 
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], 0) >= message[1]

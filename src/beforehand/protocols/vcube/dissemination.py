@@ -1,13 +1,13 @@
 """Causal aggregation broadcast over VCube's spanning trees (VCU, Algorithms 1 and 2).
 
-A node that got a message before some of that message's causes holds it back from exactly those
-children that it must serve with a missing cause too: they could not deliver it anyway. When the
-last such cause arrives, all of it travels on as one packet.
+A node may receive a message before some of its causes. It then holds the message back from exactly
+those children to which it must also send a missing cause: they could not deliver the message
+anyway. When the last such cause arrives, the node sends all these messages on as one packet.
 
-A message held back is indexed under *one* missing cause, the one that blocks the most clusters; an
-arrival touches only what waited for it. What a missing cause blocks is a prefix of the clusters
-(its children at a node are the lowest clusters, whatever the tree), so one number tells what is
-left to send.
+The node indexes a held-back message under *one* missing cause, the one that blocks the most
+clusters, so an arrival touches only the messages that waited for it. A missing cause blocks a
+prefix of the clusters, because the children of a node are the lowest clusters in any tree. So one
+number per message says which clusters are still to be served.
 """
 
 from __future__ import annotations
@@ -22,32 +22,34 @@ from beforehand.protocols.vcube.frames import CubeOutbox, Entry, Packet, VCubeMe
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, heights_by_distance
 
 NEWS_PER_NODE = 2
-"""With more news than this per node, a node keeps only the latest of each origin: whoever never
-broadcasts does not remember ever more."""
+"""With more news than this per node, a node keeps only the latest entry of each origin. This bounds
+the memory of a node that never broadcasts."""
 
 _BY_ID = attrgetter("message.id")
 
 
 class Copy(msgspec.Struct, gc=False):
-    """A message at this node while anything is left to do: to deliver it, to send it on, or to send
-    it again."""
+    """A message that this node has yet to deliver or forward, or keeps in order to resend it."""
 
     message: VCubeMessage
     since_us: int
     causes: Iterator[Entry]
-    """Those yet to be looked at: what is delivered stays so."""
+    """The causes not checked yet. A delivered cause stays delivered, so none is checked twice."""
     order: int
     height: int
-    """The node answers for its clusters 1..height."""
+    """The node is responsible for its clusters 1..height."""
     postponed: int
-    """The clusters 1..postponed are still to be served."""
+    """The node has yet to send the message to its clusters 1..postponed."""
     awaited: Entry
-    """If any are: the arrival that this waits for."""
+    """The cause whose arrival the message waits for, if `postponed` is not 0."""
 
 
 class Dissemination:
-    """What the paper says: arrivals, what is held back, deliveries. Who keeps messages for nodes
-    that fail (`protocols.vcube.retention`) is told of what is kept and delivered."""
+    """The protocol of the paper: arrivals, held-back messages and deliveries.
+
+    The subclass `protocols.vcube.retention.Retention`, which keeps messages for nodes that fail,
+    overrides the hooks for kept and delivered messages.
+    """
 
     def __init__(
         self,
@@ -67,12 +69,12 @@ class Dissemination:
         size = 1 << self.dimension
         self._live = bytearray(1 if i < nodes else 0 for i in range(size))
         self._look_around()
-        self._clock = [0] * size  # vector_clock: delivered, or passed over
+        self._clock = [0] * size  # vector_clock: delivered or skipped
         self._news: list[Entry] = []  # delivered since the last own broadcast
         self._pending: dict[Entry, Copy] = {}  # received, not delivered
-        self._early: set[Entry] = set()  # those of them behind a gap in their origin's messages
-        self._waiting: dict[Entry, list[Copy]] = {}  # the same, by the delivery waited for
-        self._awaiting: dict[Entry, list[Copy]] = {}  # those postponed, by the arrival waited for
+        self._early: set[Entry] = set()  # pending, behind a gap in their origin's messages
+        self._waiting: dict[Entry, list[Copy]] = {}  # pending, by the delivery they wait for
+        self._awaiting: dict[Entry, list[Copy]] = {}  # postponed, by the arrival they wait for
         self._kept: dict[Entry, Copy] = {}
         self._order = 0
 
@@ -80,7 +82,7 @@ class Dissemination:
 
     def _arrive(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
         id, causes = message.id, iter(message.past)
-        if id in self._pending:  # whatever it waits for: under one id nothing is delivered twice
+        if id in self._pending:  # even with other causes: deliver each id at most once
             self._again(now_us, message, height, out)
             return
         cause = self._undelivered(id, causes)
@@ -91,11 +93,11 @@ class Dissemination:
             height = self.dimension
         may_wake = cause is not None or self._early or id in self._awaiting
         woken = self._advance(id) if may_wake else []
-        # What is delivered has been received: without an undelivered cause nothing is held back.
+        # Delivered causes have been received, so without an undelivered cause nothing blocks it.
         if cause is None and not woken:
             if self._keep_us:
                 self._keep(now_us, message, causes, height, out)
-            if height:  # half of the nodes are leaves of a tree, and have nobody to serve
+            if height:  # half of the nodes are leaves of a tree and serve no cluster
                 self._serve(message, 0, height, out)
             return
         copy = self._keep(now_us, message, causes, height, out)
@@ -110,10 +112,11 @@ class Dissemination:
             self._serve(message, copy.postponed, height, out)
 
     def _again(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
-        """A duplicate may bring a larger share of the tree: its first receiver has failed.
+        """Handle a duplicate, which may make this node responsible for more clusters.
 
-        In the single tree a node's own message comes back once, with the share that is its own.
-        Heights fall along every path, so this ends.
+        That happens when the first receiver in a cluster has failed. In the single tree a node's
+        own message comes back once, with the clusters that the node must serve. Heights decrease
+        along every path, so this terminates.
         """
         self.duplicates += 1
         copy = self._kept.get(message.id) or self._keep_late(now_us, message, out)
@@ -124,8 +127,11 @@ class Dissemination:
             self._raise(copy, height, out)
 
     def _advance(self, id: Entry) -> list[Copy]:
-        """The messages received without a gap, `vector_max` of the paper, are those delivered and
-        those pending that are not early (lines 16 and 17). What waited for the ones that join."""
+        """Extend the gap-free messages by `id`, and return the copies that waited for them.
+
+        The messages received without a gap, `vector_max` of the paper, are those delivered and
+        those pending that are not early (lines 16 and 17).
+        """
         origin, seq = id
         if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):
             self._early.add(id)
@@ -141,11 +147,11 @@ class Dissemination:
         return self._clock[id[0]] >= id[1] or (id in self._pending and id not in self._early)
 
     def _blocked(self, message: VCubeMessage, limit: int) -> tuple[int, Entry]:
-        """How many of the clusters 1..limit must wait, and for which arrival (line 26).
+        """Return how many of the clusters 1..limit must wait, and for which arrival (line 26).
 
         A missing cause blocks the clusters that this node serves in the cause's own tree. The
-        entries that the compression left out are those of the origin's previous message: they
-        block what they block for that one.
+        entries that the compression left out equal those of the origin's previous message. They
+        block the same clusters as for that message.
         """
         if not limit or not self._aggregates:
             return 0, message.id
@@ -168,7 +174,7 @@ class Dissemination:
         return min(worst, limit), awaited
 
     def _hold_back(self, copy: Copy) -> None:
-        """From as many of its clusters as still must wait."""
+        """Hold the message back from those of its postponed clusters that must still wait."""
         copy.postponed, copy.awaited = self._blocked(copy.message, copy.postponed)
         if copy.postponed:
             self._awaiting.setdefault(copy.awaited, []).append(copy)
@@ -176,20 +182,21 @@ class Dissemination:
     # ---- sending --------------------------------------------------------------------------------
 
     def _release(self, copies: list[Copy], out: CubeOutbox) -> None:
-        """Send what is no longer held back; the rest waits for its next missing cause."""
+        """Send the copies to the clusters not blocked any more; queue them for the other clusters
+        under their next missing cause."""
         judged: list[tuple[int, int, Copy]] = []
-        for copy in sorted(copies, key=_BY_ID):  # a message after the previous one of its origin
+        for copy in sorted(copies, key=_BY_ID):  # after the previous message of the same origin
             judged.append((copy.order, copy.postponed, copy))
             self._hold_back(copy)
         batches: dict[int, list[VCubeMessage]] = {}
-        # In the order of arrival, as Algorithm 2 reads `pending`: what has just arrived is last.
+        # In order of arrival, as Algorithm 2 reads `pending`: the newest arrival comes last.
         for _, before, copy in sorted(judged):
             for level in range(copy.postponed + 1, before + 1):
                 batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
 
     def _serve(self, message: VCubeMessage, served: int, height: int, out: CubeOutbox) -> None:
-        """One message to the clusters served+1..height."""
+        """Send one message to the clusters served+1..height."""
         alone, children, sends = (message,), self._child, out.sends
         for level in range(served + 1, height + 1):
             child = children[level]
@@ -197,7 +204,7 @@ class Dissemination:
                 sends.append((child, Packet(level - 1, alone)))
 
     def _send(self, batches: dict[int, list[VCubeMessage]], out: CubeOutbox) -> None:
-        """To the child in each cluster its messages, the lowest cluster first."""
+        """Send each cluster's messages to the child in it, the lowest cluster first."""
         for level, messages in sorted(batches.items()):
             child = self._child[level]
             if child != NO_NODE:
@@ -208,7 +215,7 @@ class Dissemination:
             return [Packet(height, (message,)) for message in messages]
         return [Packet(height, tuple(batch)) for batch in pack(messages, self._mtu_bytes)]
 
-    # ---- what is left to do ---------------------------------------------------------------------
+    # ---- copies ---------------------------------------------------------------------------------
 
     def _keep(
         self,
@@ -225,32 +232,35 @@ class Dissemination:
         return copy
 
     def _keep_late(self, now_us: int, message: VCubeMessage, out: CubeOutbox) -> Copy:
-        """Delivered, perhaps forgotten: what was done for it is not known any more."""
+        """Keep a delivered message that is not kept any more, with height 0.
+
+        The node does not remember which clusters it has served with it.
+        """
         return self._keep(now_us, message, iter(()), 0, out)
 
     def _raise(self, copy: Copy, height: int, out: CubeOutbox) -> None:
         copy.height = height
 
-    # For those who keep messages:
+    # Hooks for `Retention`:
 
     def _on_kept(self, copy: Copy, out: CubeOutbox) -> None: ...
 
     def _on_delivered(self, messages: Sequence[VCubeMessage], out: CubeOutbox) -> None: ...
 
     def _refuse_second(self, message: VCubeMessage, out: CubeOutbox) -> None:
-        """Another message under an id that is taken."""
+        """Refuse a message whose id belongs to another message."""
 
     # ---- deliveries -----------------------------------------------------------------------------
 
     def _deliver(self, message: VCubeMessage, out: CubeOutbox) -> None:
-        """A message, and all that this makes ready (lines 29-33)."""
+        """Deliver a message, and the pending messages that become deliverable (lines 29-33)."""
         waiting, ready = self._waiting, [message]
-        for message in ready:  # it grows while it is walked through
+        for message in ready:  # the loop appends to the list
             origin, seq = id = message.id
             self._clock[origin] = seq
             self._news.append(id)
             if id in waiting:
-                # Any order will do; this one does not depend on what else they waited for.
+                # Any order is correct. Sorting makes it independent of their earlier waits.
                 for copy in sorted(waiting.pop(id), key=_BY_ID):
                     cause = self._undelivered(copy.message.id, copy.causes)
                     if cause is None:
@@ -265,8 +275,10 @@ class Dissemination:
             self._news[:] = self._latest()
 
     def _wake(self, id: Entry, out: CubeOutbox) -> None:
-        """Deliver what waits for an own message: its origin named the message before it was
-        broadcast, as no correct node does."""
+        """Deliver the messages that wait for an own message.
+
+        Their origins named the message before this node broadcast it; no correct node does that.
+        """
         for copy in sorted(self._waiting.pop(id, ()), key=_BY_ID):
             cause = self._undelivered(copy.message.id, copy.causes)
             if cause is None:
@@ -277,8 +289,11 @@ class Dissemination:
         self._release(self._awaiting.pop(id, []), out)
 
     def _undelivered(self, id: Entry, causes: Iterator[Entry]) -> Entry | None:
-        """The next cause that is not delivered yet. What is delivered is closed under causes, so
-        the entries that changed, and the previous message of the origin, are all to look at."""
+        """Return the next undelivered cause, or None.
+
+        The delivered messages are closed under causes. So it is enough to check the previous
+        message of the origin and the entries that changed.
+        """
         clock = self._clock
         origin, seq = id
         if clock[origin] < seq - 1:
@@ -294,15 +309,19 @@ class Dissemination:
         return tuple(sorted(self._latest()))
 
     def _latest(self) -> Collection[Entry]:
-        """Of each origin in the news the last entry: that of the clock."""
+        """Return the last entry of each origin in the news, which is its entry in the clock."""
         return {entry[0]: entry for entry in self._news}.values()
 
-    # ---- who serves whom ------------------------------------------------------------------------
+    # ---- topology -------------------------------------------------------------------------------
 
     def _look_around(self) -> None:
-        """What follows from who is alive: the child in each cluster (cluster 0 is the node itself),
-        the root of the one tree, and the origins whose messages this node sends to the whole cube:
-        all for that root, else those that are down. Nobody above repairs what that cut off."""
+        """Recompute the state that depends on which nodes are alive.
+
+        - The child in each cluster; cluster 0 is the node itself.
+        - The root of the single tree.
+        - The origins whose messages this node sends to the whole cube: all origins if it is that
+          root, else those that are down. No parent resends what the failure of an origin cut off.
+        """
         me, live, levels = self._self, self._live, range(1, self.dimension + 1)
         self._child = [NO_NODE] + [first_live(me, level, live) for level in levels]
         self._one_root = self._root if self._root is not None and live[self._root] else None
@@ -311,15 +330,15 @@ class Dissemination:
         self._heights = b""
 
     def _head(self, origin: int) -> int:
-        """The root of the tree that the origin's messages travel over."""
+        """Return the root of the tree that the origin's messages travel over."""
         return origin if self._one_root is None else self._one_root
 
     def _served(self, origin: int) -> int:
-        """How many clusters this node serves for the messages of an origin, down their tree."""
+        """Return how many clusters this node serves for the messages of an origin in their tree."""
         return (self._heights or self._served_heights())[origin ^ self._self]
 
     def _served_heights(self) -> bytes:
-        """How many clusters this node serves for the messages of an origin, by distance: worked out
-        when somebody first needs to know it."""
+        """Compute on first use, and return, how many clusters this node serves for an origin, by
+        distance from it."""
         self._heights = heights_by_distance(self._self, self._live, self._one_root)
         return self._heights

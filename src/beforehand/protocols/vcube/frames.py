@@ -1,4 +1,4 @@
-"""What travels between the nodes of a VCube, and how much fits into a packet (VCU section 5)."""
+"""The frames that VCube nodes exchange, and how messages are packed into them (VCU section 5)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ MTU_BYTES = 1500
 
 Seq = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
 Entry = tuple[Count, Seq]
-"""(origin, seq): up to here the origin's messages are in the past. Also the id of a message."""
+"""(origin, seq). As a clock entry: the origin's messages up to seq are in the causal past. Also the
+id of a message."""
 
 
 class VCubeMessage(Message, frozen=True, array_like=True, gc=False):
-    """`past` holds the entries of the vector clock that changed since the sender's last broadcast
-    (Birman's compression, section 5). The others are those of the previous message of the same
-    origin, which every node delivers, and forwards, before this one: nothing is rebuilt.
+    """A broadcast message with its compressed vector clock.
 
-    The entries come in order of their origins, and its own is not among them. There is no message
-    for which that does not hold, so a node need only look at the last one to know that it knows
-    them all, and no message waits for itself.
+    `past` holds the entries of the vector clock that changed since the origin's last broadcast
+    (Birman's compression, section 5). The other entries equal those of the origin's previous
+    message. Every node delivers and forwards that message first, so no node rebuilds the clock.
+
+    The entries are sorted by origin, and the message's own origin is not among them. The
+    constructor enforces both. So a node need only check the last entry to know that all entries
+    name existing nodes, and no message waits for itself.
     """
 
     id: Entry
@@ -41,19 +44,21 @@ class VCubeMessage(Message, frozen=True, array_like=True, gc=False):
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet"):
-    """Messages for one child. The last of them is the one whose arrival made the packet leave.
+    """Messages for one child. The last one is the message whose arrival triggered the packet.
 
-    That order keeps an aggregate together: the next node holds back the first messages until it
-    reads the last, and then sends all of them on at once.
+    That order keeps an aggregate together: the child holds back the first messages until it reads
+    the last one, and then forwards all of them at once.
     """
 
     height: Count
-    """The receiver answers for its clusters 1..height."""
+    """The receiver is responsible for its clusters 1..height."""
     messages: tuple[VCubeMessage, ...]
 
     def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
-        """What is wrong with it, for node `me` that has sent so many messages; empty if nothing
-        is."""
+        """Return what is wrong with the frame for node `me`, or an empty string.
+
+        sent: the highest sequence number of `me` that the frame may contain.
+        """
         problem = "" if 0 <= self.height <= dimension else f"height {self.height}"
         for message in self.messages:
             origin, seq = message.id
@@ -67,28 +72,28 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="packet
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ask"):
-    """Send me what I lack, and tell me what of it you no longer have."""
+    """Ask the peer for the messages that the sender lacks, and for those that the peer evicted."""
 
     clock: tuple[Count, ...]
-    """How many messages of each origin the sender has delivered, or passed over."""
+    """The sender's version vector: per origin, how many messages it has delivered or skipped."""
 
     def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         return _vector_problem(self.clock, nodes)
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="answer"):
-    """All that you lack is in the packets before this, but for what is no longer here."""
+    """End the reply to an `Ask`. The packets before it hold all requested messages still kept."""
 
     gone: tuple[Count, ...]
-    """The first messages of each origin that the sender keeps no more, a set that is closed under
-    causes. Empty if nothing of it was lacking."""
+    """Per origin, the highest sequence number that the sender has evicted; a set that is closed
+    under causes. Empty if the asking node lacks none of these messages."""
 
     def problem(self, nodes: int, dimension: int, me: int, sent: int) -> str:
         return _vector_problem(self.gone, nodes) if self.gone else ""
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="known"):
-    """You have sent more than you remember: I know your messages up to this one."""
+    """Tell a node that it lost its state: the sender knows its messages up to `seq`."""
 
     seq: Seq
 
@@ -107,8 +112,11 @@ def _vector_problem(vector: tuple[int, ...], nodes: int) -> str:
 
 
 def pack(messages: list[VCubeMessage], mtu_bytes: int) -> list[list[VCubeMessage]]:
-    """In this order, into as few packets as that allows: one that cannot take the next message is
-    closed. A message too large for any packet travels alone; to cut it up is up to the network."""
+    """Divide the messages, in this order, into as few packets as the order allows.
+
+    A packet without room for the next message is closed. A message too large for any packet
+    travels alone, and the network must fragment it.
+    """
     packed: list[list[VCubeMessage]] = []
     room = -1
     for message in messages:
@@ -122,5 +130,5 @@ def pack(messages: list[VCubeMessage], mtu_bytes: int) -> list[list[VCubeMessage
 
 
 def message_bytes(message: VCubeMessage) -> int:
-    """Payload, proof and clock entries, the origin's own included (section 5.2)."""
+    """Return the size of payload, proof and clock entries, with the origin's own (section 5.2)."""
     return len(message.payload) + len(message.proof) + ENTRY_BYTES * (1 + len(message.past))

@@ -1,11 +1,12 @@
-"""One node of a VCube: causal broadcast over many trees, with nodes that fail and come back.
+"""One node of a VCube: causal broadcast over many trees, with nodes that fail and recover.
 
 Every origin has its own tree, so no node is the bottleneck. `protocols.vcube.dissemination` is the
-protocol of the paper, `protocols.vcube.retention` what a node keeps for others.
+protocol of the paper; `protocols.vcube.retention` keeps messages for peers that need them later.
 
-Beyond the paper, nodes may be down or missing. For every message that a node keeps, and every
-cluster that it serves for it, the message was sent to the first live node of that cluster, as
-far as this node knows who is alive: `on_link` restores that whenever it learns something new.
+Beyond the paper, nodes may be down or missing. The node maintains an invariant for every message
+that it keeps and every cluster that it serves for that message: it sent the message to the first
+live node of the cluster, as far as it knows which nodes are alive. `on_link` restores the
+invariant whenever the failure detector reports a change.
 """
 
 from __future__ import annotations
@@ -42,17 +43,20 @@ SEQ_MAX = 1 << 62
 
 
 class VCube(Retention):
-    """One node. With `root`, all messages travel over the one tree of that node (section 5.5).
+    """One node of a VCube group.
 
-    `keep_us` is how long a message is kept, after its delivery, for children that fail and for
-    nodes that come back; it must cover a dissemination and the detection of the failures in it. 0
-    is the paper's model: nodes do not fail. What a node lacks that nobody keeps is passed over, and
-    counted as missed.
+    root: all messages travel over the single tree of this node (section 5.5).
 
-    `durable`: it saves what it must not forget, and may come back. Then it takes everybody for up,
-    like a new node, but sends again what it keeps to whoever is said to be up.
+    keep_us: retention time of a message after its delivery, for children that fail and for nodes
+    that recover. It must cover a dissemination and the detection of failures during it. 0 is the
+    paper's model, in which nodes do not fail. The node skips messages that it lacks and no peer
+    keeps, and counts them as missed.
 
-    `proofs`: own messages are proven; who sends one that is not, its own or another's, is refused.
+    durable: the node saves the state that it must not lose, and may restart. After a restart it
+    takes all peers for up, like a new node. It resends the kept messages to each peer that the
+    failure detector reports up.
+
+    proofs: the node signs its messages. It refuses frames with unproven messages of any origin.
     """
 
     needs = Needs({"detector": Link(reliable=True)})
@@ -95,7 +99,7 @@ class VCube(Retention):
     def on_broadcast(
         self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
     ) -> MessageId:
-        """The id of a new message: delivered here, and on its way down the tree."""
+        """Deliver a new message, send it down its tree, and return its id."""
         refuse_lifetime(self.node, lifetime_us)
         if self._state.is_forgetful:
             raise LocalError(
@@ -107,8 +111,8 @@ class VCube(Retention):
         seq = self._clock[me] + 1
         message = VCubeMessage((me, seq), self._past(), payload)
         if self._proofs is not None:
-            # The signer may fail. Until it has signed, nothing changes: the next message must name
-            # the same causes.
+            # The signer may fail. No state changes before it has signed, because the next message
+            # must then name the same causes.
             message = self._proofs.prove(message)
         if self._keep_us:
             self._pass_time(now_us, out)
@@ -124,19 +128,20 @@ class VCube(Retention):
             self._keep(now_us, message, iter(()), self.dimension, out)
             self._serve(message, 0, self.dimension, out)
         else:
-            self._keep(now_us, message, iter(()), 0, out)  # until it comes back down the tree
+            # Height 0 until the message comes back down the tree.
+            self._keep(now_us, message, iter(()), 0, out)
             out.sends.append((head, Packet(self.dimension, (message,))))
         if self._pending:
             self._wake(message.id, out)
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
-        """A frame of a member, whatever the failure detector says of it."""
+        """Handle a frame of a member, whether or not the failure detector reports it up."""
         clock, keep_us, nodes = self._clock, self._keep_us, self._nodes
-        # Before anything is changed, what no correct peer sends is refused.
+        # Refuse frames that no correct peer sends before any state changes.
         if type(source) is not int or not 0 <= source < nodes:
             self._refuse(source, f"not a member: {source}")
-        # Where nodes fail, one that came back without its state hears of messages of its own.
+        # Where nodes fail, a node that lost its state may receive unknown messages of its own.
         sent = SEQ_MAX if keep_us else clock[self._self]
         if problem := frame.problem(nodes, self.dimension, self._self, sent):
             self._refuse(source, problem)
@@ -161,16 +166,16 @@ class VCube(Retention):
             self._watch(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
-        """The failure detector says that `peer` went down or came up.
+        """Handle a report of the failure detector that `peer` went down or came up.
 
-        A peer that lost anything (it crashed, or its links did) must be reported down before it is
-        reported up: whatever is sent meanwhile is lost.
+        If a crash or a link failure lost frames for the peer, the detector must report the peer
+        down before it reports it up. Frames sent in between are lost.
         """
         if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
             raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
         if self._live[peer] == up and peer not in self._state.unheard:
             if not up and self._keep_us:
-                # Down once more: what it was asked since then it may never have heard.
+                # Reported down again: the peer may have lost the last `Ask`.
                 self._ask_no_more(peer, out)
                 self._watch(now_us, out)
             return
@@ -188,13 +193,13 @@ class VCube(Retention):
             self._watch(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
-        """Somebody does not answer, or something waits for too long."""
+        """Handle the `ASK` timer: a peer did not answer, or a message has waited too long."""
         if timer == ASK and self._state.is_watching:
             self._pass_time(now_us, out)
             self._look_after(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: CubeOutbox) -> None:
-        """Go on with what an earlier incarnation knew and kept."""
+        """Resume with the clock and the kept messages of the previous incarnation."""
         if self._keep_us:
             self._pass_time(now_us, out)
             self._restore(now_us, rows)
@@ -220,12 +225,12 @@ class VCube(Retention):
         return MessageStatus("missed" if is_missed else "delivered")
 
     def pending(self) -> list[MessageId]:
-        """What was received and waits, in the order in which it came."""
+        """Return the ids of the messages received but not delivered, in order of arrival."""
         return list(self._pending)
 
     @property
     def counters(self) -> Counters:
-        """What the clock tells is not counted beside it."""
+        """Return the counters, derived from the clock where it holds the numbers already."""
         sent = self._state.sent_count
         delivered = sum(self._clock) - self._state.before_count - self._state.missed_count
         pending = len(self._pending) + self._state.dropped_count - self._state.held_before_count
@@ -258,7 +263,7 @@ class VCube(Retention):
         raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
 
     def _refuse_unproven(self, source: NodeId, frame: CubeFrame, proofs: Proofs) -> None:
-        if isinstance(frame, Known):  # members of a group with proofs send the message itself
+        if isinstance(frame, Known):  # with proofs, a member sends the signed message instead
             self._refuse(source, f"no proof of message {(self._self, frame.seq)}")
         for message in frame.messages if isinstance(frame, Packet) else ():
             copy = self._kept.get(message.id)
@@ -271,7 +276,8 @@ class VCube(Retention):
         if isinstance(frame, Packet):
             me, sent = self._self, self._clock[self._self]
             named = [m.id for m in frame.messages]
-            # With proofs, only an own signature counts: whatever a liar signs may name any cause.
+            # With proofs, only messages signed by this node count: a lying origin can sign a
+            # message that names any cause.
             if self._proofs is None:
                 named += [entry for m in frame.messages for entry in m.past]
             if any(origin == me and seq > sent for origin, seq in named):
@@ -284,7 +290,7 @@ class VCube(Retention):
             self._on_known(source, frame, out)
 
     def _serve_again(self, peer: int, before: list[int], out: CubeOutbox) -> None:
-        """What is kept, to the clusters whose first live node is another one now, or came back."""
+        """Resend the kept messages to each cluster whose first live node changed or came back."""
         batches: dict[int, list[VCubeMessage]] = {}
         for copy in self._kept.values():
             served = copy.height

@@ -1,26 +1,25 @@
-"""Beyond the paper: what a node of a VCube keeps for others, forgets, asks for and passes over.
+"""Beyond the paper: the messages that a VCube node keeps, evicts, asks for and skips.
 
-A node keeps every message for a while after its delivery. Who comes back is asked, and asks: `Ask`
-names what a node has, the packets that answer it bring what the other side keeps of the rest, and
-`Answer` names what is kept no more. That is passed over: never in silence, and never so that a
-cause comes after its effect. Call a set of messages *closed* if it holds the causes of all that it
-holds.
+A node keeps every message for the retention time after its delivery. On link-up both peers ask:
+`Ask` holds the version vector, packets return the missing messages that the peer still keeps, and
+`Answer` names those that it evicted. The node skips these: it reports each skip, and never delivers
+a cause after its effect. Call a set of messages *closed* if it contains all causes of its members.
 
-1. What a node has delivered or passed over (`_clock`) is closed: it delivers a message after its
-   causes, and passes over closed sets only. So whatever it delivers later, being outside, is no
-   cause of what is inside.
-2. What a node keeps no more (`_gone`) is closed: it forgets in the order of its deliveries, causes
-   first. What it passed over was never here; so the set that it was told to pass over goes in, all
-   of it, and the union of two closed sets is closed.
-3. What is in the clock and not gone is kept. So whoever passes over what a peer has not, and gets
-   what it has, lacks nothing that the peer delivered.
+1. The messages that a node has delivered or skipped (`_clock`) are closed: it delivers a message
+   after its causes and skips closed sets only. So no message that it delivers later, being outside
+   the set, is a cause of one inside.
+2. The messages that a node has evicted (`_gone`) are closed: it evicts in order of delivery, causes
+   first. It never held the messages that it skipped, so it adds the whole set that it was told to
+   skip. The union of two closed sets is closed.
+3. Messages in the clock that are not evicted are kept. So a node that skips what a peer evicted,
+   and receives what the peer keeps, lacks nothing that the peer delivered.
 
-What is asked for comes with height 0: nobody answers for clusters because of it, and the rule by
-which messages travel down the trees stays what it was.
+Messages sent in reply to an `Ask` have height 0. They make no node responsible for a cluster, so
+the rule for forwarding down the trees does not change.
 
-Asking goes on one peer at a time, so that the first one who answers sends what is missing and the
-others find nothing to add. The first answer counts: what that peer has forgotten is passed over,
-even if another would still have had it.
+A node asks one peer at a time, so that the first peer sends the missing messages and the others
+have nothing to add. The first answer counts: the node skips the messages that this peer has
+evicted, even if another peer still keeps them.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ from beforehand.protocols.vcube.frames import CubeOutbox, Entry, VCubeMessage
 from beforehand.protocols.vcube.topology import NO_NODE
 
 ASK: Timer = ("ask", None)
-"""Somebody does not answer, or something waits longer than a dissemination takes."""
+"""A peer did not answer, or a message has waited longer than a dissemination takes."""
 
 SPANS_MAX = 8
-"""Of each origin a node remembers the last gaps only: whoever is away ever so often does not
-remember ever more."""
+"""How many spans of missed messages a node remembers per origin. This bounds the memory of a node
+that is often offline."""
 
 NAMED_MAX = 1024
-"""Of the missed messages of one origin only the last are named one by one; all are counted. What a
-peer claims to have forgotten may be any number."""
+"""How many of the missed messages of one origin are reported by id, the last ones; all are counted.
+A bound is needed because a peer may claim to have evicted any number of messages."""
 
 
 class Retention(Dissemination):
-    """What happens only if `keep_us` is not 0."""
+    """The part of a node that is active only if `keep_us` is not 0."""
 
     def __init__(
         self,
@@ -74,10 +73,10 @@ class Retention(Dissemination):
         if self._durable:
             out.saves.append((table.name, key, value))
 
-    # ---- keeping and forgetting -----------------------------------------------------------------
+    # ---- retention and eviction -----------------------------------------------------------------
 
     def _pass_time(self, now_us: int, out: CubeOutbox) -> None:
-        """Ages are counted in time that passed: a clock that is set back lets none pass."""
+        """Advance the age clock by the elapsed time, or by 0 if the system clock was set back."""
         if now_us >= self._state.now_us:
             self._state.age_us += now_us - self._state.now_us
         elif self._state.is_watching:
@@ -175,13 +174,13 @@ class Retention(Dissemination):
         is_lacking = any(map(gt, self._state.gone, theirs))
         out.sends.append((source, frames.Answer(tuple(self._state.gone) if is_lacking else ())))
         if any(map(gt, theirs, clock)) and self._is_news(source, sum(theirs)):
-            self._ask(source, out)  # its detector was faster than ours, or suspected us for long
+            self._ask(source, out)  # its detector was faster, or has suspected us for long
 
     def _evidence(
         self, source: int, theirs: Sequence[int], lacking: Sequence[VCubeMessage]
     ) -> list[VCubeMessage]:
-        """Return the last message of each origin of which the peer lacks what is kept no more, and
-        of the peer itself if it does not remember it: proof of the answer that follows."""
+        """Return the last message of each origin of which the peer lacks evicted messages, and the
+        peer's own last message if it lost it: they prove the answer that follows."""
         shown = {message.id for message in lacking}
         found = []
         for origin, seq in enumerate(self._state.gone):
@@ -197,8 +196,8 @@ class Retention(Dissemination):
         return self._state.last.get(origin) if copy is None else copy.message
 
     def _is_news(self, source: int, total: int) -> bool:
-        """Whether it had not been asked, or has more than when it last made us ask: two that lack
-        something of each other would else ask in turns for ever."""
+        """Return whether the peer was not asked yet, or has more than when it last made us ask.
+        Otherwise two peers that each lack messages of the other would ask in turns for ever."""
         is_news = source not in self._state.has_asked or total > self._state.heard.get(source, -1)
         if is_news:
             self._state.heard[source] = total
@@ -206,8 +205,8 @@ class Retention(Dissemination):
 
     def _on_answer(self, source: int, answer: frames.Answer, out: CubeOutbox) -> None:
         if source not in self._state.awaited:
-            # Nobody asked; or an earlier incarnation did, or this one before the detector reported
-            # that the peer was down: an honest peer cannot know that, so it is not refused.
+            # No `Ask` is open. An earlier incarnation may have asked, or this one before the
+            # detector reported the peer down. An honest peer cannot know that: do not refuse it.
             return
         self._state.awaited.discard(source)
         if answer.gone and self._is_plausible(answer.gone):
@@ -218,11 +217,11 @@ class Retention(Dissemination):
             self._ask_next(out)
 
     def _is_plausible(self, gone: Sequence[int]) -> bool:
-        """Whether all that is said to be gone was broadcast, as far as that can be known.
+        """Return whether, as far as this node can tell, all messages up to `gone` were broadcast.
 
-        With proofs, a signed message of the origin must be here that comes no earlier: whoever has
-        forgotten its messages sends the last one before the answer. If packets overtake each other,
-        the messages that wait here are asked for again. Without proofs, peers are trusted.
+        With proofs, this node must have a signed message of the origin with at least that number: a
+        peer that evicted messages sends the last one before the answer. If packets are reordered,
+        this node asks again about its pending messages. Without proofs, it trusts its peers.
         """
         return self._proofs is None or not any(map(gt, gone, self._state.proven))
 
@@ -231,8 +230,8 @@ class Retention(Dissemination):
             self._find_out(out)
 
     def _find_out(self, out: CubeOutbox) -> None:
-        """Somebody knows messages of ours that we do not: we came back without our state. We listen
-        and forward on, and take these messages like those of anybody else."""
+        """Note that this node lost its state: a peer knows messages of it that it does not. It
+        still receives and forwards, and handles these messages like those of another origin."""
         if not self._state.is_forgetful:
             self.refused += 1
             self._state.is_forgetful = True
@@ -250,10 +249,10 @@ class Retention(Dissemination):
             shown[origin, seq] = self._kept[origin, seq].message
             out.sends += [(origin, frames.Packet(0, (message,))) for message in shown.values()]
 
-    # ---- watching, lest something waits for ever ------------------------------------------------
+    # ---- timeouts -------------------------------------------------------------------------------
 
     def _watch(self, now_us: int, out: CubeOutbox) -> None:
-        """Look again later, if there is anything to look after."""
+        """Set the `ASK` timer if a message is pending, an `Ask` is open or messages were gained."""
         if self._state.is_watching:
             return
         if self._pending or self._state.asked != NO_NODE or self._state.has_gained:
@@ -262,7 +261,7 @@ class Retention(Dissemination):
             out.timers.append((ASK, now_us + self._keep_us))
 
     def _look_after(self, now_us: int, out: CubeOutbox) -> None:
-        """Who was asked long ago will not answer, and what came long ago has lost a cause."""
+        """Ask the next peer if the last one timed out; ask about a message pending for too long."""
         self._state.is_watching = False
         asked, oldest = self._state.watched
         if asked != NO_NODE and asked == self._state.asked:
@@ -274,12 +273,12 @@ class Retention(Dissemination):
         self._watch(now_us, out)
 
     def _ask_all(self, out: CubeOutbox) -> None:
-        """Ask all live peers. A question names what this node has, so a peer that has less asks in
-        turn.
+        """Ask all live peers. An `Ask` holds this node's version vector, so a peer that has less
+        asks in return.
 
-        A parent that has forgotten a message (its clock was set forward) cannot send it again when
-        it learns that a child was down. The child then gets the message from somebody else, or
-        skips it, and nobody answers for the nodes below the child. They hear of the message here.
+        A parent that evicted a message (its clock was set forward) cannot resend it on learning
+        that a child was down. The child then gets the message from another peer, or skips it, and
+        no node is responsible for the nodes below the child. They learn of the message here.
         """
         self._state.has_gained = False
         peers = (peer for peer in range(self._nodes) if self._live[peer] and peer != self._self)
@@ -288,7 +287,7 @@ class Retention(Dissemination):
             self._ask_next(out)
 
     def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
-        """First its origin, which has delivered all causes; then one after the other."""
+        """Ask the message's origin, which delivered all causes; on later tries, the next peers."""
         for _ in range(self._nodes):
             peer = (id[0] + self._state.tries) % self._nodes
             self._state.tries += 1
@@ -296,10 +295,10 @@ class Retention(Dissemination):
                 self._ask(peer, out)
                 return
 
-    # ---- passing over ---------------------------------------------------------------------------
+    # ---- skipping -------------------------------------------------------------------------------
 
     def _pass_over(self, gone: Sequence[int], out: CubeOutbox) -> None:
-        """Do without all of `gone`, a closed set, that is not delivered yet."""
+        """Skip all undelivered messages of the closed set `gone`."""
         clock, lost, count = self._clock, list[Entry](), 0
         for origin, last in enumerate(gone):
             first = clock[origin] + 1
@@ -315,7 +314,7 @@ class Retention(Dissemination):
         self._state.missed_count += count
         self._state.has_gained = True
         out.losses += [("drop", id) for id in lost]
-        # Also what of it was delivered here: without that, the set would not be closed.
+        # Include the messages of `gone` delivered here: without them the set is not closed.
         for origin, last in enumerate(gone):
             if last > self._state.gone[origin]:
                 self._state.gone[origin] = last
@@ -330,7 +329,7 @@ class Retention(Dissemination):
         self._save(state.MISSED, origin, self._state.missed[origin], out)
 
     def _go_on(self, out: CubeOutbox) -> None:
-        """What waited for what was passed over need not wait for it any more."""
+        """Deliver and forward the messages that waited only for skipped ones."""
         copies = list(self._pending.values())
         held = [copy for copy in copies if copy.postponed]
         for message in self._index(copies):
@@ -339,7 +338,7 @@ class Retention(Dissemination):
         self._release(held, out)
 
     def _index(self, copies: list[Copy]) -> list[VCubeMessage]:
-        """Sort out what is pending, but for what was passed over. What is ready."""
+        """Index the pending messages anew without the skipped ones; return those now ready."""
         self._pending.clear()
         self._waiting.clear()
         self._awaiting.clear()
@@ -365,11 +364,11 @@ class Retention(Dissemination):
             if not self._has_passed((origin, seq - 1)):
                 self._early.add((origin, seq))
 
-    # ---- coming back ----------------------------------------------------------------------------
+    # ---- recovery -------------------------------------------------------------------------------
 
     def _restore(self, now_us: int, rows: Rows) -> None:
-        """The rest of what was saved is counted from now: what could not be sent before the crash
-        is kept as long as anything else."""
+        """Load the saved state. The retention of each kept message starts anew, so messages that
+        could not be sent before the crash are kept as long as any other."""
         for origin, seq in rows.get(state.CLOCK.name, {}).items():
             self._clock[origin] = seq
         for origin, seq in rows.get(state.GONE.name, {}).items():

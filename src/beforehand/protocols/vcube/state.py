@@ -1,4 +1,4 @@
-"""What a node of a VCube remembers beyond the paper, and the tables in which it saves that."""
+"""The state that a VCube node keeps beyond the paper, and the tables in which it saves it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from beforehand.protocols.vcube.frames import Entry, VCubeMessage
 from beforehand.protocols.vcube.topology import NO_NODE
 
 Span = tuple[int, int]
-"""The first and the last of some messages of one origin."""
+"""First and last sequence number of a contiguous run of messages of one origin."""
 
 CLOCK = Table("clock", int, int)
 NEWS = Table("news", int, int)
@@ -25,46 +25,50 @@ TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL, LAST)
 
 @dataclass(slots=True)
 class VCubeState:
-    """What the paper does not need. One object, because Python reads the attributes of an object
-    that has more than thirty of them more slowly, and the way of a message is hot."""
+    """State that the paper's protocol does not need.
+
+    It is an object of its own for speed: Python reads the attributes of an object with more than
+    thirty of them more slowly, and the path of a message is hot.
+    """
 
     gone: list[int]
-    """The first messages of each origin that are kept no more."""
+    """Per origin, the highest sequence number that this node has evicted."""
     proven: list[int]
-    """The highest number of each origin under which this node has seen a message."""
+    """Per origin, the highest sequence number that this node has seen on a message."""
     ages: deque[tuple[int, Entry]] = field(default_factory=deque)
-    """When those that are kept were delivered, in that order."""
+    """(age clock at delivery, id) of the kept messages, in order of delivery."""
     last: dict[int, VCubeMessage] = field(default_factory=dict)
-    """With proofs, of each origin the last message that is kept no more. The origin's signature
-    proves to anybody that there are so many messages."""
+    """With proofs: the last evicted message of each origin. The origin's signature on it proves to
+    any peer that the origin broadcast that many messages."""
     now_us: int = 0
     age_us: int = 0
     missed: dict[int, tuple[Span, ...]] = field(default_factory=dict)
     is_forgetful: bool = False
-    """There are messages of ours that we do not remember."""
+    """Whether peers know messages of this node that it lost with its state."""
     unheard: set[int] = field(default_factory=set)
-    """Since the restart nobody said whether these are up."""
+    """Peers on which the failure detector has not reported since the restart."""
 
     asked: int = NO_NODE
     to_ask: dict[int, None] = field(default_factory=dict)
     has_asked: set[int] = field(default_factory=set)
-    """Those asked since they came up."""
+    """Peers that this node has asked since their last link-up."""
     awaited: set[int] = field(default_factory=set)
-    """Those of them that have not answered the last question yet."""
+    """Asked peers that have not answered the last `Ask` yet."""
     heard: dict[int, int] = field(default_factory=dict)
-    """How many messages those had who made us ask in turn."""
+    """Per peer, the sum of its clock in the last `Ask` that made this node ask it in return."""
     is_watching: bool = False
     watched: tuple[int, Entry | None] = (NO_NODE, None)
-    """Who had been asked, and what had waited longest, when the timer was set."""
+    """The asked peer and the oldest pending message at the time when the timer was set."""
     tries: int = 0
     has_gained: bool = False
-    """Since the last round of questions, the node skipped messages, or got some in another way than
-    down their tree. The nodes that it would have served may lack them: see `_ask_all`."""
+    """Whether, since the last round of `Ask`s, the node skipped messages or received some by
+    another path than their tree. The nodes that it serves may lack them: see `_ask_all`."""
 
     sent_count: int = 0
     missed_count: int = 0
     dropped_count: int = 0
-    """Those of the missed that were pending."""
+    """How many of the missed messages were pending."""
     before_count: int = 0
-    """Of the clock, what was there at the restart."""
+    """The sum of the clock at the restart."""
     held_before_count: int = 0
+    """How many messages were pending at the restart."""

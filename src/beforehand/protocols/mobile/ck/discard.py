@@ -1,7 +1,7 @@
-"""Central discard (MOB sections 4.1 and 6): who initiated a message learns who has delivered it.
+"""Central discard (MOB sections 4.1 and 6): the initiating station collects all acknowledgements.
 
-The acknowledgement of every host for every message travels to the station where that message was
-initiated. Once all hosts have acknowledged it, that station tells all others to discard it.
+The acknowledgement of every host for every message travels to the station that initiated the
+message. Once all hosts have acknowledged it, that station tells all others to discard it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from beforehand.protocols.mobile.ck.frames import Bundle, Frame, Id, Receipt
 
 FLUSH: Timer = ("ck flush", None)
 FLUSH_US = 20_000
-"""What is small waits as long as a wire takes there and back, and goes together: so TCP does it."""
+"""Small control data waits for one round trip of a wire and is sent together, as TCP does it."""
 
 
 class Discard:
-    """The part of a station that knows all hosts, and who has its own messages."""
+    """The part of a station that knows all hosts, and which of them lack its own messages."""
 
     def __init__(
         self,
@@ -27,29 +27,32 @@ class Discard:
         via: dict[NodeId, NodeId],
         drop: Callable[[Id], None],
     ) -> None:
-        """drop: what to do with a message that all hosts have."""
+        """drop: called with the id of a message that all hosts have."""
         self.count = 0
-        """How many messages were initiated here."""
+        """How many messages this station has initiated."""
         self._site = site
         self._sites = sites
         self._via = via
         self._neighbours = tuple(dict.fromkeys(via.values()))
         self._drop = drop
-        self._members: dict[NodeId, int] = {}  # -> the connection in which it joined
+        self._members: dict[NodeId, int] = {}  # host -> the connection in which it joined
         self._unacknowledged: dict[int, dict[NodeId, None]] = {}
         self._receipts: dict[NodeId, list[Receipt]] = {}
         self._deletes: dict[NodeId, list[Id]] = {}
         self._is_flushing = False
 
     def initiate(self) -> int:
-        """The number of a new message."""
+        """Return the number of a new message of this station."""
         self.count += 1
         self._unacknowledged[self.count] = dict.fromkeys(self._members)
         return self.count
 
     def on_joined(self, host: NodeId, ses: int) -> bool:
-        """Whether it is new here in this connection. From now on it is waited for; what was
-        initiated before, it is spared, also if it joined in vain before."""
+        """Add a host, and return whether it is new here in this connection.
+
+        The station waits for its acknowledgements of later messages only. This also holds for a
+        host whose earlier attempt to join failed.
+        """
         if self._members.get(host, 0) >= ses:
             return False
         self._members[host] = ses
@@ -58,7 +61,8 @@ class Discard:
         return True
 
     def on_receipt(self, receipt: Receipt) -> None:
-        """A host has delivered a message: our own, or one of somebody further on."""
+        """Count the receipt if this station initiated the message, else queue it for the next hop
+        to the station that did."""
         if receipt.site == self._site:
             self._acknowledge(receipt.number, receipt.host)
         else:
@@ -72,7 +76,7 @@ class Discard:
             self._delete(id, source)
 
     def on_timer(self, out: Outbox[Frame]) -> None:
-        """All that gathered for each wire."""
+        """Send the receipts and deletes that were gathered for each wire."""
         if not self._is_flushing:
             return
         self._is_flushing = False

@@ -1,7 +1,7 @@
-"""What hosts and stations of CK say to each other, by radio and by wire.
+"""The frames of CK between hosts and stations, by radio and by wire.
 
-A message is the n-th one of the station where it was initiated. `site` is that station, as its
-place in the order of all stations' names; a vector has a count for each of them.
+A message is identified as the n-th one of the station that initiated it. `site` is the index of
+that station in the sorted names of all stations. A vector has a count for each station.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from beforehand.protocols.mobile.was.frames import StationAck
 
 Vector = tuple[Count, ...]
 Id = tuple[Count, Count]
-"""(site, number): the numbers of a site start with 1."""
+"""(site, number); the numbers of a site start with 1."""
 
 # ---- radio, up -----------------------------------------------------------------------------------
 
 
 class Join(msgspec.Struct, frozen=True, tag="ck_join"):
-    """A host that never heard from anybody asks to be registered."""
+    """A host that never heard from a station asks to be registered."""
 
     cell: NodeId
     host: NodeId
@@ -35,11 +35,11 @@ class Connect(msgspec.Struct, frozen=True, tag="ck_connect"):
     host: NodeId
     ses: Count
     old: NodeId
-    """The last station that it heard of being registered at."""
+    """The last station of which the host knows that it registered it."""
 
 
 class Say(msgspec.Struct, frozen=True, tag="ck_say"):
-    """A host's message, and what it had delivered when it was said: up to there, of each site."""
+    """A host's message, and `past`: per site, what the host had delivered at the broadcast."""
 
     cell: NodeId
     host: NodeId
@@ -49,7 +49,7 @@ class Say(msgspec.Struct, frozen=True, tag="ck_say"):
 
 
 class Ack(msgspec.Struct, frozen=True, tag="ck_ack"):
-    """A host has delivered this."""
+    """A host has delivered message `number` of `site`."""
 
     cell: NodeId
     host: NodeId
@@ -62,16 +62,16 @@ class Ack(msgspec.Struct, frozen=True, tag="ck_ack"):
 
 
 class Cast(msgspec.Struct, frozen=True, tag="ck_cast"):
-    """A message, for hosts that have delivered all that it depends on."""
+    """A message for hosts that have delivered all its causes."""
 
     cell: NodeId
     turn: Count
-    """How many registrations there were in this cell."""
+    """How many registrations there were in this cell at the transmission."""
     site: Count
     number: Count
     message: Message
     hosts: tuple[NodeId, ...] = ()
-    """For whom it is; nobody is named if it is for all who were registered by that turn."""
+    """The hosts that are to deliver it; empty: all hosts that were registered by that turn."""
 
 
 class ConnectAck(msgspec.Struct, frozen=True, tag="ck_connect_ack"):
@@ -83,14 +83,14 @@ class ConnectAck(msgspec.Struct, frozen=True, tag="ck_connect_ack"):
     next_said: Count
     turn: Count
     start: Vector = ()
-    """For one that joins: up to where it is spared what was said."""
+    """For a joining host: it gets only messages after these counts."""
 
 
 # ---- wire ----------------------------------------------------------------------------------------
 
 
 class Relay(msgspec.Struct, frozen=True, tag="ck_relay"):
-    """A message on its way over the tree, and what must be delivered before."""
+    """A message on its way over the tree, and `needs`: what must be delivered before it."""
 
     site: Count
     number: Count
@@ -107,14 +107,14 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bundle(msgspec.Struct, frozen=True, tag="ck_bundle"):
-    """What came together for one wire: acknowledgements, and what may be discarded."""
+    """Control data gathered for one wire: acknowledgements, and messages to discard."""
 
     receipts: tuple[Receipt, ...]
     deletes: tuple[Id, ...]
 
 
 class Joined(msgspec.Struct, frozen=True, tag="ck_joined"):
-    """A host is new: from here on its acknowledgements are waited for. Flooded."""
+    """A host is new: stations wait for its acknowledgements from now on. Flooded."""
 
     source: NodeId
     host: NodeId
@@ -122,7 +122,7 @@ class Joined(msgspec.Struct, frozen=True, tag="ck_joined"):
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="ck_welcome"):
-    """Every station's answer: how many messages it had initiated before."""
+    """The answer of every station to `Joined`: how many messages it had initiated before."""
 
     source: NodeId
     target: NodeId
@@ -132,7 +132,7 @@ class Welcome(msgspec.Struct, frozen=True, tag="ck_welcome"):
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="ck_fetch"):
-    """The host is in another cell now: hand over what you know of it."""
+    """The host is in the source's cell now: the target is to hand over its state."""
 
     source: NodeId
     target: NodeId
@@ -141,7 +141,7 @@ class Fetch(msgspec.Struct, frozen=True, tag="ck_fetch"):
 
 
 class Given(msgspec.Struct, frozen=True, tag="ck_given"):
-    """All that is known of a host, which is the other's now."""
+    """The state of a host, handed over: the target is responsible for the host now."""
 
     source: NodeId
     target: NodeId
@@ -149,14 +149,14 @@ class Given(msgspec.Struct, frozen=True, tag="ck_given"):
     ses: Count
     next_said: Count
     spoken: Id
-    """Its last message; (0, 0) if there is none."""
+    """The id of the host's last message; (0, 0) if there is none."""
     counts: Vector
     extra: tuple[Id, ...]
-    """What it has acknowledged out of order."""
+    """The messages that the host has acknowledged out of order."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="ck_refused"):
-    """A newer connection of the host has asked meanwhile."""
+    """The answer to an outdated `Fetch`: a newer connection of the host has asked meanwhile."""
 
     source: NodeId
     target: NodeId

@@ -1,7 +1,7 @@
-"""What a station of CK knows of one host of its cell: what it lacks, and what of that it may get.
+"""The state of a CK station for one host of its cell: which messages it lacks and may receive.
 
-What may not be sent yet waits under one message that must be acknowledged before it, so that an
-acknowledgement touches only what waits for it.
+A message that may not be sent yet is indexed under one message that the host must acknowledge
+first. So an acknowledgement touches only the messages that wait for it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from beforehand.protocols.mobile.ck.seen import Seen
 
 
 class Kept(msgspec.Struct):
-    """A message that not all hosts have."""
+    """A message that not all hosts have acknowledged."""
 
     message: Message
     needs: Vector
     place: int
-    """In the order in which messages came to this station."""
+    """Arrival number at this station."""
     rests: int
-    """It is not repeated in so many rounds of repetitions to come."""
+    """How many coming retransmission rounds leave it out."""
 
 
 class Guest(msgspec.Struct):
@@ -30,35 +30,37 @@ class Guest(msgspec.Struct):
     host: NodeId
     ses: int
     seen: Seen
-    """What it has acknowledged."""
+    """The messages that the host has acknowledged."""
     next_said: int = 1
+    """The sequence number of the broadcast that the station expects next from the host."""
     spoken: Id = (0, 0)
-    """Its last message: the next one comes after it, delivered or not."""
+    """The host's last message. Its next one depends on it, whether or not it is delivered."""
     turn: int = 0
     is_joining: bool = False
-    """It never heard from us: it needs to be told where it starts."""
+    """Whether the host is new, so that `ConnectAck` must tell it where it starts."""
     early: dict[int, Say] = {}
-    """What it said ahead of its turn."""
+    """Broadcasts received from the host ahead of a missing one."""
     blocked: dict[Id, Kept] = {}
-    """What it lacks, and was not sent yet."""
+    """Messages that the host lacks and that were not sent to it yet."""
     free: dict[Id, None] = {}
-    """Of that, what depends on nothing that is not acknowledged."""
+    """Blocked messages of which the host has acknowledged all causes."""
     waiting: dict[Id, list[Id]] = {}
-    """The rest, under what must be acknowledged first; and some that is no longer blocked."""
+    """The other blocked messages, by a cause that the host must acknowledge first. Messages that
+    are no longer blocked may remain in it."""
     in_flight: dict[Id, None] = {}
-    """What it lacks, and was or is to be transmitted."""
+    """Messages that the host lacks and that were, or are about to be, transmitted."""
 
     @property
     def lacks(self) -> int:
         return len(self.blocked) + len(self.in_flight)
 
     def miss(self, id: Id, kept: Kept) -> None:
-        """There is a message that it has not acknowledged."""
+        """Add a message that the host has not acknowledged."""
         self.blocked[id] = kept
         self._file(id, kept)
 
     def acknowledge(self, id: Id) -> None:
-        """It has delivered this, so that others may follow."""
+        """Note that the host has delivered a message, which may unblock others."""
         self.drop(id)
         for counted in self.seen.add(id):
             for after in self.waiting.pop(counted, ()):
@@ -66,13 +68,13 @@ class Guest(msgspec.Struct):
                     self._file(after, self.blocked[after])
 
     def drop(self, id: Id) -> None:
-        """It need not be sent, or not again."""
+        """Stop sending a message to this host."""
         self.in_flight.pop(id, None)
         if self.blocked.pop(id, None) is not None:
             self.free.pop(id, None)
 
     def launch(self, inflight_max: int) -> list[Id]:
-        """What is in flight from now on, in the order in which it came to the station."""
+        """Put free messages in flight as the window allows; return them in order of arrival."""
         room = inflight_max - len(self.in_flight)
         ready = sorted(self.free, key=lambda id: self.blocked[id].place)[: max(room, 0)]
         for id in ready:
@@ -80,7 +82,7 @@ class Guest(msgspec.Struct):
         return ready
 
     def launch_one(self, id: Id, inflight_max: int) -> bool:
-        """Whether this is in flight from now on."""
+        """Put a message in flight if it is free and the window has room; return whether it did."""
         is_ready = id in self.free and len(self.in_flight) < inflight_max
         if is_ready:
             self._launch(id)

@@ -1,10 +1,13 @@
-"""Who holds what is known of a host in CK: joins, and the way from station to station.
+"""Joins and handoffs in CK: the state of a host moves from station to station.
 
-What is known of a host is in one place, and goes with it (MOB section 6). There, a host leaves only
-when its new station has all of it. Ours leave without asking: so it stays where it was until it is
-fetched, and whoever has handed it on knows to whom, and in which connection. These connections grow
-along the way, so whoever asks finds the end of it; and who is asked by an older connection than it
-knows of refuses. Of those who wait for each other, each waits for an older one.
+One station at a time holds the state of a host, and the state follows the host (MOB section 6).
+There, a host leaves only when its new station has the whole state. Here, hosts leave without
+asking. So the state stays at the old station until it is fetched.
+
+A station that has handed a host on knows to which station and in which connection. The connection
+numbers grow along this chain, so a `Fetch` that follows it reaches the end. A station refuses a
+`Fetch` of an older connection than it knows of. When handoffs wait for each other, each waits for
+an older one, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -34,15 +37,15 @@ from beforehand.protocols.mobile.ck.seen import Seen
 
 
 class Pending(msgspec.Struct):
-    """A registration that waits for others: a join if there is no old station, else a handoff."""
+    """A registration that waits for other stations: a join if `old` is None, else a handoff."""
 
     host: NodeId
     ses: int
     old: NodeId | None = None
     starts: dict[NodeId, int] = {}
-    """In a join: the stations that have answered."""
+    """In a join: the count that each station has answered."""
     waiting: Fetch | None = None
-    """Of a newer connection, to be answered when this one is over."""
+    """A `Fetch` of a newer connection, to be answered when this registration is over."""
 
 
 class Handoff:
@@ -56,24 +59,24 @@ class Handoff:
         kept: Mapping[Id, Kept],
         discard: Discard,
     ) -> None:
-        """kept: the messages of the station."""
+        """kept: the messages that the station keeps."""
         self.node = node
         self.guests: dict[NodeId, Guest] = {}
         self.pending: dict[NodeId, Pending] = {}
         self.changed: list[Guest] = []
-        """Those for whom something may have become ready."""
+        """Hosts for which messages may have become ready to send."""
         self.turn = 0
         self._sites = sites
         self._via = via
         self._neighbours = tuple(dict.fromkeys(via.values()))
         self._kept = kept
         self._discard = discard
-        self._handed_on: dict[NodeId, tuple[NodeId, int]] = {}  # -> to whom, in which connection
+        self._handed_on: dict[NodeId, tuple[NodeId, int]] = {}  # host -> (station, connection)
 
     # ---- from hosts -----------------------------------------------------------------------------
 
     def on_join(self, frame: Join, out: Outbox[Frame]) -> None:
-        """A host that joins has delivered nothing: an attempt of before is worth nothing."""
+        """Register a new host. It has delivered nothing, so an earlier attempt is discarded."""
         host, ses = frame.host, frame.ses
         guest, pending = self.guests.get(host), self.pending.get(host)
         if guest is not None and guest.ses == ses:
@@ -107,7 +110,11 @@ class Handoff:
     # ---- joins ----------------------------------------------------------------------------------
 
     def on_joined(self, source: NodeId, frame: Joined, out: Outbox[Frame]) -> None:
-        """On FIFO wires of a tree, this cuts all that is said into what was before and after."""
+        """Answer with the number of messages initiated so far.
+
+        On the FIFO wires of a tree, the flooded frame divides all messages into those before and
+        those after the join.
+        """
         out.sends += [(peer, frame) for peer in self._neighbours if peer != source]
         if self._discard.on_joined(frame.host, frame.ses):
             self._forget(frame.host)
@@ -133,7 +140,7 @@ class Handoff:
     # ---- handoffs -------------------------------------------------------------------------------
 
     def on_routed(self, frame: Routed, out: Outbox[Frame]) -> None:
-        """On its way, hop by hop behind the messages, or here."""
+        """Handle a frame for this station; forward others one hop, in FIFO order with messages."""
         if frame.target != self.node:
             out.sends.append((self._via[frame.target], frame))
         elif isinstance(frame, Welcome):
@@ -155,7 +162,7 @@ class Handoff:
             self._route(fetch, out)
 
     def _follow(self, frame: Fetch, out: Outbox[Frame]) -> None:
-        """To whom we handed the host on."""
+        """Forward the `Fetch` to the station to which this one handed the host on."""
         target, ses = self._handed_on[frame.host]
         if ses < frame.ses:
             self._route(Fetch(frame.source, target, frame.host, frame.ses), out)
@@ -208,7 +215,7 @@ class Handoff:
             self._route(refused, out)
 
     def _on_refused(self, frame: Refused, out: Outbox[Frame]) -> None:
-        """Somebody newer has the host; but it may have come back to us since."""
+        """Abandon the handoff, unless the host has come back here in a newer connection since."""
         pending = self.pending[frame.host]
         if pending.ses > frame.ses:
             self._fetch(pending, out)
@@ -217,7 +224,7 @@ class Handoff:
         if pending.waiting is not None:
             self._follow(pending.waiting, out)
 
-    # ---- the end of both ------------------------------------------------------------------------
+    # ---- registration ---------------------------------------------------------------------------
 
     def _register(self, guest: Guest, out: Outbox[Frame]) -> None:
         self.turn += 1

@@ -1,7 +1,7 @@
-"""A host of CK: it delivers what its station sends it, and acknowledges each message at once.
+"""A CK host: it delivers the messages of its station and acknowledges each one at once.
 
-It buffers nothing: what it hears is for it, and all before it was delivered, or it is not for it.
-It does not survive a crash: nothing is saved.
+It buffers nothing: a message addressed to the host comes after all its causes are delivered, and
+the host ignores all others. It does not survive a crash, because it saves nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ State = Literal["away", "connecting", "connected"]
 
 
 class CkHost:
-    """Joins as soon as it is in a cell. What it says before that is kept."""
+    """A host that joins as soon as it is in a cell. It keeps its broadcasts until then."""
 
     tables: tuple[Table, ...] = ()
 
@@ -56,17 +56,17 @@ class CkHost:
         self._pace = pace or Pace()
         self._ses = 0
         self._turn = 0
-        self._old: NodeId | None = None  # the last station of which we know that it registered us
-        self._seen: Seen | None = None  # None: we never joined
+        self._old: NodeId | None = None  # the last station known to have registered this host
+        self._seen: Seen | None = None  # None: never joined
         self._next_said = 1
         self._said: dict[int, tuple[Message, Vector]] = {}
-        self._unheard: dict[int, None] = {}  # said, and not among what the station has out of order
+        self._unheard: dict[int, None] = {}  # own broadcasts not acknowledged by the station
         self._is_repeating = False
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
-        """It is in the cell of that station, or no longer."""
+        """Connect to the station whose cell the host entered, or disconnect on leaving it."""
         if up and peer != self.cell:
             self._quit(out)
             self.cell = peer
@@ -79,7 +79,8 @@ class CkHost:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        """It is delivered when it comes back from the station."""
+        """Broadcast a message, and return its id. The host delivers it when the station sends it
+        back."""
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
         seq = self._next_said
@@ -94,10 +95,10 @@ class CkHost:
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """Only from the station of its cell."""
+        """Handle a frame of the station of the host's cell; ignore all others."""
         if source != self.cell:
             return
-        if isinstance(frame, Cast):  # most of what a host hears: so it is asked for first
+        if isinstance(frame, Cast):  # checked first, because most frames are of this type
             if frame.cell == source and self.state == "connected":
                 self._on_cast(frame, out)
         elif isinstance(frame, Downlink) and frame.cell == source:
@@ -107,7 +108,7 @@ class CkHost:
                 self._on_station_ack(frame)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Say again what was not answered."""
+        """Repeat the connection request, or the broadcasts that are not acknowledged."""
         if timer == CONNECT and self.state == "connecting":
             self._ask(now_us, out)
         elif timer == RETRY and self._is_repeating:
@@ -116,10 +117,13 @@ class CkHost:
             self._repeat(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """A host of CK saves nothing."""
+        """Do nothing: a CK host saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A host does not remember messages, but how many of each station it has delivered."""
+        """Return "waiting" for an unacknowledged own broadcast, else "unknown".
+
+        A host does not remember messages, only how many of each station it has delivered.
+        """
         is_waiting = message[0] == self.node and message[1] in self._said
         return MessageStatus("waiting" if is_waiting else "unknown")
 
@@ -152,7 +156,7 @@ class CkHost:
         self._turn = frame.turn
         self._old = self.cell
         if self._seen is None:
-            # What was said before we joined depends on nothing.
+            # Broadcasts from before the join depend on nothing.
             self._seen = Seen(frame.start)
             nothing = (0,) * len(frame.start)
             self._said = {seq: (message, nothing) for seq, (message, _) in self._said.items()}
@@ -162,10 +166,14 @@ class CkHost:
         self._say_all(out)
         self._repeat(now_us, out)
 
-    # ---- what comes in --------------------------------------------------------------------------
+    # ---- incoming -------------------------------------------------------------------------------
 
     def _on_cast(self, frame: Cast, out: Outbox[Frame]) -> None:
-        """For us if we are named; or if all are meant who were registered then, and so were we."""
+        """Deliver and acknowledge a message if it is for this host.
+
+        It is if it names the host, or if it is for all registered hosts and the host was registered
+        at its transmission.
+        """
         is_for_us = self.node in frame.hosts if frame.hosts else frame.turn >= self._turn
         if not is_for_us:
             return
@@ -190,7 +198,7 @@ class CkHost:
                     for seq in range(first, last + 1):
                         self._unheard.pop(seq, None)
 
-    # ---- what goes out --------------------------------------------------------------------------
+    # ---- outgoing -------------------------------------------------------------------------------
 
     def _drop_said(self, before: int) -> None:
         for seq in [seq for seq in self._said if seq < before]:

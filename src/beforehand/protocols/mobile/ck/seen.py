@@ -1,4 +1,4 @@
-"""Which messages a host has delivered or acknowledged, of each site."""
+"""The set of messages, per site, that a host has delivered or acknowledged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beforehand.protocols.mobile.ck.frames import Id, Vector
 
 
 class Seen:
-    """A count for each site, and what lies beyond a gap."""
+    """A count of gap-free messages for each site, and the messages beyond a gap."""
 
     def __init__(self, counts: Iterable[int], extra: Iterable[Id] = ()) -> None:
         self._counts = list(counts)
@@ -19,7 +19,7 @@ class Seen:
         return id[1] <= self._counts[id[0]] or id in self._extra
 
     def add(self, id: Id) -> list[Id]:
-        """Those that count now: all of their site up to there is there."""
+        """Add a message, and return the messages that now belong to the gap-free counts."""
         site, number = id
         if number != self._counts[site] + 1:
             self._extra[id] = None
@@ -32,7 +32,7 @@ class Seen:
         return counted
 
     def first_missing(self, needs: Vector) -> Id | None:
-        """One that does not count yet, of those that these counts stand for."""
+        """Return a message within the counts `needs` that is beyond the own counts, or None."""
         if not all(map(le, needs, self._counts)):
             for site, need in enumerate(needs):
                 if need > self._counts[site]:
@@ -41,7 +41,7 @@ class Seen:
 
     @property
     def counts(self) -> Vector:
-        """Up to here, all of each site is there."""
+        """Return, per site, the number up to which no message is missing."""
         return tuple(self._counts)
 
     @property
@@ -49,8 +49,11 @@ class Seen:
         return tuple(self._extra)
 
     def last(self) -> Vector:
-        """The last one of each site. What lies in a gap was initiated before it, so to wait for
-        that too may take longer, and never for ever."""
+        """Return the number of the last message of each site, whether or not there is a gap.
+
+        The messages in a gap were initiated before the last one. To wait for them too may take
+        longer, but never for ever.
+        """
         last = list(self._counts)
         for site, number in self._extra:
             last[site] = max(last[site], number)

@@ -1,8 +1,9 @@
-"""A station of CK, the baseline of MOB section 5: it knows for each host what that may deliver.
+"""A CK station, the baseline of MOB section 5: it knows for each host what the host may deliver.
 
-Messages carry a vector on the wires: how many messages of each station come before them. A station
-keeps, for every host of its cell, what it has acknowledged, and transmits a message to a host only
-once that has acknowledged all before it. Hosts so deliver what they hear, and buffer nothing.
+On the wires a message carries a vector: how many messages of each station precede it. A station
+tracks, for every host of its cell, which messages the host has acknowledged. It transmits a message
+to a host only after the host has acknowledged all its causes. So hosts deliver each message on
+receipt and buffer nothing.
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ ACK: Timer = ("ck station ack", None)
 RETRY: Timer = ("ck cast again", None)
 GATHER: Timer = ("ck gather", None)
 GATHER_US = 10_000
-"""Acknowledgements of one message come within this; what follows it is transmitted once for all."""
+"""The acknowledgements of one message arrive within this time. The station waits for them, so that
+it transmits the messages after it once for all hosts."""
 
 
 class CkStation:
-    """One of a tree of stations, all of which know the tree."""
+    """One station of a tree. All stations know the whole tree."""
 
     tables: tuple[Table, ...] = ()
 
@@ -69,8 +71,8 @@ class CkStation:
         self._discard = Discard(self._site, sites, via, self._drop)
         self.handoff = Handoff(node, sites, via, self.kept, self._discard)
         self._arrived = 0
-        self._ready: dict[Id, None] = {}  # to be transmitted when enough has gathered
-        self._unanswered: dict[NodeId, Guest] = {}  # who has said something
+        self._ready: dict[Id, None] = {}  # to be transmitted when the gather timer fires
+        self._unanswered: dict[NodeId, Guest] = {}  # hosts that are owed an ack
         self._is_gathering = False
         self._is_repeating = False
         self._owes_ack = False
@@ -78,7 +80,7 @@ class CkStation:
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """By radio from a host, or by wire from a neighbour."""
+        """Handle a frame that came by radio from a host, or by wire from a peer station."""
         if isinstance(frame, Uplink):
             if frame.cell == self.node and frame.host == source:
                 self._on_uplink(frame, out)
@@ -95,7 +97,7 @@ class CkStation:
         self._keep_up(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Acknowledge; transmit what gathered; say again what somebody lacks; pass on."""
+        """Acknowledge, transmit gathered messages, retransmit, or flush receipts and deletes."""
         if timer == ACK and self._owes_ack:
             self._acknowledge(out)
         elif timer == GATHER and self._is_gathering:
@@ -109,10 +111,10 @@ class CkStation:
             self._discard.on_timer(out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """A station saves nothing."""
+        """Do nothing: a station saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A station delivers nothing to an application."""
+        """Return "unknown": a station delivers nothing to an application."""
         return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
@@ -157,7 +159,10 @@ class CkStation:
             self._initiate(guest, ready, out)
 
     def _initiate(self, guest: Guest, said: Say, out: Outbox[Frame]) -> None:
-        """It depends on what its host had delivered, and on what that has said before."""
+        """Number a host's broadcast and disseminate it.
+
+        It depends on the messages that its host had delivered and on the host's earlier broadcasts.
+        """
         site, last = guest.spoken
         needs = list(said.past)
         needs[site] = max(needs[site], last)
@@ -175,7 +180,7 @@ class CkStation:
     # ---- messages -------------------------------------------------------------------------------
 
     def _disseminate(self, relay: Relay, source: NodeId | None, out: Outbox[Frame]) -> None:
-        """To the cell, for those who may deliver it, and on over the tree."""
+        """Forward a message in the tree, and transmit it to the hosts that may deliver it."""
         out.sends += [(peer, relay) for peer in self._neighbours if peer != source]
         id = (relay.site, relay.number)
         self._arrived += 1
@@ -194,10 +199,10 @@ class CkStation:
         for guest in self.handoff.guests.values():
             guest.drop(id)
 
-    # ---- what the cell hears --------------------------------------------------------------------
+    # ---- radio, down ----------------------------------------------------------------------------
 
     def _keep_up(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Find what has become ready, and see to what comes later."""
+        """Collect the messages that became ready, and set the timers that are needed."""
         guests = self.handoff.guests.values()
         for guest in self.handoff.changed:
             if self._is_here(guest):
@@ -216,7 +221,10 @@ class CkStation:
         self._discard.keep_up(now_us, out)
 
     def _cast_ready(self, out: Outbox[Frame]) -> None:
-        """For all who lack it and may deliver it: it costs no more than for one of them."""
+        """Transmit each ready message for all hosts that lack it and may deliver it.
+
+        One transmission for all of them costs no more than for one.
+        """
         self._is_gathering = False
         ready, self._ready = self._ready, {}
         for id in ready:
@@ -257,5 +265,5 @@ class CkStation:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
 
     def _is_here(self, guest: Guest) -> bool:
-        """Or was its host handed on since?"""
+        """Return whether the guest is still registered here: its host may be handed on since."""
         return self.handoff.guests.get(guest.host) is guest

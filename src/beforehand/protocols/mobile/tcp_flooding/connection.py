@@ -1,8 +1,9 @@
 """One end of a TCP connection, as MOB-TR section V.A measures it: Reno, counted in messages.
 
-Cumulative acknowledgements, slow start and congestion avoidance, a fast retransmission after three
-duplicate acknowledgements, a timeout that doubles with every attempt. Small segments wait for each
-other while something is in flight (Nagle), and acknowledgements wait for a second segment.
+It has cumulative acknowledgements, slow start and congestion avoidance, a fast retransmit after
+three duplicate acknowledgements, and a timeout that doubles with every attempt. A small segment
+waits while another one is in flight (Nagle). An acknowledgement waits for a second segment (delayed
+acknowledgement).
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ FLIGHT_MIN = 2
 
 
 class Tcp(msgspec.Struct, frozen=True):
-    """The values of MOB-TR section V.A, and TCP's own where it gives none."""
+    """The parameters of MOB-TR section V.A, and TCP's defaults where the report gives none."""
 
     timeout_us_min: int = 200_000
     timeout_us_max: int = 60_000_000
     window: int = 46
-    """At most so many messages are in flight,"""
+    """Maximum number of messages in flight."""
     window_start: int = 4
-    """and so many at the beginning, and after a timeout: a segment full of short messages."""
+    """Congestion window, in messages, at the start and after a timeout: one segment of short
+    messages."""
     segment_bytes: int = 536
     ack_us: int = 200_000
-    """An acknowledgement waits no longer than this."""
+    """Maximum delay of an acknowledgement."""
     gap_us: int = 5_000
-    """Between the sends of one message to the hosts of a cell."""
+    """Time between the sends of one message to two hosts of a cell."""
 
 
 class Connection:
-    """What one end knows. The other end has the same."""
+    """The state of one end of a connection. The other end has the same."""
 
     def __init__(self, me: NodeId, cell: NodeId, host: NodeId, ses: int, tcp: Tcp) -> None:
         self.ses = ses
@@ -49,30 +51,30 @@ class Connection:
         self._tcp = tcp
         self._resend: Timer = (RESEND, self._peer)
         self._ack: Timer = (ACK, self._peer)
-        # what goes out
+        # outgoing
         self._unacked: dict[int, Message] = {}
-        self._end = 0  # what is offered next gets this number
-        self._next = 0  # what is sent next
-        self._sent = 0  # what was ever sent lies before
+        self._end = 0  # number of the next message to be offered
+        self._next = 0  # number of the next message to be sent
+        self._sent = 0  # all messages before this number were sent at least once
         self._window = float(tcp.window_start)
         self._threshold = float(tcp.window)
         self._duplicates = 0
         self._is_recovering = False
         self._timeout_us = tcp.timeout_us_min
-        # what comes in
+        # incoming
         self._expected = 0
         self._early: dict[int, Message] = {}
-        self._owed = 0  # segments that were not acknowledged
+        self._owed = 0  # received segments not acknowledged yet
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def offer(self, message: Message) -> None:
-        """To be sent, after all that was offered before."""
+        """Queue a message to be sent after all messages offered before."""
         self._unacked[self._end] = message
         self._end += 1
 
     def push(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Send what may be sent."""
+        """Send the segments that the window and Nagle's rule allow."""
         before = self._next
         for first, messages in self._segments():
             self._send(first, messages, out)
@@ -82,7 +84,7 @@ class Connection:
             out.timers.append((self._resend, now_us + self._timeout_us))
 
     def on_segment(self, now_us: int, frame: Segment, out: Outbox[Frame]) -> list[Message]:
-        """What may be handed on now, in order."""
+        """Handle a segment, and return the messages that are now in order."""
         owed = self._owed
         ordered = self._take(frame, out)
         self._on_ack(now_us, frame, out)
@@ -94,7 +96,8 @@ class Connection:
         return ordered
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Acknowledge; or start again with what nobody acknowledged, more slowly."""
+        """Send a delayed acknowledgement; or, on a timeout, back off and resend from the oldest
+        unacknowledged message."""
         if timer == self._ack and self._owed:
             self._send(self._next, (), out)
         elif timer == self._resend and self._next > self._oldest:
@@ -111,21 +114,21 @@ class Connection:
         return [message for number, message in self._unacked.items() if number >= self._sent]
 
     def unsure(self) -> list[Message]:
-        """Sent, and not acknowledged: nobody knows whether it arrived."""
+        """Return the messages sent but not acknowledged: they may or may not have arrived."""
         return [message for number, message in self._unacked.items() if number < self._sent]
 
     def moods(self) -> Iterator[str]:
-        """What is going on, for who watches."""
+        """Yield the congestion states that the connection is in, for observation."""
         if self._is_recovering:
             yield "recovering"
         if self._timeout_us > self._tcp.timeout_us_min:
             yield "backed off"
 
     def gauges(self) -> tuple[int, int]:
-        """How much waits to be acknowledged, and how much came ahead of its turn."""
+        """Return the numbers of unacknowledged messages and of those received out of order."""
         return len(self._unacked), len(self._early)
 
-    # ---- what goes out --------------------------------------------------------------------------
+    # ---- outgoing -------------------------------------------------------------------------------
 
     @property
     def _oldest(self) -> int:
@@ -139,12 +142,12 @@ class Connection:
             messages = self._fill(first, end)
             is_full = first + len(messages) < self._end
             if first > self._oldest and not is_full:
-                return  # Nagle: what is small waits while something is in flight
+                return  # Nagle: a small segment waits while another one is in flight
             yield first, messages
             first += len(messages)
 
     def _fill(self, first: int, end: int) -> tuple[Message, ...]:
-        """As many as fit. One goes alone if it is longer than that."""
+        """Return the messages that fit into a segment, at least one: a longer one goes alone."""
         messages: list[Message] = []
         left_bytes = self._tcp.segment_bytes
         for number in range(first, end):
@@ -166,7 +169,7 @@ class Connection:
         flight = self._next - self._oldest
         self._threshold = max(flight / 2, float(FLIGHT_MIN))
 
-    # ---- what comes in --------------------------------------------------------------------------
+    # ---- incoming -------------------------------------------------------------------------------
 
     def _take(self, frame: Segment, out: Outbox[Frame]) -> list[Message]:
         if not frame.messages:
@@ -180,7 +183,7 @@ class Connection:
         while self._expected in self._early:
             ordered.append(self._early.pop(self._expected))
             self._expected += 1
-        # Nothing new, or a gap: the other end is to know at once.
+        # A duplicate or a gap: acknowledge at once, so that the other end can retransmit.
         is_urgent = self._expected == expected or had_gap or bool(self._early)
         self._owed += 2 if is_urgent else 1
         return ordered
@@ -214,7 +217,7 @@ class Connection:
         out.timers.append((self._resend, due_us))
 
     def _retransmit(self, out: Outbox[Frame]) -> None:
-        """The first segment, without waiting for the timeout."""
+        """Resend the first unacknowledged segment before its timeout (fast retransmit)."""
         self._slow_down()
         self._send(self._oldest, self._fill(self._oldest, self._next), out)
         self._window = self._threshold + DUPLICATES

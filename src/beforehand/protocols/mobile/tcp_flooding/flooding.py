@@ -1,12 +1,12 @@
 """TCP-Flooding, the baseline of MOB-TR section V.A: flooding over reliable FIFO channels.
 
-The tree of stations, with every host a leaf of its station; all its edges are FIFO and reliable,
-and that alone gives causal order. Between a station and a host the edge is a TCP connection, so
-each message goes to each host by itself.
+Every host is a leaf below its station in the tree of stations. All edges of the tree are FIFO and
+reliable, and that alone gives causal order. The edge between a station and a host is a TCP
+connection, so the station sends each message to each host separately.
 
-Hosts are static. Whoever changes its cell starts anew, as if it were another one: what its old
-station had for it is lost to it, what it had sent and nobody acknowledged is given up (a loss), and
-what it delivered before may come again.
+Hosts are static. A host that changes its cell starts anew, as if it were another host. It does not
+get the messages that its old station still had for it. It drops its broadcasts that were sent and
+not acknowledged (a loss). It may receive again messages that it delivered before.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ GAP: Timer = ("tcp gap", None)
 
 
 class Guest(msgspec.Struct):
-    """A host of the cell."""
+    """A host connected to the station."""
 
     connection: Connection
     held: deque[tuple[int, Message]] = msgspec.field(default_factory=deque)
-    """(not before, message): what is not offered to the connection yet, in order."""
+    """(due time in µs, message), in order: messages not offered to the connection yet."""
 
 
 class TcpStation:
-    """One of a tree of stations. It relays, and knows no more than its connections."""
+    """One station of a tree. It relays messages; its connections are its only state."""
 
     tables: tuple[Table, ...] = ()
 
@@ -60,7 +60,7 @@ class TcpStation:
         pace: Pace | None = None,
         tcp: Tcp | None = None,
     ) -> None:
-        """pace: of the other systems; TCP has its own."""
+        """pace: ignored; TCP has its own parameters. The other systems use it."""
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
@@ -70,7 +70,7 @@ class TcpStation:
         self._has_gap = False
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """By radio from a host, or by wire from a neighbour."""
+        """Handle a frame that came by radio from a host, or by wire from a peer station."""
         if isinstance(frame, Relay):
             self.counters.received += 1
             out.receives.append(frame.message)
@@ -88,17 +88,17 @@ class TcpStation:
                 self.counters.received += len(out.receives) - before
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """The next host's turn; or what a connection waits for."""
+        """Release held messages to the next hosts; or pass the timer to its connection."""
         if timer == GAP and self._has_gap:
             self._release(now_us, out)
         elif timer[1] is not None and timer[1] in self.guests:
             self.guests[timer[1]].connection.on_timer(now_us, timer, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """A station saves nothing."""
+        """Do nothing: a station saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A station delivers nothing to an application."""
+        """Return "unknown": a station delivers nothing to an application."""
         return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
@@ -122,7 +122,7 @@ class TcpStation:
     def _disseminate(
         self, now_us: int, message: Message, source: NodeId, out: Outbox[Frame]
     ) -> None:
-        """On all edges but the one that it came from; to one host after the other."""
+        """Send a message on all edges but the one that it came from, to the hosts one by one."""
         out.sends += [(peer, Relay(message)) for peer in self._neighbours if peer != source]
         due_us = now_us
         for host, guest in self.guests.items():
@@ -132,7 +132,8 @@ class TcpStation:
         self._release(now_us, out)
 
     def _release(self, now_us: int, out: Outbox[Frame]) -> None:
-        # What lies further ahead than a round through the cell was noted before the clock fell.
+        # A due time more than one round through the cell ahead is from before the clock was set
+        # back: release the message at once.
         latest_us = now_us + self._tcp.gap_us * len(self.guests)
         nexts_us = []
         for guest in self.guests.values():
@@ -149,12 +150,12 @@ class TcpStation:
 
 
 class TcpHost:
-    """Opens a connection as soon as it is in a cell. It delivers its own messages at once."""
+    """A host that connects as soon as it is in a cell. It delivers its own messages at once."""
 
     tables: tuple[Table, ...] = ()
 
     def __init__(self, node: NodeId, pace: Pace | None = None, tcp: Tcp | None = None) -> None:
-        """pace: of the other systems; TCP has its own."""
+        """pace: ignored; TCP has its own parameters. The other systems use it."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.counters = Counters()
@@ -168,7 +169,7 @@ class TcpHost:
         self._connection: Connection | None = None
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
-        """It is in the cell of that station, or no longer."""
+        """Connect to the station whose cell the host entered, or disconnect on leaving it."""
         if up and peer != self.cell:
             self._quit(out)
             self.cell = peer
@@ -182,7 +183,10 @@ class TcpHost:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        """It is delivered at once: who floods a message does not get it back."""
+        """Deliver and send a new message, and return its id.
+
+        The host delivers it at once, because flooding does not return a message to its origin.
+        """
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
         message = Message((self.node, self._next_said), (), payload)
@@ -198,7 +202,7 @@ class TcpHost:
         return message.id
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """Only from the station of its cell, in this connection."""
+        """Handle a frame of this connection from the station of the cell; ignore all others."""
         if isinstance(frame, Relay) or not (source == frame.cell == self.cell):
             return
         if frame.host != self.node or frame.ses != self._ses:
@@ -213,7 +217,7 @@ class TcpHost:
             self.counters.delivered += len(ordered)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Ask again for a connection; or what the connection waits for."""
+        """Repeat the connection request; or pass the timer to the connection."""
         if timer == CONNECT and self.state == "connecting":
             self._timeout_us = min(2 * self._timeout_us, self._tcp.timeout_us_max)
             self._ask(now_us, out)
@@ -221,10 +225,13 @@ class TcpHost:
             self._connection.on_timer(now_us, timer, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """A host of TCP-Flooding saves nothing."""
+        """Do nothing: a host of TCP-Flooding saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A host remembers only its own messages, by their number."""
+        """Return "delivered" for an own message, else "unknown".
+
+        A host remembers only its own messages, by their number.
+        """
         is_own = message[0] == self.node and 0 < message[1] < self._next_said
         return MessageStatus("delivered" if is_own else "unknown")
 
@@ -248,8 +255,10 @@ class TcpHost:
         self._connection.push(now_us, out)
 
     def _quit(self, out: Outbox[Frame]) -> None:
-        """Nobody knows whether what was sent and not acknowledged has been flooded: to say it once
-        more could make it two."""
+        """Close the connection, and drop the messages sent but not acknowledged.
+
+        The station may have flooded them already. To send them again could deliver them twice.
+        """
         if self.cell is None:
             return
         connection, self._connection = self._connection, None

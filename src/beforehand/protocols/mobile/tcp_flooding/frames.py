@@ -1,4 +1,4 @@
-"""What hosts and stations of TCP-Flooding say to each other."""
+"""The frames between hosts and stations of TCP-Flooding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from beforehand.protocols.mobile.was.frames import Relay
 
 
 class Syn(msgspec.Struct, frozen=True, tag="tcp_syn"):
-    """A host opens a connection. `ses` tells its connections apart, as ports do."""
+    """A host opens a connection. `ses` distinguishes its connections, as ports do."""
 
     cell: NodeId
     host: NodeId
@@ -19,7 +19,7 @@ class Syn(msgspec.Struct, frozen=True, tag="tcp_syn"):
 
 
 class SynAck(msgspec.Struct, frozen=True, tag="tcp_syn_ack"):
-    """The station has opened it too."""
+    """The station has opened the connection, too."""
 
     cell: NodeId
     host: NodeId
@@ -27,17 +27,20 @@ class SynAck(msgspec.Struct, frozen=True, tag="tcp_syn_ack"):
 
 
 class Segment(msgspec.Struct, frozen=True, tag="tcp_segment"):
-    """Either way, between a station and one host. Numbers count messages, not bytes."""
+    """Messages and an acknowledgement, from a station to a host or back.
+
+    Sequence numbers count messages, not bytes.
+    """
 
     cell: NodeId
     host: NodeId
     ses: Count
     first: Count
-    """The number of the first message."""
+    """The sequence number of the first message."""
     ack: Count
-    """All before this number has arrived at the sender of this segment."""
+    """The sender of this segment has received all messages before this number."""
     messages: tuple[Message, ...] = ()
-    """None: a plain acknowledgement."""
+    """Empty for a plain acknowledgement."""
 
 
 Frame = Union[Syn, SynAck, Segment, Relay]  # noqa: UP007

@@ -1,8 +1,8 @@
-"""A station's cell: the numbers it gives to messages, what it keeps, and for whom.
+"""A station's cell: its registered hosts, its message numbers, and the messages kept for the hosts.
 
-A message is kept until all hosts that are registered here have acknowledged it, and no longer: no
-other station is asked (MOB section 4.1). What is discarded is always the oldest: so whatever was
-discarded precedes, or is concurrent with, all that is kept.
+The station keeps a message until all hosts registered here have acknowledged it. It then discards
+the message without asking another station (MOB section 4.1). It always discards the oldest message
+first. So a discarded message precedes, or is concurrent with, every kept one.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from beforehand.protocols.mobile.pace import ranges_of
 from beforehand.protocols.mobile.was.frames import Ranges, Request1, Response1
 
 Phase = Literal["here", "asking", "fetching", "going"]
-"""*here*: registered, no handoff. The new station is *asking* until all answers to Request1 are in,
-and *fetching* until Response2; the old one is *going* from Response1 to Request2."""
+"""The phase of a host's registration:
+
+- *here*: registered, no handoff.
+- *asking*: at the new station, until all answers to Request1 have arrived.
+- *fetching*: at the new station, until Response2.
+- *going*: at the old station, from Response1 to Request2.
+"""
 
 
 class Kept(msgspec.Struct):
-    """A message of the cell."""
+    """A message that the station keeps for its cell."""
 
     message: Message
     delivered_by: tuple[NodeId, ...] = ()
-    """Hosts that are registered here and have delivered it elsewhere."""
+    """Hosts that are registered here and have delivered it in another cell."""
     rests: int = 0
-    """It is not repeated in so many rounds of repetitions to come."""
+    """How many coming retransmission rounds leave it out."""
 
 
 class Guest(msgspec.Struct):
@@ -38,38 +43,45 @@ class Guest(msgspec.Struct):
     host: NodeId
     ses: int
     next: int
-    """Its next message by the cell's numbers. All from here on is kept for it."""
+    """The cell's number of the message that the host needs next. All from here on are kept."""
     next_said: int
+    """The sequence number of the broadcast that the station expects next from the host."""
     heard_us: int
+    """When the station last heard from the host."""
     phase: Phase = "here"
     is_fresh: bool = False
-    """Registered as a new one. As long as the host has not heard of it, that is worth nothing."""
+    """Whether the host was registered as new. Such a registration is void until the host has heard
+    of it."""
     early: dict[int, Message] = {}
-    """What it said ahead of its turn."""
+    """Broadcasts received from the host ahead of a missing one."""
     has: Ranges = ()
-    """What it has out of order."""
+    """Numbers of the messages that the host has received out of order."""
     catch_up: dict[int, Message] = {}
-    """What it must deliver first, because it was discarded here."""
+    """Messages discarded here that the host must deliver first."""
     owes_ack: bool = False
+    """Whether the station owes the host an acknowledgement."""
     # In a handoff:
     asked: list[NodeId] = []
-    """Who has not answered Request1."""
+    """Stations that have not answered Request1."""
     known: list[Response1] = []
+    """Answers of the stations that know the host."""
     cut: int = 0
     """The cell's next number at Request2 (at the new station) or at Request1 (at the old one)."""
     missing: tuple[MessageId, ...] = ()
+    """Messages that the host has not delivered, by Response1."""
     waiting: Request1 | None = None
-    """Of a newer connection, to be answered after this handoff."""
+    """A Request1 of a newer connection, to be answered after this handoff."""
     is_doomed: bool = False
-    """A Delete came during the handoff."""
+    """Whether a Delete arrived during the handoff."""
 
     def first_to_catch_up(self, count: int) -> list[tuple[int, Message]]:
-        """No more than may be in flight; the others when these are acknowledged."""
+        """Return the first `count` messages to catch up on. The others follow when these are
+        acknowledged."""
         return list(islice(self.catch_up.items(), count))
 
 
 class Cell:
-    """The registry of hosts, and the messages that are kept for them."""
+    """The registered hosts, and the messages that are kept for them."""
 
     def __init__(self) -> None:
         self.guests: dict[NodeId, Guest] = {}
@@ -77,7 +89,7 @@ class Cell:
         self.next = 0
 
     def add(self, message: Message) -> int:
-        """The number of a message in this cell. It is kept if there is anybody to keep it for."""
+        """Number a message in this cell, and return the number. Keep it if any host needs it."""
         seq = self.next
         self.next += 1
         self.kept[seq] = Kept(message)
@@ -85,12 +97,14 @@ class Cell:
         return seq
 
     def oldest(self) -> int:
-        """From here on, everything is there."""
+        """Return the number of the oldest kept message. All messages from there on are kept."""
         return next(iter(self.kept), self.next)
 
     def discard(self) -> None:
-        """What all who are registered have acknowledged. Who is in the middle of a handoff counts
-        from the moment of its connect (correction 14)."""
+        """Discard the messages that all registered hosts have acknowledged.
+
+        A host in a handoff counts as registered from the moment of its Connect (correction 14).
+        """
         until = min((guest.next for guest in self.guests.values()), default=self.next)
         for seq in list(self.kept):
             if seq >= until:
@@ -114,7 +128,7 @@ class Cell:
         self.discard()
 
     def is_wanted(self, seq: int) -> bool:
-        """Whether somebody who can hear it has not acknowledged it."""
+        """Return whether a host that can receive the message has not acknowledged it."""
         elsewhere = self.kept[seq].delivered_by
         return any(
             guest.phase == "here"

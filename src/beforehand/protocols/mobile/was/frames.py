@@ -1,7 +1,7 @@
-"""What hosts and stations say to each other, by radio and by wire.
+"""The frames of WAS between hosts and stations, by radio and by wire.
 
-By radio, `cell` names the station whose cell it is, and everybody checks it (correction 9): cells
-may overlap. `ses` is the host's connection, counted up with every change of cell.
+In a radio frame, `cell` names the station of the cell. Every receiver checks it (correction 9),
+because cells may overlap. `ses` numbers the host's connections; it grows with every change of cell.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from beforehand.protocols.contract.base import Count, Message, MessageId, NodeId
 from beforehand.protocols.contract.proof import Proofs
 
 Visits = tuple[tuple[NodeId, Count], ...]
-"""The list PS: the stations that may have registered a host, and in which connection."""
+"""The paper's list PS: the stations that may have registered a host, each with the connection."""
 Ranges = tuple[tuple[Count, Count], ...]
 """(first, last), both included."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Up to where a host has delivered. The paper's SesLC and seqNC, which mean nothing apart."""
+    """How far a host has delivered: the paper's SesLC and seqNC, which mean nothing separately."""
 
     ses: Count = 0
-    """The last connection in which it heard from its station; 0: it never joined."""
+    """The last connection in which the host heard from its station; 0: it never joined."""
     is_catching: bool = False
-    """Whether `next` counts what it catches up on in this connection, or what the cell hears: the
-    two share a number space in the paper (correction 7)."""
+    """True: `next` numbers the catch-up messages of this connection. False: it numbers the messages
+    of the cell. In the paper the two share a number space (correction 7)."""
     next: Count = 0
-    """The number that it expects next (correction 4)."""
+    """The number that the host expects next (correction 4)."""
 
 
 # ---- radio, up -----------------------------------------------------------------------------------
 
 
 class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
-    """A host that never heard from anybody asks to be registered."""
+    """A host that never heard from a station asks to be registered."""
 
     cell: NodeId
     host: NodeId
     ses: Count
     visits: Visits | None
-    """None: the host crashed and does not remember; it may be any station."""
+    """None: the host crashed and does not remember. Any station may have registered it."""
 
 
 class Connect(msgspec.Struct, frozen=True, array_like=True, tag="connect"):
-    """A host has changed its cell; or, if `visits` is None, it recovers from a crash."""
+    """A host has changed its cell, or it recovers from a crash (`visits` is None)."""
 
     cell: NodeId
     host: NodeId
     ses: Count
     place: Place
     next_said: Count
-    """The number of the message that it will broadcast next: where it starts as a new one."""
+    """The sequence number of the host's next broadcast. A host registered as new starts there."""
     visits: Visits | None
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
-    """A host goes for good."""
+    """A host leaves for good."""
 
     cell: NodeId
     host: NodeId
@@ -66,7 +66,7 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
 
 
 class Say(msgspec.Struct, frozen=True, array_like=True, tag="say"):
-    """App_hs: a host's message, to be broadcast by its station."""
+    """App_hs: a host's message, which its station is to broadcast."""
 
     cell: NodeId
     host: NodeId
@@ -75,7 +75,7 @@ class Say(msgspec.Struct, frozen=True, array_like=True, tag="say"):
 
 
 class HostAck(msgspec.Struct, frozen=True, array_like=True, tag="host_ack"):
-    """What a host has: all before `place.next`, and the ranges."""
+    """A host's acknowledgement: it has all messages before `place.next`, and the ranges."""
 
     cell: NodeId
     host: NodeId
@@ -83,11 +83,11 @@ class HostAck(msgspec.Struct, frozen=True, array_like=True, tag="host_ack"):
     ranges: Ranges = ()
 
 
-# ---- radio, down: each is one transmission to everybody in the cell ------------------------------
+# ---- radio, down: each is one transmission to all hosts in the cell ------------------------------
 
 
 class Cast(msgspec.Struct, frozen=True, array_like=True, tag="cast"):
-    """App_sh: a message, under the number that it has in this cell."""
+    """App_sh: a message with its number in this cell."""
 
     cell: NodeId
     seq: Count
@@ -95,7 +95,7 @@ class Cast(msgspec.Struct, frozen=True, array_like=True, tag="cast"):
 
 
 class CatchUp(msgspec.Struct, frozen=True, array_like=True, tag="catch_up"):
-    """App_Co: a message that its new station had discarded already, for one host."""
+    """App_Co: for one host, a message that its new station had already discarded."""
 
     cell: NodeId
     host: NodeId
@@ -105,7 +105,7 @@ class CatchUp(msgspec.Struct, frozen=True, array_like=True, tag="catch_up"):
 
 
 class Heard(msgspec.Struct, frozen=True, array_like=True):
-    """What a station has of one host: all before `next`, and the ranges."""
+    """A station has all broadcasts of one host before `next`, and the ranges."""
 
     host: NodeId
     ses: Count
@@ -114,7 +114,7 @@ class Heard(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StationAck(msgspec.Struct, frozen=True, array_like=True, tag="station_ack"):
-    """ack_C: for all hosts from which something came since the last one."""
+    """ack_C: the acknowledgement for all hosts that sent a broadcast since the last one."""
 
     cell: NodeId
     heard: tuple[Heard, ...]
@@ -127,20 +127,20 @@ class ConnectAck(msgspec.Struct, frozen=True, array_like=True, tag="connect_ack"
     host: NodeId
     ses: Count
     next_said: Count
-    """seq_h: what the host broadcast before this number needs no repetition."""
+    """seq_h: the host need not repeat its broadcasts before this number."""
     next: Count
-    """Where in the cell's numbers it goes on."""
+    """The cell's number from which the host goes on."""
     is_new: bool = False
-    """Nobody knew the host any more: what came meanwhile passed it by, and what it said and did not
-    hear of again may have been lost."""
+    """Whether no station knew the host any more. It then has missed the messages that came
+    meanwhile, and its unacknowledged broadcasts may be lost."""
     delivered: Ranges = ()
-    """Numbers after `next` that it has delivered elsewhere: the paper's M_d. There it travels with
-    each message; but what was transmitted before the handoff ended would not tell, and may come
-    after it."""
+    """Numbers after `next` that the host has delivered in another cell: the paper's M_d. In the
+    paper each message carries it. But a copy transmitted before the handoff ended would not name
+    the host, and may arrive after it."""
 
 
 class LeaveAck(msgspec.Struct, frozen=True, array_like=True, tag="leave_ack"):
-    """Nobody waits for the host any more."""
+    """The station acknowledges a Leave: no station waits for the host any more."""
 
     cell: NodeId
     host: NodeId
@@ -148,7 +148,7 @@ class LeaveAck(msgspec.Struct, frozen=True, array_like=True, tag="leave_ack"):
 
 
 class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
-    """The host was silent for so long that it was unregistered; it has to connect again."""
+    """The station unregistered the host because it was silent too long; it must connect again."""
 
     cell: NodeId
     host: NodeId
@@ -165,18 +165,21 @@ class Relay(msgspec.Struct, frozen=True, array_like=True, tag="relay"):
 
 
 class Request1(msgspec.Struct, frozen=True, array_like=True, tag="request1"):
-    """Who knows the host, and what has it not delivered? Like all below, it travels hop by hop."""
+    """Ask whether the target knows the host, and which messages the host has not delivered.
+
+    Like all frames below, it travels hop by hop.
+    """
 
     source: NodeId
     target: NodeId | None
-    """None, where handoffs are flooded: all other stations."""
+    """None, if handoffs are flooded: all other stations."""
     host: NodeId
     ses: Count
     place: Place
 
 
 class Response1(msgspec.Struct, frozen=True, array_like=True, tag="response1"):
-    """The station's answer; every Request1 gets one (correction 13)."""
+    """Answer a Request1; every Request1 gets an answer (correction 13)."""
 
     source: NodeId
     target: NodeId
@@ -184,14 +187,14 @@ class Response1(msgspec.Struct, frozen=True, array_like=True, tag="response1"):
     ses: Count
     is_known: bool = False
     held_ses: Count = 0
-    """The connection in which it had registered the host."""
+    """The connection in which the answering station had registered the host."""
     next_said: Count = 0
     missing: tuple[MessageId, ...] = ()
-    """m_nd: what the host has not delivered."""
+    """m_nd: the messages that the host has not delivered."""
 
 
 class Request2(msgspec.Struct, frozen=True, array_like=True, tag="request2"):
-    """These have been discarded at the new station."""
+    """Ask the old station for the messages that the new station has discarded."""
 
     source: NodeId
     target: NodeId
@@ -201,7 +204,7 @@ class Request2(msgspec.Struct, frozen=True, array_like=True, tag="request2"):
 
 
 class Response2(msgspec.Struct, frozen=True, array_like=True, tag="response2"):
-    """The messages, and what came in between the two requests. The host is the other's now."""
+    """Hand the host over, with the wanted messages and the ids that arrived since Request1."""
 
     source: NodeId
     target: NodeId
@@ -212,7 +215,7 @@ class Response2(msgspec.Struct, frozen=True, array_like=True, tag="response2"):
 
 
 class Delete(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
-    """Forget the host if you registered it in this connection or before."""
+    """Tell the target to unregister the host if it registered it in this connection or before."""
 
     source: NodeId
     target: NodeId | None
@@ -227,12 +230,12 @@ Frame = Union[Uplink, Downlink, Relay, Routed]  # noqa: UP007
 
 
 def messages_of(frame: Frame) -> tuple[Message, ...]:
-    """What it brings along of what hosts said."""
+    """Return the messages of hosts that a frame carries."""
     if isinstance(frame, Say | Cast | CatchUp | Relay):
         return (frame.message,)
     return frame.messages if isinstance(frame, Response2) else ()
 
 
 def is_proven(frame: Frame, proofs: Proofs) -> bool:
-    """Did hosts say what it brings along?"""
+    """Return whether all messages in a frame are proven to be of their hosts."""
     return all(map(proofs.is_proven, messages_of(frame)))

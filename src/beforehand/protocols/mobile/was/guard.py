@@ -1,8 +1,8 @@
-"""When a station gives up on a host (MOB section 4.5): too long silent, or too costly for its cell.
+"""Unregister hosts that are silent too long or too costly for their cell (MOB section 4.5).
 
-A host that says nothing holds up what is kept, and makes its station repeat itself; repetitions
-collide with what the others are to hear. A station sees no collisions. What it sees is how much of
-what it transmits it has transmitted before.
+Because of a silent host its station cannot discard messages and retransmits them. Retransmissions
+collide with frames for the other hosts. A station cannot observe collisions. It can observe the
+share of retransmissions among its transmissions.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ class Guard:
         self._cell = cell
         self._pace = pace
         self.given_up = 0
-        """How many hosts were unregistered because of repetitions."""
+        """How many hosts were unregistered because of too many retransmissions."""
         self._recent: deque[bool] = deque(maxlen=pace.repeats_window)
-        """Of the last transmissions: whether it was a repetition."""
+        """For each of the last transmissions, whether it was a retransmission."""
 
     def note(self, is_repetition: bool) -> None:
-        """Something was transmitted to the cell."""
+        """Record a transmission to the cell."""
         if self._pace.repeats_max is not None:
             self._recent.append(is_repetition)
 
     def unregister(self, now_us: int) -> None:
-        """Whom to give up on now; it is told when it is heard again."""
+        """Unregister silent and costly hosts. The station tells them when it hears them again."""
         pace = self._pace
         if pace.patience_us is None:
             return
         for guest in list(self._cell.guests.values()):
-            # Silence counts while something is owed; a clock that was set back shows none.
+            # Silence counts only while the host owes acknowledgements (correction 17). After the
+            # clock was set back, it is measured from now.
             if not self._owed(guest) or guest.heard_us > now_us:
                 guest.heard_us = now_us
             elif pace.silence_us is not None and self._is_silent(guest, now_us, pace.silence_us):
@@ -49,8 +50,8 @@ class Guard:
         return most is not None and is_full and sum(recent) > most * len(recent)
 
     def _unregister_worst(self, now_us: int) -> None:
-        """Of those who were not heard for a while, the one that holds up most. What was repeated
-        for it says nothing about the others: they are judged by what comes."""
+        """Unregister, of the hosts silent for `quiet_us`, the one that owes most, and clear the
+        window. Retransmissions for this host say nothing about the others."""
         quiet_us = self._pace.quiet_us
         guests = self._cell.guests.values()
         silent = [guest for guest in guests if self._is_silent(guest, now_us, quiet_us)]

@@ -1,13 +1,14 @@
-"""Who registers whom: joins, handoffs in three phases, leaves (MOB sections 4.2, 4.3 and 4.5).
+"""Registration of hosts: joins, three-phase handoffs, leaves (MOB sections 4.2, 4.3 and 4.5).
 
-What a station knows of a host is there once: it is made by a join, and handed on from station to
-station in the order of the host's connections. Whoever is asked answers (correction 13): at once,
-or after its own handoff of that host, which is an older one; so nobody waits for ever. A newer
-connection asks all that an older one may have left behind.
+The state of a host exists at one station at a time. A join creates it, and handoffs move it from
+station to station in the order of the host's connections. A station answers every request
+(correction 13): at once, or after its own handoff of that host, which is an older one. So no
+station waits for ever. A newer connection asks all stations at which an older one may have left
+state.
 
-Between a station and a host, sp and sn are the old and the new station of the paper. All frames
-travel the tree, behind the messages (correction 12): when Request1 arrives, sp has all that sn had.
-They go to the stations that the host names (MOB), or to all of them (MOB-TR, *flooded*).
+sp and sn are the old and the new station of the paper. All frames travel over the tree, in FIFO
+order with the messages (correction 12). So when Request1 arrives, sp has all messages that sn had.
+The frames go to the stations that the host names (MOB), or to all stations (MOB-TR, *flooded*).
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from beforehand.protocols.mobile.was.frames import (
 )
 
 Ends = tuple[tuple[NodeId | None, int], ...]
-"""Stations, or all others, that are to forget a host, and up to which connection."""
+"""(station, or EVERYBODY for all others; connection up to which it is to unregister a host)."""
 LEFT_MAX = 1_000
-"""How many of those who left a station remembers."""
+"""How many hosts that left a station remembers."""
 
 
 class Handoff:
@@ -57,7 +58,7 @@ class Handoff:
     # ---- from hosts -----------------------------------------------------------------------------
 
     def on_join(self, now_us: int, frame: Join, out: Outbox[Frame]) -> None:
-        """Section 4.2: what is kept here is what the host starts with."""
+        """Register a new host (section 4.2). It starts with the messages that are kept here."""
         cell, host = self._cell, frame.host
         guest = cell.guests.get(host)
         if host in self._left:
@@ -74,7 +75,7 @@ class Handoff:
         self._accept(guest, out)
 
     def on_connect(self, now_us: int, frame: Connect, out: Outbox[Frame]) -> None:
-        """sn.1-10. During a handoff of this host it is not heard: it asks again."""
+        """Handle Connect (sn.1-10). Ignore it during a handoff of this host, which repeats it."""
         guest = self._cell.guests.get(frame.host)
         if frame.host in self._left:
             return
@@ -89,7 +90,7 @@ class Handoff:
                 self._use_as_ack(guest, frame.place)
                 guest.ses, guest.is_fresh = frame.ses, False
                 guest.early.clear()
-                guest.has = ()  # what came early it has forgotten (correction 6)
+                guest.has = ()  # the host dropped its out-of-order messages (correction 6)
                 guest.catch_up = dict(enumerate(guest.catch_up.values()))
                 self._delete(frame.host, self._visits(frame), out)
                 self._accept(guest, out)
@@ -98,8 +99,11 @@ class Handoff:
         self._start(now_us, frame, out)
 
     def on_leave(self, frame: Leave, out: Outbox[Frame]) -> None:
-        """Whatever any station still does for this host comes to an end. What it said before may
-        come after its leave, and would register it once more: nobody would ever end that."""
+        """Unregister a host at all stations, and remember that it left (correction 19).
+
+        A Join or Connect sent before the Leave may arrive after it. It would register the host once
+        more, and no later frame would end that registration.
+        """
         self._left[frame.host] = None
         if len(self._left) > LEFT_MAX:
             del self._left[next(iter(self._left))]
@@ -108,12 +112,12 @@ class Handoff:
         self.on_delete(Delete(self.node, self.node, frame.host, frame.ses), out)
         out.sends.append((EVERYBODY, LeaveAck(self.node, frame.host, frame.ses)))
 
-    # ---- phase 1: who knows the host, and what has it not delivered? ----------------------------
+    # ---- phase 1: find the station that knows the host, and what the host has not delivered -----
 
     def _start(self, now_us: int, frame: Connect, out: Outbox[Frame]) -> None:
         cell = self._cell
         targets = [station for station, _ in self._visits(frame)]
-        # correction 14: from here on, nothing that is kept is discarded.
+        # correction 14: from here on, the station discards no kept message.
         guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said, now_us, "asking")
         guest.asked = (
             [*self._via] if EVERYBODY in targets else [s for s in targets if s is not None]
@@ -126,12 +130,13 @@ class Handoff:
             self._go_on(guest, out)
 
     def on_request1(self, frame: Request1, out: Outbox[Frame]) -> None:
-        """sp.1-8."""
+        """Answer Request1 (sp.1-8)."""
         guest = self._cell.guests.get(frame.host)
         unknown = Response1(self.node, frame.source, frame.host, frame.ses)
         if guest is None or guest.ses >= frame.ses or guest.phase == "going":
-            # Never registered here; or somebody newer is on the way, who asks the asker as well; or
-            # it was handed on, and the asker asks whom it was handed to.
+            # Answer at once if the host was never registered here, if a newer connection exists
+            # (its station asks the source as well), or if the host was handed on (the source also
+            # asks the station that has it).
             self._route(unknown, out)
         elif guest.phase != "here":
             later = guest.waiting
@@ -164,7 +169,7 @@ class Handoff:
         self._route(answer, out)
 
     def on_response1(self, frame: Response1, out: Outbox[Frame]) -> None:
-        """sn.11-13, once all have answered."""
+        """Collect an answer to Request1; go on once all stations have answered (sn.11-13)."""
         guest = self._in_handoff(frame, "asking")
         if guest is None or frame.source not in guest.asked:
             return
@@ -192,17 +197,19 @@ class Handoff:
         self._route(request, out)
 
     def _take_as_new(self, guest: Guest, out: Outbox[Frame]) -> None:
-        """Nobody knows the host (any more). All that it can have delivered anywhere is here by now,
-        because the answers came behind it: so it starts with what comes next (corrections 10 and
-        15)."""
+        """Register the host as new, because no station knows it (any more).
+
+        It starts with the next message (corrections 10 and 15). All messages that it can have
+        delivered elsewhere are here already, because the answers came after them on FIFO wires.
+        """
         guest.next = self._cell.next
         guest.is_fresh = True
         self._finish(guest, out)
 
-    # ---- phase 2: what has the host not delivered, of what is kept here? ------------------------
+    # ---- phase 2: fetch discarded messages, find which kept ones the host has delivered ---------
 
     def on_request2(self, frame: Request2, out: Outbox[Frame]) -> None:
-        """sp.9-12."""
+        """Answer Request2 and hand the host over (sp.9-12)."""
         guest = self._in_handoff(frame, "going")
         if guest is None:  # the host has left
             self._route(Response2(self.node, frame.source, frame.host, frame.ses, (), ()), out)
@@ -216,13 +223,13 @@ class Handoff:
         self._route(answer, out)
 
     def on_response2(self, frame: Response2, out: Outbox[Frame]) -> None:
-        """sn.14-20."""
+        """Mark the kept messages that the host has delivered elsewhere (sn.14-20)."""
         guest = self._in_handoff(frame, "fetching")
         if guest is None:
             return
         undelivered = {*guest.missing, *frame.since}
         for seq, kept in self._cell.kept.items():
-            # What came after Request2 cannot have been delivered by the host.
+            # The host cannot have delivered a message that arrived after Request2.
             is_delivered = seq < guest.cut and kept.message.id not in undelivered
             if is_delivered and guest.host not in kept.delivered_by:
                 kept.delivered_by += (guest.host,)
@@ -244,7 +251,7 @@ class Handoff:
             self._accept(guest, out)
 
     def _accept(self, guest: Guest, out: Outbox[Frame]) -> None:
-        """The end of a connection's beginning, or what has to be delivered before."""
+        """Send the messages to catch up on; if there are none, send ConnectAck."""
         for seq, message in guest.first_to_catch_up(self._pace.inflight_max):
             catch_up = CatchUp(self.node, guest.host, guest.ses, seq, message)
             out.sends.append((EVERYBODY, catch_up))
@@ -258,7 +265,7 @@ class Handoff:
             out.sends.append((EVERYBODY, ack))
 
     def on_caught_up(self, guest: Guest, before: int, out: Outbox[Frame]) -> None:
-        """The host acknowledges what it was to deliver first."""
+        """Handle the host's acknowledgement of the catch-up messages before number `before`."""
         if guest.catch_up:
             guest.catch_up = {s: m for s, m in guest.catch_up.items() if s >= before}
         if not guest.catch_up:
@@ -267,8 +274,10 @@ class Handoff:
     # ---- the end of a registration --------------------------------------------------------------
 
     def on_delete(self, frame: Delete, out: Outbox[Frame]) -> None:
-        """In the middle of a handoff it takes effect at its end: somebody waits for us, or we hold
-        what somebody else waits for."""
+        """Unregister the host, but during a handoff only at its end (correction 13).
+
+        Another station may wait for this one, or for messages that this one holds.
+        """
         guest = self._cell.guests.get(frame.host)
         if guest is None or guest.ses > frame.ses:
             return
@@ -281,11 +290,11 @@ class Handoff:
         for station, ses in ends:
             self._route(Delete(self.node, station, host, ses), out)
 
-    # ---- small parts ----------------------------------------------------------------------------
+    # ---- shared parts ---------------------------------------------------------------------------
 
     def _visits(self, frame: Join | Connect | Leave) -> Ends:
-        """Who may have registered the host, but for ourselves."""
-        before = max(0, frame.ses - 1)  # a sound host counts from 1
+        """Return the other stations that may have registered the host."""
+        before = max(0, frame.ses - 1)  # a correct host counts from 1
         if self._floods:
             return ((EVERYBODY, before),)
         if frame.visits is None:
@@ -293,7 +302,10 @@ class Handoff:
         return tuple(visit for visit in frame.visits if visit[0] in self._via)
 
     def _use_as_ack(self, guest: Guest, place: Place) -> None:
-        """Section 4.3.2: what the host has delivered in this very connection, and not said yet."""
+        """Use the host's place as an acknowledgement if it is of this very connection.
+
+        Section 4.3.2: the host may have delivered messages that it has not acknowledged yet.
+        """
         if place.ses != guest.ses:
             return
         if place.is_catching:
@@ -309,8 +321,11 @@ class Handoff:
         return guest if is_it else None
 
     def refuse_strangers(self, source: NodeId, frame: Routed) -> None:
-        """Raise if a frame names a station outside of the tree, before it has any effect: an answer
-        to such a source could not be routed when the frame is passed on and half handled."""
+        """Raise RemoteError if a frame names a station outside of the tree.
+
+        This comes before any effect. Otherwise the answer to such a source could not be routed
+        after the frame was forwarded and partly handled.
+        """
         known = (*self._via, self.node)
         unknown: list[NodeId | None] = []
         if frame.source not in self._via:
@@ -326,8 +341,11 @@ class Handoff:
         self.pass_on(self.node, frame, out)
 
     def pass_on(self, source: NodeId, frame: Routed, out: Outbox[Frame]) -> None:
-        """One hop further, behind the messages (correction 12). That somebody knows nothing is no
-        frame of MOB-TR, which does not count answers: it takes the short way, flooded or not."""
+        """Forward a frame by one hop, in FIFO order with the messages (correction 12).
+
+        MOB-TR does not count answers and has no frame for "host unknown". So this answer always
+        takes the direct route, whether or not handoffs are flooded.
+        """
         knows_nothing = isinstance(frame, Response1) and not frame.is_known
         if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
             out.sends.append((self._via[frame.target], frame))
@@ -336,5 +354,9 @@ class Handoff:
 
 
 def _is_worthless(guest: Guest, place: Place) -> bool:
-    """The host was elsewhere since; or it was registered as new, and never heard of it."""
+    """Return whether the registration is void (correction 18).
+
+    It is if the host was registered elsewhere since, or if it was registered as new and never heard
+    of that.
+    """
     return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)

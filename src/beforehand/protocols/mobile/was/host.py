@@ -1,12 +1,12 @@
-"""A mobile host: it speaks to the station of its cell, and to nobody else (MOB section 4).
+"""A mobile host: it communicates only with the station of its cell (MOB section 4).
 
-A host keeps little: what it said and nobody acknowledged, what came ahead of its turn, and a few
-numbers. All else is kept by the stations. It delivers its own messages when they come back to it,
-in the place that its station gave them.
+A host keeps little: its unacknowledged broadcasts, messages received out of order, and a few
+numbers. The stations keep everything else. The host delivers its own messages when its station
+sends them back, in the station's order.
 
-*Crashes.* Saved are what it said, its connection and its place. The paper saves the place with
-every acknowledgement; what was delivered since then is delivered again after a crash (correction
-11). `saves="delivery"` saves it with each delivery, and then nothing is.
+*Crashes.* A host saves its broadcasts, its connection and its place. The paper saves the place with
+every acknowledgement, so a host delivers again after a crash what it delivered since then
+(correction 11). `saves="delivery"` saves it with each delivery, and the host repeats nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ State = Literal["away", "connecting", "catching", "connected", "leaving", "gone"
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a host knows of itself after a crash."""
+    """The state of a host that survives a crash."""
 
     ses: int
     place: Place
@@ -71,7 +71,7 @@ SAID = Table("said", int, Message)
 
 
 class Host:
-    """Joins as soon as it is in a cell."""
+    """A host that joins as soon as it is in a cell."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class Host:
         proofs: Proofs | None = None,
         message_bytes_max: int | None = None,
     ) -> None:
-        """names_stations: whether it keeps the list of where it may be registered (MOB), or leaves
-        it to the stations to ask all of them (MOB-TR). proofs: own messages are proven, and others
-        that are not are not heard. message_bytes_max: of an encoded message, as at the stations."""
+        """names_stations: the host lists the stations that may have registered it (MOB); otherwise
+        a station asks all others (MOB-TR). proofs: the host signs its messages and ignores unproven
+        ones. message_bytes_max: limit of an encoded message, the same as at the stations."""
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.tables = (MEMORY, SAID) if durable else ()
@@ -103,16 +103,16 @@ class Host:
         self._visits: dict[NodeId, int] | None = {} if names_stations else None
         self._next_said = 1
         self._said: dict[int, Message] = {}
-        self._unheard: set[int] = set()  # said, and not among what the station has out of order
+        self._unheard: set[int] = set()  # own broadcasts not acknowledged by the station
         self._early: dict[int, Cast | CatchUp] = {}
-        self._elsewhere: Ranges = ()  # numbers of this cell that we delivered in another one
+        self._elsewhere: Ranges = ()  # numbers of this cell already delivered in another one
         self._owes_ack = False
         self._is_repeating = False
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
-        """It is in the cell of that station, or no longer."""
+        """Connect to the station whose cell the host entered, or disconnect on leaving it."""
         if up and peer != self.cell:
             self._quit(out)
             self.cell = peer
@@ -123,7 +123,7 @@ class Host:
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
     ) -> MessageId:
-        """It is delivered when it comes back from the station."""
+        """Broadcast a message and return its id. The station's copy is delivered later."""
         if self.state in ("leaving", "gone"):
             raise LocalError("a host that has left says nothing", hint="join under a new name")
         if lifetime_us is not None:
@@ -146,7 +146,7 @@ class Host:
         return message.id
 
     def on_leave(self, now_us: int, out: Outbox[Frame]) -> None:
-        """For good: who comes back comes under a new name (correction 10)."""
+        """Leave for good. The host may return only under a new name (correction 10)."""
         if self.state == "gone":
             return
         self.state = "leaving"
@@ -156,7 +156,7 @@ class Host:
             self._ask(now_us, out)
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """Only from the station of its cell (correction 9)."""
+        """Handle a frame of the station of the host's cell; ignore all others (correction 9)."""
         if not isinstance(frame, Downlink) or frame.cell != self.cell or source != self.cell:
             return
         if self._proofs is not None and not is_proven(frame, self._proofs):
@@ -182,7 +182,7 @@ class Host:
             assert_never(frame)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Say again what was not answered."""
+        """Repeat the frame that was not answered, or send an acknowledgement that is due."""
         if timer == CONNECT and self.cell is not None and self.state in ("connecting", "leaving"):
             self._ask(now_us, out)
         elif timer == ACK and (self._owes_ack or self._is_beating()):
@@ -196,7 +196,7 @@ class Host:
             self._repeat(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """The list of visits is not saved: whoever recovers asks all stations (correction 15)."""
+        """Load the saved state. Visits are not saved, so all stations are asked (correction 15)."""
         memory = rows.get(MEMORY.name, {}).get("")
         if memory is not None:
             self._ses, self._place = memory.ses, memory.place
@@ -208,7 +208,7 @@ class Host:
         self._unheard = set(self._said)
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A host does not remember what it has delivered."""
+        """Return "waiting" or "unknown": a host does not remember what it has delivered."""
         is_waiting = message[0] == self.node and message[1] in self._said
         if is_waiting or any(early.message.id == message for early in self._early.values()):
             return MessageStatus("waiting")
@@ -224,7 +224,7 @@ class Host:
     # ---- connections ----------------------------------------------------------------------------
 
     def _quit(self, out: Outbox[Frame]) -> None:
-        """Out of the cell. Whether its station has registered us, we may not know."""
+        """Leave the cell. Note its station if the host does not know whether it is registered."""
         if self.cell is None:
             return
         if self.state in ("connecting", "catching", "leaving") and self._visits is not None:
@@ -235,15 +235,15 @@ class Host:
         self._hush(out)
 
     def _hush(self, out: Outbox[Frame]) -> None:
-        """No acknowledgements while we change cells: they would count by the old cell's numbers.
-        What came early is numbered by the old cell too (correction 6)."""
+        """Clear the state of the old cell, and cancel acknowledgements: they would refer to its
+        numbers. So do the messages received out of order (correction 6)."""
         self._early.clear()
         self._elsewhere = ()
         self._owes_ack = self._is_repeating = False
         out.timers += [(CONNECT, CANCEL), (ACK, CANCEL), (RETRY, CANCEL)]
 
     def _open(self, now_us: int, out: Outbox[Frame]) -> None:
-        """A new connection, in whatever cell we are now."""
+        """Start a new connection in the current cell."""
         if self.state == "gone":
             return
         self._ses += 1
@@ -288,10 +288,10 @@ class Host:
     def _is_mine(self, frame: CatchUp | ConnectAck | LeaveAck | Forgotten) -> bool:
         return frame.host == self.node and frame.ses == self._ses
 
-    # ---- what comes in --------------------------------------------------------------------------
+    # ---- incoming -------------------------------------------------------------------------------
 
     def _on_cast(self, now_us: int, frame: Cast, out: Outbox[Frame]) -> None:
-        if self.state == "connected":  # else the cell's numbers mean nothing to us yet
+        if self.state == "connected":  # else the cell's numbers do not apply yet
             self._take(now_us, frame, out)
 
     def _on_catch_up(self, now_us: int, frame: CatchUp, out: Outbox[Frame]) -> None:
@@ -326,7 +326,7 @@ class Host:
             out.timers.append((ACK, now_us + self._pace.ack_us))
 
     def _after_elsewhere(self, seq: int) -> int:
-        """The first number from here on that we have not delivered in another cell."""
+        """Return the first number from `seq` on that was not delivered in another cell."""
         for first, last in self._elsewhere:
             if first <= seq <= last:
                 return last + 1
@@ -336,15 +336,15 @@ class Host:
         return self._pace.patience_us is not None and self.state in ("catching", "connected")
 
     def _beat(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Where silence has consequences, even an idle host is heard: it may be forgotten, and be
-        the only one in its cell, and would never hear of it."""
+        """If stations unregister silent hosts, let even an idle host send acknowledgements. A host
+        alone in its cell would else never learn that it was unregistered."""
         if self._is_beating() and not self._owes_ack:
             assert self._pace.patience_us is not None
             out.timers.append((ACK, now_us + self._pace.patience_us // 3))
 
     def _acknowledge(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
-        self._owes_ack = self.state == "catching"  # until we are told to go on
+        self._owes_ack = self.state == "catching"  # until ConnectAck (correction 16)
         self._save(out)
         ranges = ranges_of(sorted(self._early))
         out.sends.append((self.cell, HostAck(self.cell, self.node, self._place, ranges)))
@@ -352,16 +352,16 @@ class Host:
             out.timers.append((ACK, now_us + self._pace.ack_us))
         self._beat(now_us, out)
 
-    # ---- what goes out --------------------------------------------------------------------------
+    # ---- outgoing -------------------------------------------------------------------------------
 
     def _on_station_ack(self, frame: StationAck, out: Outbox[Frame]) -> None:
-        """It clears what was said, and nothing else (correction 3)."""
+        """Clear the acknowledged broadcasts, and nothing else (correction 3)."""
         if self.state != "connected":
             return
         for heard in frame.heard:
             if heard.host == self.node and heard.ses == self._ses:
                 self._drop_said(heard.next, out)
-                # Member by member: how long a range is, is the station's word.
+                # Test each member: a wrong station may send a range of any length.
                 for first, last in heard.ranges:
                     self._unheard -= {seq for seq in self._unheard if first <= seq <= last}
 

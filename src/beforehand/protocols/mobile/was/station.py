@@ -1,6 +1,6 @@
-"""A station: it gives the messages of the net an order in its cell, and keeps them for its hosts.
+"""A station: it numbers the messages of the network in its cell and keeps them for its hosts.
 
-Causal order comes from FIFO flooding over the tree of stations, and from FIFO numbers in each cell
+Causal order comes from FIFO flooding over the tree of stations and from FIFO numbers in each cell
 (MOB section 4.1). A station is reliable: it does not crash, and it saves nothing.
 """
 
@@ -55,7 +55,7 @@ RETRY: Timer = ("cast again", None)
 
 
 class Station:
-    """One of a tree of stations, all of which know the tree."""
+    """One station of a tree. All stations know the whole tree."""
 
     tables: tuple[Table, ...] = ()
 
@@ -69,9 +69,13 @@ class Station:
         proofs: Proofs | None = None,
         message_bytes_max: int | None = None,
     ) -> None:
-        """floods: handoffs ask all stations, as in MOB-TR, and not those that a host names. proofs:
-        what is not proven to be its host's goes nowhere. message_bytes_max: of an encoded message;
-        a longer one is refused, because no frame by radio would hold it (`bounds`)."""
+        """Create a station.
+
+        floods: handoffs ask all stations, as in MOB-TR, and not only those that a host names.
+        proofs: the station forwards only messages that are proven to be of their host.
+        message_bytes_max: the station refuses longer encoded messages, because they would not fit
+        into every radio frame (`bounds`).
+        """
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
@@ -85,13 +89,13 @@ class Station:
         self._message_bytes_max = message_bytes_max
         self._is_repeating = False
         self._round = 0
-        self._cast_before = 0  # what is numbered from here on was not transmitted yet
+        self._cast_before = 0  # messages with numbers from here on were not transmitted yet
         self._owes_ack = False
 
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
-        """By radio from a host, or by wire from a neighbour."""
+        """Handle a frame that came by radio from a host, or by wire from a peer station."""
         if not self._is_acceptable(frame):
             self.counters.refused += 1
         elif isinstance(frame, Uplink):
@@ -110,7 +114,7 @@ class Station:
         self._keep_up(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """Acknowledge; or say again what somebody lacks."""
+        """Acknowledge broadcasts of hosts, or retransmit messages that hosts lack."""
         if timer == ACK and self._owes_ack:
             self._acknowledge(out)
         elif timer == RETRY and self._is_repeating:
@@ -120,10 +124,10 @@ class Station:
             self._keep_up(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """A station saves nothing."""
+        """Do nothing: a station saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
-        """A station delivers nothing to an application."""
+        """Return "unknown": a station delivers nothing to an application."""
         return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
@@ -139,8 +143,10 @@ class Station:
     # ---- hosts and other stations ---------------------------------------------------------------
 
     def _is_acceptable(self, frame: Frame) -> bool:
-        """Whether its messages can be sent on in any frame, are proven, and are the host's own: a
-        host that repeats the message of another would have it delivered twice."""
+        """Return whether the frame's messages fit into any frame, are proven, and are the host's.
+
+        If a host could send the message of another host, it would be delivered twice.
+        """
         if not are_short(frame, self._message_bytes_max):
             return False
         if isinstance(frame, Say) and frame.message.origin != frame.host:
@@ -195,7 +201,7 @@ class Station:
             self.counters.duplicate += 1
             return
         if message.seq >= guest.next_said + self._pace.inflight_max:
-            # No sound host is so far ahead. The ranges of its acknowledgement must fit a frame.
+            # No correct host is so far ahead. Its acknowledgement must fit into a frame.
             self.counters.refused += 1
             return
         guest.early[message.seq] = message
@@ -207,14 +213,14 @@ class Station:
             self._disseminate(ready, None, out)
 
     def _disseminate(self, message: Message, source: NodeId | None, out: Outbox[Frame]) -> None:
-        """To the cell, and on over the tree."""
+        """Forward a message over the tree, and add it to the cell."""
         out.sends += [(peer, Relay(message)) for peer in self._neighbours if peer != source]
         self.cell.add(message)
 
-    # ---- what the cell hears --------------------------------------------------------------------
+    # ---- radio, down ----------------------------------------------------------------------------
 
     def _keep_up(self, now_us: int, out: Outbox[Frame]) -> None:
-        """Transmit what is new, as far as it may be in flight; and see to what comes later."""
+        """Transmit new messages as far as the send window allows; set the timers needed."""
         cell = self.cell
         end = min(cell.next, cell.oldest() + self._pace.inflight_max)
         for seq in range(max(self._cast_before, cell.oldest()), end):
@@ -235,7 +241,7 @@ class Station:
         out.sends.append((EVERYBODY, Cast(self.node, seq, kept.message)))
 
     def _cast_again(self, out: Outbox[Frame]) -> None:
-        """What was transmitted an interval ago, and somebody lacks."""
+        """Retransmit the messages that were transmitted an interval ago and that a host lacks."""
         cell, rounds = self.cell, self._pace.rounds
         for seq, kept in cell.kept.items():
             if seq >= self._cast_before:
