@@ -1,7 +1,8 @@
-"""A hostile member: it sends frames of every kind, with ids and messages that it saw or made up.
+"""A hostile member that sends frames of every kind, with ids and messages that it saw or invented.
 
-It holds no key of another member, so it cannot sign for them. It asks for more than it takes in,
-offers what it does not have, answers what nobody asked, and repeats what it heard.
+It holds no other member's key, so it cannot sign for other members. It requests more than it
+accepts, announces messages that it does not hold, answers requests that no peer sent, and replays
+messages that it received.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from beforehand.protocols.epidemic.frames import (
 
 SEEN_MAX = 16
 FRAMES_MAX = 400
-"""Then it falls silent, so that a net comes to rest."""
+"""The adversary's frame budget. After that it sends nothing, so that the net can come to rest."""
 
 
 class Adversary:
-    """One node that keeps to no protocol."""
+    """A node that follows no protocol."""
 
     needs = Needs({"contact": Link()})
     tables: tuple[Table, ...] = ()
@@ -71,10 +72,10 @@ class Adversary:
             self._peers.pop(peer, None)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
-        """It sets none."""
+        """Do nothing: the adversary sets no timers."""
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
-        """It saves nothing."""
+        """Do nothing: the adversary saves nothing."""
 
     def explain(self, message: MessageId) -> MessageStatus:
         return MessageStatus("unknown")
@@ -110,7 +111,8 @@ class Adversary:
         return rng.choices(pool, k=rng.choice((0, 1, 2, 5)))
 
     def _messages(self, now_us: int, rng: random.Random) -> tuple[Message, ...]:
-        """One that it saw, or one without a proof; with another's name, now and then."""
+        """Return a message that the adversary saw, or an invented one without a valid proof. The
+        origin of an invented message may be another member."""
         if self._seen and rng.random() < 0.6:
             return (rng.choice(self._seen),)
         past = tuple(dict.fromkeys(self._some_ids(now_us, rng)))

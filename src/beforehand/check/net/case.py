@@ -1,4 +1,4 @@
-"""What a net is made of, and what the checkers need to know of a family of cores."""
+"""The configuration of a net (`Case`), and the interface of a protocol family to the checkers."""
 
 from __future__ import annotations
 
@@ -21,65 +21,65 @@ TROUBLES = (
     *("losses", "doubles", "flaps", "crashes"),
     *("suspicions", "leaves", "settings", "shifts", "hastes", "pauses"),
 )
-"""Of which a case has so many, and each that happens is one less."""
+"""The kinds of faults. A case has a budget for each kind, and every injected fault consumes one."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a net is made of, and how much trouble there may be in it."""
+    """The configuration of a net: its nodes, clocks and links, and a budget for each fault."""
 
     nodes: int
     broadcasts: tuple[int, ...]
     """How many messages each node broadcasts."""
     options: Any = None
-    """The family's own."""
+    """Options of the protocol family."""
     lifetimes_us: tuple[int | None, ...] = (None,)
-    """What a broadcast may ask for."""
+    """The lifetimes that a broadcast may request; None: no lifetime."""
     edges: tuple[tuple[int, int], ...] | None = None
-    """For contacts: who can meet whom; None: anybody. For cells: the wires of the stations."""
+    """For contacts: the pairs of nodes that can be linked; None: all pairs. For cells: the wires
+    between stations."""
     is_linked: bool = False
-    """All of these are in contact from the start; for cells: every host is in one, and has joined.
-    """
+    """For contacts: all `edges` are up at the start. For cells: every host has joined."""
     stations: int = 0
-    """For cells: the first so many nodes are stations, all others are hosts."""
+    """For cells: the number of stations. They are the first nodes; all other nodes are hosts."""
     absent: tuple[int, ...] = ()
-    """Not there at the start; a restart brings them."""
+    """The nodes that are down at the start. A `restart` move brings them up."""
     skew_us: int = 0
-    """All clocks lie within this."""
+    """The largest difference between any two clocks."""
     ahead_us: tuple[int, ...] = ()
-    """How far each of them is ahead at the start."""
+    """How far the clock of each node is ahead at the start."""
     delay_us_max: int | None = None
-    """A frame that is not lost arrives, and a link's change is heard of, within this time."""
+    """The maximum delay of a link notification, and of a frame that is not lost."""
     inbox: bool = False
     losses: int = 0
     doubles: int = 0
     flaps: int = 0
     crashes: int = 0
     mortal: tuple[int, ...] | None = None
-    """Who may crash; None: anybody."""
+    """The nodes that may crash; None: all nodes."""
     suspicions: int = 0
     leaves: int = 0
-    """How many go for good."""
+    """How many hosts may leave permanently."""
     settings: int = 0
-    """How often a clock may be set."""
+    """How often a single clock may be set."""
     shifts: int = 0
     """How often all clocks may be set at once."""
     shift_us: int = 0
     """How far all clocks are ahead of true time at the start."""
     shift_span_us: int = 0
-    """So far from there they may fall, and as far they may jump."""
+    """The maximum distance from `shift_us`, backward or forward, to which all clocks may be set."""
     pauses: int = 0
-    """How often the program of a node may stop reading."""
+    """How often the application of a node may stop reading."""
     room_bytes: int | None = None
-    """What a wire takes before it must be empty again, where cores have flow control."""
+    """The bytes that a wire accepts before it must drain; only for cores with flow control."""
     is_disk_late: bool = False
-    """Whether the disk has what a node saves only after a move `flush`."""
+    """Whether a node's saves reach the disk only at a `flush` move."""
     hastes: int = 0
-    """For the explorer: how many timers may fire while something is on its way."""
+    """For the explorer: how many timers may fire while the net is not silent."""
     thresholds: Thresholds = "as shipped"
-    """Whether the registries of the cores are swept at sizes that a small net reaches."""
+    """With "low", the cores sweep their registries at sizes that a small net reaches."""
     is_unfair: bool = False
-    """Break what the core needs, to see it fail."""
+    """Whether to violate the needs of the core on purpose, to see it fail."""
 
     @property
     def is_calm(self) -> bool:
@@ -92,88 +92,90 @@ class Case:
 
 
 class Family(ABC):
-    """All that the checkers need to know of a family of cores."""
+    """Everything that the checkers need to know about a protocol family."""
 
     name: str
     kind: LinkKind
-    """How its nodes are linked."""
+    """The kind of link between its nodes."""
     learns = False
-    """Whether a node that receives a message knows of it at once, delivered or not."""
+    """Whether a message enters a node's causal past at its reception rather than its delivery."""
     sights: tuple[str, ...]
-    """What a swarm of seeds must have seen: one in which nothing waits proves nothing."""
+    """The situations that a swarm of seeds must reach. Without them a pass proves little."""
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Case:
-        """A case for the fuzzer, from small and calm to large and hostile."""
+        """Draw a case for the fuzzer, from small without faults to large with many faults."""
 
     @abstractmethod
     def make_core(self, case: Case, node: int) -> Core[Any]: ...
 
     @abstractmethod
     def problems(self, net: Net) -> Iterator[str]:
-        """What is wrong, now that the net is healed and quiet. Deliveries are judged already."""
+        """Yield the broken promises of a healed net at rest. Deliveries are already judged."""
 
     def judges(self, violation: Violation) -> bool:
-        """Whether it promises that this does not happen."""
+        """Return whether the family promises that this violation never happens."""
         return True
 
     def flaw(self, net: Net, node: int, message: Message) -> str | None:
-        """What is wrong with a delivery besides its place in the order."""
+        """Return what is wrong with a delivery apart from its position in the order, or None."""
         if message.payload == net.payloads.get(message.id, message.payload):
             return None
         return f"node {node} delivered {message.id} with other words than were said"
 
     def sent(self, net: Net, target: int, frame: Any) -> None:  # noqa: B027
-        """A frame has left for a node, whether it arrives or not."""
+        """Record that a frame was sent to a node, whether or not it arrives."""
 
     def look(self, net: Net, node: int) -> Iterator[str]:
-        """What is worth seeing at a node after one of its steps."""
+        """Yield the noteworthy situations at a node after one of its steps."""
         return iter(())
 
     def hostile(self, case: Case) -> Collection[int]:
-        """The nodes that send whatever they like."""
+        """Return the nodes that send arbitrary frames."""
         return ()
 
     def broken_rule(self, net: Net, node: int) -> str | None:
-        """The rule that the state of a node breaks after one of its steps."""
+        """Return the rule that the state of a node breaks after one of its steps, or None."""
         return None
 
     def breach(self, net: Net, node: int, frame: Any) -> str | None:
-        """The rule that a node breaks by sending this frame now."""
+        """Return the rule that a node breaks by sending this frame now, or None."""
         return None
 
     def forget_counts(self, core: Any) -> None:
-        """Counts of the past would keep equal states apart."""
+        """Reset the counters of a core: with them, otherwise equal states would differ."""
         for name in Counters.__struct_fields__:
             setattr(core.counters, name, 0)
 
     def forget_history(self, case: Case, core: Any) -> None:
-        """Remove from the state of a core what no later step depends on."""
+        """Remove from the state of a core everything that no later step depends on."""
         self.forget_counts(core)
 
     def canonical_frame(self, case: Case, frame: Any) -> Any:
-        """Return a frame without what no receiver reads."""
+        """Return the frame without the fields that no receiver reads."""
         return frame
 
     def is_time_relative(self, net: Net) -> bool:
-        """Return whether only differences between instants matter: if all clocks and all instants
-        in the states of cores are moved by the same amount, everything happens as before. Then
-        the explorer sets the time of every state to 0, and calls `move_back`."""
+        """Return whether only differences between instants matter.
+
+        If so, moving all clocks and all instants in the states of cores by the same amount changes
+        no transition. The explorer then sets the time of every state to 0 and calls `move_back`."""
         return False
 
     def move_back(self, case: Case, core: Any, us: int, now_us: int) -> None:  # noqa: B027
-        """Move all instants in the state of a core into the past by `us`. now_us: what the clock
-        of the node shows after that."""
+        """Move all instants in the state of a core into the past by `us`.
+
+        now_us: the node's clock reading after the move."""
 
 
 def honest(net: Net) -> list[int]:
-    """The nodes that keep to the protocol, and of which something is promised."""
+    """Return the nodes that follow the protocol. The family's promises hold only for these."""
     hostile = net.family.hostile(net.case)
     return [node for node in range(net.case.nodes) if node not in hostile]
 
 
 def had(net: Net, node: int) -> set[MessageId]:
-    """What was delivered at a node, or was to be when a crash cut it off."""
+    """Return the messages that a node delivered, or would have delivered but for a crash."""
     cut_off = () if net.case.inbox else net.drivers[node].cut_off
     return {*net.oracle.delivered[node], *(message.id for message in cut_off)}
 
@@ -183,9 +185,11 @@ def never_delivered(
     due: Collection[MessageId],
     excused: Callable[[Net, int, Collection[MessageId]], set[MessageId]] = lambda *_: set(),
 ) -> Iterator[str]:
-    """For families that promise it: what should have been delivered and was not. A delivery that a
-    crash cut off is lost, unless there is an inbox. excused: what a node need not have delivered
-    yet."""
+    """Yield the due messages that honest nodes never delivered.
+
+    This is for families that promise delivery. A delivery that a crash cut off counts as made,
+    unless there is an inbox. excused: returns the messages that a node need not have delivered yet.
+    """
     for node in honest(net):
         missing = set(due) - had(net, node)
         if missing and (missing := missing - excused(net, node, due)):
@@ -193,7 +197,8 @@ def never_delivered(
 
 
 def lost_in_silence(net: Net) -> Iterator[str]:
-    """What a node received and neither delivered nor gave up must wait, or have expired."""
+    """Yield every message that a node received and then lost without a report. A message that was
+    neither delivered nor reported as lost must be waiting or expired."""
     for node, id in sorted(net.held, key=str):
         driver = net.drivers[node]
         state = driver.core.explain(id).state
@@ -203,7 +208,7 @@ def lost_in_silence(net: Net) -> Iterator[str]:
 
 
 def held_for_no_reason(net: Net) -> Iterator[str]:
-    """`explain` must be able to say what a message waits for."""
+    """Yield every message for whose waiting `explain` gives no missing cause and no instant."""
     for node, driver in enumerate(net.drivers):
         for id in net.oracle.pasts:
             fate = driver.core.explain(id)

@@ -1,6 +1,6 @@
-"""What a net adds for cells and wires: hosts that move, and frames that do not overtake each other.
+"""The part of a net for cells and wires: hosts that move, and wires that preserve order (FIFO).
 
-The first nodes of such a net are stations; a contact is between a station and a host in its cell.
+The first nodes of such a net are stations. A contact links a station and a host in its cell.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from beforehand.check.net.net import Net
 
 Flight = tuple[int, int, int]
-"""A frame on its way: source, target, and which of the frames between the two it is."""
+"""A frame in transit: source, target, and its number among the frames from source to target."""
 
 
 class Cells(ABC):
-    """A part of `Net`. Without stations there are no wires and no cells."""
+    """A mixin of `Net`. Without stations there are no wires and no cells."""
 
     case: Case
     family: Family
@@ -33,20 +33,21 @@ class Cells(ABC):
         return source < self.case.stations and target < self.case.stations
 
     def queued(self, flight: Flight) -> int:
-        """How many frames go before it, where they do not overtake each other."""
+        """Return how many frames must arrive before this one: 0, unless it is on a FIFO wire."""
         source, target, ticket = flight
         if not self.is_wire(source, target):
             return 0
         return sum(f[:2] == (source, target) and f[2] < ticket for f in self.flights)
 
     def cell_of(self, host: int) -> int | None:
-        """The station in whose cell it is."""
+        """Return the station in whose cell the host is, or None."""
         if self.family.kind != "cell":
             return None
         return next((station for station, node in self.contacts if node == host), None)
 
     def _do_enter(self, host: int, station: int) -> bool:
-        """Into another cell, up or down; or, if there is no such station, out of all cells."""
+        """Move a host into the cell of a station. A number that is no station means: out of all
+        cells. The host may be up or down."""
         before = self.cell_of(host)
         if station == before or (before is not None and not self._take("flaps")):
             return False
@@ -60,7 +61,7 @@ class Cells(ABC):
         return True
 
     def _do_leave(self, host: int) -> bool:
-        """For good."""
+        """Let a host leave the system permanently."""
         driver = self.drivers[host]
         if not isinstance(driver, LeaverDriver) or not driver.is_up or not self._take("leaves"):
             return False
@@ -86,7 +87,7 @@ class Cells(ABC):
 
 
 def settle(net: Net) -> None:
-    """Every host in a cell, and everything said until there is no more to say."""
+    """Put every host into a cell, then let frames arrive until none is in transit."""
     stations = net.case.stations
     for host in range(stations, net.case.nodes):
         net.do(("enter", host, host % stations))

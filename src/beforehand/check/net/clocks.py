@@ -1,4 +1,4 @@
-"""What a net adds for time: the clocks of its nodes, which may be set one by one or all at once."""
+"""The part of a net for time: the clocks of its nodes, which may be set singly or all at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOREVER_US = 1 << 62
 
 
 class Clocks(ABC):
-    """A part of `Net`. The clock of a node shows `now_us + shift_us + offsets_us[node]`."""
+    """A mixin of `Net`. The clock of a node shows `now_us + shift_us + offsets_us[node]`."""
 
     case: Case
     now_us: int
@@ -28,11 +28,12 @@ class Clocks(ABC):
         return self.now_us + self.shift_us + self.offsets_us[node]
 
     def latest_reading_us(self) -> int:
-        """What no clock has shown more than, so far."""
+        """Return the highest reading that any clock has shown so far."""
         return max(self.highest_us, self.now_us + self.shift_us + max(self.offsets_us))
 
     def _do_pass(self, us: int) -> bool:
-        """Time, as far as what is on its way allows."""
+        """Advance time by `us`, or by less if the maximum delay of a pending frame or notification
+        ends before that."""
         us = min(us, self._latest_us() - self.now_us)
         self.now_us += us
         return us > 0
@@ -48,7 +49,7 @@ class Clocks(ABC):
         return True
 
     def _do_shift(self, shift_us: int) -> bool:
-        """Set the clocks of all nodes at once: they differ from each other as much as before."""
+        """Set the clocks of all nodes at once. The differences between them stay the same."""
         if shift_us == self.shift_us or not self._take("shifts"):
             return False
         if shift_us < self.shift_us:
@@ -60,7 +61,8 @@ class Clocks(ABC):
         return True
 
     def _latest_us(self) -> int:
-        """Time stops there until something has arrived, or somebody has heard."""
+        """Return the latest instant to which time may advance: by then the oldest pending frame or
+        link notification must have arrived."""
         if self.case.delay_us_max is None:
             return FOREVER_US
         since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.news]

@@ -1,4 +1,4 @@
-"""How a net carries out the effects of its cores, and tells the oracle what happened."""
+"""How a net executes the effects of its cores and reports events to the oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Effects(ABC):
-    """A part of `Net`: the port of its drivers. What depends on a late disk is postponed."""
+    """A mixin of `Net`: the port of its drivers. It postpones effects that need a late disk."""
 
     family: Family
     case: Case
@@ -67,7 +67,8 @@ class Effects(ABC):
         self.unread += messages
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
-        # A timer is a delay: it does not wait for a clock that is set back.
+        # A timer is a delay. When its node's clock is set back, the timer still fires after the
+        # same true time.
         wait_us = max(0, due_us - self.local_us(node))
         self.timers[node, timer] = (self.now_us + wait_us, ticket)
 
@@ -82,7 +83,7 @@ class Effects(ABC):
         for delivered in deliveries:
             if delivered.id == message:
                 break
-            self.oracle.see(node, "learn", delivered.id)  # it is delivered after the sends
+            self.oracle.see(node, "learn", delivered.id)  # it is delivered only after the sends
         self.oracle.see(node, "broadcast", message)
         self.payloads[message] = words
 

@@ -1,17 +1,20 @@
-"""The end of a hostile run: everybody comes back, nothing is lost any more, and all must arrive."""
+"""The end of a hostile run: heal the net, let it come to rest, and check the family's promises.
+
+Healing restarts all nodes, restores the links, and injects no further faults.
+"""
 
 from __future__ import annotations
 
 from beforehand.check.net.net import Move, Net
 
 HEAL_US = 60_000_000
-"""How long a healed net may take until everything has arrived."""
+"""How long a healed net may take until every message has arrived."""
 STEPS_MAX = 20_000
-"""A net that still has something to do after so many steps of healing does not come to rest."""
+"""The step limit of healing. A net that exceeds it does not come to rest."""
 
 
 def heal(net: Net) -> None:
-    """Until all is quiet; then the family says what its cores should have done and did not."""
+    """Heal the net, run it until it rests, and set `net.problem` to the first broken promise."""
     net.left.clear()
     for node, driver in enumerate(net.drivers):
         driver.crash_after = None
@@ -38,7 +41,7 @@ def heal(net: Net) -> None:
 
 
 def _connect(net: Net) -> None:
-    """All the edges there are, or a line through all nodes."""
+    """Bring up all edges of the case. If the case names no edges, link the nodes in a line."""
     while net.news:
         net.do(("tell", *net.news[0][:2]))
     line = tuple((node, node + 1) for node in range(net.case.nodes - 1))
@@ -47,7 +50,10 @@ def _connect(net: Net) -> None:
 
 
 def _next_step(net: Net, until_us: int) -> Move | None:
-    """What a patient net does next: news, frames as they were sent, timers as they are due."""
+    """Return the next move of a healed net, or None at rest.
+
+    Link notifications come first, then frames in sending order, disk flushes, room on wires, and
+    timers in the order of their due times."""
     if net.news:
         return ("tell", *net.news[0][:2])
     if net.closed:

@@ -1,4 +1,4 @@
-"""All that can happen next in a net, for an explorer that tries every move."""
+"""Enumerate all moves that are possible in a net, for the explorer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beforehand.check.net.cells import Flight
 from beforehand.check.net.net import Move, Net
 
 CRASH_POINTS = range(4)
-"""After how many effects of a step a node may crash: nothing, the saves, and two more."""
+"""After how many effects of a step a node may crash: none, the saves, and two more."""
 
 
 def all_moves(net: Net) -> Iterator[Move]:
@@ -31,12 +31,12 @@ def all_moves(net: Net) -> Iterator[Move]:
     yield from _life_moves(net)
     yield from _next_instant(net)
     yield from _clock_moves(net)
-    if net.left["hastes"] or net.is_silent():  # most timers are for silence
+    if net.left["hastes"] or net.is_silent():  # most timers handle silence
         yield from (("timer", *key) for key in net.timers)
 
 
 def _distinct_flights(net: Net) -> list[Flight]:
-    """One of those between two nodes that are the same stands for all."""
+    """Return the frames in transit, but of equal frames between two nodes only the first."""
     found: list[Flight] = []
     for flight, (frame, _) in net.flights.items():
         if all(f[:2] != flight[:2] or net.flights[f][0] != frame for f in found):
@@ -45,7 +45,7 @@ def _distinct_flights(net: Net) -> list[Flight]:
 
 
 def _next_instant(net: Net) -> Iterator[Move]:
-    """Where messages live only so long: time, until the next of them ends on somebody's clock."""
+    """Yield the time until the next deadline on any clock, if messages have lifetimes."""
     if net.case.lifetimes_us == (None,):
         return
     ahead_us = [net.shift_us + offset_us for offset_us in net.offsets_us]
@@ -56,8 +56,10 @@ def _next_instant(net: Net) -> Iterator[Move]:
 
 
 def _clock_moves(net: Net) -> Iterator[Move]:
-    """Set one clock to either end of what the case allows; set all of them to where they started,
-    or as far before or after that as the case allows."""
+    """Yield the settings of clocks that the case allows.
+
+    A single clock is set to either end of the allowed skew. All clocks together are set to their
+    start value, or to either end of the allowed span around it."""
     if net.left["settings"]:
         for node, offset_us in enumerate(net.offsets_us):
             ends_us = dict.fromkeys((0, net.case.skew_us))
@@ -81,7 +83,7 @@ def _link_moves(net: Net) -> Iterator[Move]:
         for host in range(net.case.stations, net.case.nodes):
             before = net.cell_of(host)
             if before is None or net.left["flaps"]:
-                nowhere = net.case.stations  # for a while, and then perhaps back
+                nowhere = net.case.stations  # for now; the host may return later
                 cells = range(net.case.stations if before is None else nowhere + 1)
                 yield from (("enter", host, cell) for cell in cells if cell != before)
     if net.left["leaves"]:

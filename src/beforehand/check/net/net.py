@@ -1,9 +1,10 @@
-"""One hostile net for every core: whoever plays chooses the moves.
+"""One hostile net for every core. Its user, the explorer or the fuzzer, chooses the moves.
 
-The explorer tries every move (`explore`), the fuzzer draws them (`fuzz`). The net knows the
-contract and no protocol: kinds of links, frames lost, doubled and overtaken, clocks that are set,
-timers, crashes at any point of a drain, restarts from what was saved. One oracle judges every
-delivery by the definition; what else a family of cores promises, it says itself (`Family`).
+The explorer tries every move (`explore`); the fuzzer draws moves at random (`fuzz`). The net knows
+the contract of cores and no protocol. It models kinds of links, frames that are lost, duplicated or
+reordered, clock settings, timers, crashes at any point of a drain, and restarts from saved state.
+One oracle judges every delivery by the definition of causal order. Each protocol family checks its
+further promises itself (`Family`).
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.orders.order import LONG_AGO
 
 Move = tuple[Any, ...]
-"""A kind of trouble or of progress, and to whom it happens: see the methods `_do_...` of `Net`.
-A move that is not possible in a state does nothing, so that any part of a run is a run."""
+"""A kind of fault or progress, and the nodes that it concerns: see the methods `_do_...` of `Net`.
+An impossible move does nothing, so any subsequence of a run's moves is also a run."""
 AGE_US = 3_600_000_000
-"""A timer that is due later than this is not waited for."""
+"""The net never fires a timer that is due later than this from now."""
 
 
 @dataclass
 class Net(Clocks, Cells, Pacing, Effects):
-    """The nodes, what is on its way, and what the definition says about it. It is their port."""
+    """The nodes, the frames in transit, and the oracle. It is the port of the nodes' drivers."""
 
     family: Family
     case: Case
@@ -53,50 +54,50 @@ class Net(Clocks, Cells, Pacing, Effects):
     broadcasts: list[int] = field(default_factory=list)
     payloads: dict[MessageId, bytes] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
-    """How often each kind of trouble may still happen."""
+    """The remaining budget for each kind of fault."""
     offsets_us: list[int] = field(default_factory=list)
     shift_us: int = 0
     """How far all clocks are ahead of true time."""
     highest_us: int = LONG_AGO
-    """What no clock had shown more than when one was last set back."""
+    """The highest reading of any clock, as of the last time that a clock was set back."""
     flights: dict[Flight, tuple[Any, int]] = field(default_factory=dict)
-    """The frame, and when it was sent."""
+    """Frames in transit: flight -> (the frame, when it was sent)."""
     news: list[tuple[int, int, bool, int]] = field(default_factory=list)
-    """(node, peer, up, since when): what a node has yet to hear about a link; in order for each
-    pair."""
+    """Link notifications that a node has not received yet: (node, peer, up, since when). They are
+    in order for each pair."""
     contacts: set[tuple[int, int]] = field(default_factory=set)
     suspected: set[tuple[int, int]] = field(default_factory=set)
     timers: dict[tuple[int, Timer], tuple[int, int]] = field(default_factory=dict)
-    """-> when it is due, and the driver's ticket."""
+    """(node, timer) -> (when it is due, the driver's ticket)."""
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)
     problem: str | None = None
     sights: set[str] = field(default_factory=set)
     waited: int = 0
     held: set[tuple[int, MessageId]] = field(default_factory=set)
-    """Received and perhaps saved, not delivered."""
+    """Messages that a node received, and perhaps saved, but did not deliver."""
     fresh: set[tuple[int, MessageId]] = field(default_factory=set)
-    """The same, in this step."""
+    """Messages that a node received in the current step and did not deliver."""
     unread: list[Message] = field(default_factory=list)
-    """Handed to the application in this step."""
+    """Messages handed to the application in the current step."""
     stepped: set[int] = field(default_factory=set)
-    """Who is no longer as it was, for whoever copies nets."""
+    """Nodes that may have changed. Code that copies nets reads this set and clears it."""
     given_up: set[tuple[int, MessageId]] = field(default_factory=set)
-    """What a node has reported as a loss."""
+    """(node, message): losses that the node has reported."""
     dropped: set[tuple[int, int, MessageId]] = field(default_factory=set)
-    """(node, peer, message): the node has dropped the message undelivered since it heard that its
-    present link to the peer is up."""
+    """(node, peer, message): the node has dropped the message undelivered since it was notified
+    that its present link to the peer is up."""
     unsaved: dict[int, list[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
     carried: Counter[tuple[MessageId, int]] = field(default_factory=Counter)
-    """How often a message was sent to a node, where a family counts that."""
+    """How often a message was sent to a node, for families that count this."""
 
-    # ---- what can happen ------------------------------------------------------------------------
+    # ---- moves ----------------------------------------------------------------------------------
 
     def do(self, move: Move) -> bool:
-        """Whether the move was possible."""
+        """Make a move, and return whether it was possible."""
         return bool(getattr(self, f"_do_{move[0]}")(*move[1:]))
 
-    # ---- how it happens -------------------------------------------------------------------------
+    # ---- implementations of the moves -----------------------------------------------------------
 
     def _do_broadcast(self, node: int, lifetime_us: int | None = None) -> bool:
         driver = self.drivers[node]
@@ -145,7 +146,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         if not ticket or due_us > self._latest_us() or due_us > self.now_us + AGE_US:
             return False
         if not self.is_silent():
-            self._take("hastes")  # the fuzzer does not ask how many are left
+            self._take("hastes")  # the fuzzer ignores this budget
         del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)
         self.drivers[node].on_timer(self.local_us(node), timer, ticket)
@@ -160,7 +161,7 @@ class Net(Clocks, Cells, Pacing, Effects):
             return False
         self.contacts.add(pair)
         self._tell(a, b, True)
-        if pair in self.contacts:  # else the first of them crashed over it
+        if pair in self.contacts:  # else the first node crashed in its step
             self._tell(b, a, True)
         return True
 
@@ -183,7 +184,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         return False
 
     def _do_suspect(self, node: int, peer: int) -> bool:
-        """The failure detector is wrong about somebody, until it trusts it again."""
+        """Let the failure detector suspect a live peer. A `trust` move ends the suspicion."""
         both = self.drivers[node].is_up and self.drivers[peer].is_up
         if (node, peer) in self.suspected or not both or not self._take("suspicions"):
             return False
@@ -200,7 +201,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         return True
 
     def _do_crash_after(self, node: int, effects: int) -> bool:
-        """The next step of the node is its last one, and ends in the middle."""
+        """Let the node crash in its next step, after that many effects of the step."""
         if not self._is_mortal(node) or not self._take("crashes"):
             return False
         self.drivers[node].crash_after = effects
@@ -208,7 +209,9 @@ class Net(Clocks, Cells, Pacing, Effects):
         return True
 
     def _do_crash(self, node: int, left: int = 0) -> bool:
-        """`left`: how many of its frames have left it, where they do not depend on a contact."""
+        """Crash a node.
+
+        left: how many of the node's frames in transit survive. On a contact none does."""
         if not self._is_mortal(node) or not self._take("crashes"):
             return False
         self.drivers[node].crash()
@@ -271,13 +274,14 @@ class Net(Clocks, Cells, Pacing, Effects):
             self._after(node)
 
     def _after(self, node: int) -> None:
-        """A step of the node is over, and with it perhaps the node."""
+        """Finish a step of the node. If the node crashed in it, clean up after the crash."""
         driver = self.drivers[node]
         self.stepped.add(node)
         if driver.is_up:
             self.held |= self.fresh
             self.fresh.clear()
-            if self.case.inbox and self.unread:  # else it crashed before the application was done
+            # A node that crashed before the application was done acknowledges nothing.
+            if self.case.inbox and self.unread:
                 driver.acknowledge([message.id for message in self.unread])
             self.unread.clear()
             self.sights.update(self.family.look(self, node))
@@ -301,12 +305,12 @@ class Net(Clocks, Cells, Pacing, Effects):
                 self._inform(peer, node, False)
 
     def _part(self, a: int, b: int) -> None:
-        """What was under way when a contact ends is lost."""
+        """End a contact. All frames in transit on it are lost."""
         self.contacts.discard((a, b))
         self.flights = {f: item for f, item in self.flights.items() if {*f[:2]} != {a, b}}
 
     def _disconnect(self, node: int, peer: int) -> None:
-        """The contact ends, and both of its ends hear of it."""
+        """End a contact and notify both of its ends."""
         pair = (min(node, peer), max(node, peer))
         if pair in self.contacts:
             self._part(*pair)
@@ -314,7 +318,7 @@ class Net(Clocks, Cells, Pacing, Effects):
             self._inform(peer, node, False)
 
     def _look_around(self, node: int) -> None:
-        """Its detector reports all links down, and up again where somebody is at the other end."""
+        """Let the node's failure detector report all links down, then those to live peers up."""
         peers = [peer for peer in range(self.case.nodes) if peer != node]
         for peer in peers:
             self._tell(node, peer, False)
@@ -327,7 +331,7 @@ class Net(Clocks, Cells, Pacing, Effects):
 def make_net(
     family: Family, case: Case, make_core: Callable[[Case, int], Core[Any]] | None = None
 ) -> Net:
-    """make_core: instead of the family's own."""
+    """Return a net in the initial state of the case. make_core: replaces the family's own."""
     assert case.thresholds == thresholds_in_force(), "play it inside of `thresholds.in_force`"
     net = Net(family, case, make_core or family.make_core)
     net.broadcasts = list(case.broadcasts)

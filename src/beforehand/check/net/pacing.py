@@ -1,9 +1,10 @@
-"""What a net adds for cores with flow control: wires with little room, programs that stop reading,
-and a disk that is late.
+"""The part of a net for cores with flow control: wires with little room, applications that stop
+reading, and a late disk.
 
-With a late disk the saves of a node, and all that depends on them (deliveries, and what the oracle
-is told), wait until a move `flush`. A crash before that loses them. Frames do not wait: that they
-tell of nothing unsaved is the core's own rule, and `check.rules.flow_rules` checks it.
+With a late disk, a `flush` move applies the saves of a node. Everything that depends on them waits
+for it too: deliveries, and reports to the oracle. A crash before the flush loses them. Frames do
+not wait: the core itself must send no frame that reveals unsaved state, and
+`check.rules.flow_rules` checks this.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from beforehand.protocols.contract.base import NodeId
 
 WIDE = 1 << 40
-"""Bytes of a wire that is never full."""
+"""The room in bytes of a wire that never fills up."""
 
 
 class LateStore(Store):
-    """Saves are applied by `flush`. What waits for them is the net's own business."""
+    """A store whose saves take effect at `flush`. The net postpones what depends on them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,19 +36,19 @@ class LateStore(Store):
         self.pending += saves
 
     def after(self, action: Callable[[], None]) -> None:
-        """The net tells the core itself, at a flush."""
+        """Do nothing: the net itself notifies the core at a flush."""
 
     def flush(self) -> None:
         super().save(self.pending)
         self.pending.clear()
 
     def drop(self) -> None:
-        """A crash: what was not flushed never happened."""
+        """Discard the saves that were not flushed, as a crash does."""
         self.pending.clear()
 
 
 class Pacing(ABC):
-    """A part of `Net`. For families whose cores have no flow control none of it is possible."""
+    """A mixin of `Net`. Its moves are impossible for families whose cores have no flow control."""
 
     case: Case
     family: Family
@@ -58,12 +59,12 @@ class Pacing(ABC):
     sights: set[str]
     problem: str | None
     unsaved: dict[int, list[tuple[str, tuple[Any, ...]]]]
-    """By node, what waits for its disk: the method of the port, and its arguments."""
+    """node -> the effects that wait for its disk: the port's method and its arguments."""
     closed: set[int]
-    """The nodes whose program does not read."""
+    """The nodes whose application does not read."""
 
     def cut(self, node: NodeId, peer: NodeId, reason: CutReason) -> None:
-        """A node ends a link: the contact is over, and the peer hears of it."""
+        """End the contact between a node and its peer at the node's request, and notify both."""
         assert isinstance(node, int)
         assert isinstance(peer, int)
         self.sights.add(reason)
@@ -72,14 +73,14 @@ class Pacing(ABC):
         self._disconnect(node, peer)
 
     def saved(self, node: NodeId, step: int) -> None:
-        """The store of a node is not late."""
+        """Notify the core at once that its saves are on disk: this store is not late."""
         assert isinstance(node, int)
         driver = self.drivers[node]
         if driver.is_up and isinstance(driver, PacedDriver):
             driver.on_saved(self.local_us(node), step)
 
     def postpone(self, node: Any, name: str, *arguments: Any) -> bool:
-        """Whether this waits for the disk of the node."""
+        """If the node's disk is late, postpone the effect to the next flush and return True."""
         if not isinstance(self.drivers[node]._store, LateStore):
             return False
         frozen = tuple(tuple(a) if isinstance(a, Sequence) else a for a in arguments)
@@ -91,8 +92,8 @@ class Pacing(ABC):
         return isinstance(store, LateStore) and bool(store.pending or self.unsaved.get(node))
 
     def is_silent(self) -> bool:
-        """Return whether nothing is under way: no frame and no news of a link, and neither a disk
-        nor a wire that a node waits for. Most timers are for silence."""
+        """Return whether nothing is pending: no frame, no link notification, and no disk or wire
+        that a node waits for. Most timers handle silence."""
         if self.flights or self.news:
             return False
         if self.case.room_bytes is not None and any(self.rooms()):
@@ -103,7 +104,7 @@ class Pacing(ABC):
         return (node for node, driver in enumerate(self.drivers) if driver.is_up)
 
     def rooms(self) -> Iterable[tuple[int, int]]:
-        """(node, peer): the wire between them is empty, and the node does not know it."""
+        """Yield (node, peer) where the wire to the peer is empty and the node does not know it."""
         for pair in sorted(self.contacts):
             for node, peer in (pair, pair[::-1]):
                 driver = self.drivers[node]
@@ -114,7 +115,7 @@ class Pacing(ABC):
                     yield node, peer
 
     def _do_flush(self, node: int) -> bool:
-        """The disk has everything that the node saved."""
+        """Write everything that the node saved to its disk."""
         driver = self.drivers[node]
         if not driver.is_up or not self.is_flush_due(node):
             return False
@@ -154,7 +155,7 @@ class Pacing(ABC):
             driver.on_room(self.local_us(node), peer, room)
 
     def _drop_unsaved(self, node: int) -> None:
-        """The node crashed."""
+        """Discard the unsaved state of a node that crashed."""
         store = self.drivers[node]._store
         self.closed.discard(node)
         if isinstance(store, LateStore):

@@ -1,7 +1,7 @@
-"""Signatures for checkers: quick, the same in every run, and from a signer that may fail.
+"""Signatures for the checkers: fast, deterministic, and from a signer that may fail.
 
-They prove nothing to an attacker. A hostile net needs only that a message which was changed, or
-which somebody else signed, is told from a proven one.
+They are not cryptographically secure. A hostile net only needs to detect a message that was
+altered, or that another node signed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAILS_ONE_IN = 3
 
 
 class Signer:
-    """Signs for one node. Its state is a count, so that a node with it can be copied."""
+    """Signs for one node. Its only state is a call count, so its node can be copied."""
 
     def __init__(self, node: NodeId, *, fails: bool, seed: int) -> None:
         self._node = node
@@ -36,7 +36,7 @@ class Signer:
 
 
 def make_proofs(signing: Signing, node: NodeId, seed: int) -> Proofs | None:
-    """What a node of the group is made with; None where nothing is signed."""
+    """Return what a node needs to sign and verify messages, or None if they are unsigned."""
     if signing == "none":
         return None
     return Proofs("net", Signer(node, fails=signing == "failing", seed=seed), is_signature)

@@ -1,14 +1,16 @@
-"""Low size thresholds for the cores, so that small nets reach what only large ones would.
+"""Low size thresholds for the cores, so that small nets reach code that otherwise only large nets
+do.
 
 A core sweeps a registry when it has grown to some size: 64 origins, 1,024 evicted messages. A net
-of five nodes and some dozen messages never gets there, and a fault behind such a threshold is never
-met. A case with `thresholds="low"` runs with the values of `LOW` in place of the shipped ones.
+of five nodes and some dozen messages never reaches such a size, so it never exposes a fault behind
+the threshold. A case with `thresholds="low"` runs with the values of `LOW` instead of the shipped
+ones.
 
-The values are constants of modules. `in_force` sets them for the time of one run, in their own
-module and in every module that imported them by name, and restores what was there before. Whoever
-plays a case does so inside of it: `make_net` refuses a case whose thresholds are not in force. A
-run is one process, so workers do not disturb each other; and the choice is a field of the case, so
-a replay and a shrunk run make the same one.
+The values are constants of modules. `in_force` sets them for the duration of one run and then
+restores the previous values. It sets them in their own module and in every module that imported
+them by name. A case must be played inside `in_force`: `make_net` refuses a case whose thresholds
+are not in force. A run is one process, so workers do not disturb each other. The choice is a field
+of the case, so a replay and a shrunk run make the same one.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def thresholds_in_force() -> Thresholds:
 
 @contextmanager
 def in_force(thresholds: Thresholds) -> Iterator[None]:
-    """Play a case with these."""
+    """Set the thresholds for the duration of the block."""
     global _now
     if thresholds == _now:
         yield
@@ -68,7 +70,7 @@ def in_force(thresholds: Thresholds) -> Iterator[None]:
 
 
 def places() -> list[tuple[dict[str, object], str, int]]:
-    """The globals of every core that knows one of the constants, its name and its low value."""
+    """Return (globals, constant, low value) for every core module that has one of the constants."""
     if not _places:
         cores = [vars(module) for name, module in sys.modules.items() if name.startswith(CORES)]
         _places.extend(
