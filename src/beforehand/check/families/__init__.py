@@ -1,4 +1,4 @@
-"""Every family of cores that the checkers know, by the name that users write."""
+"""Every protocol family that the checkers know, by its name on the command line."""
 
 from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS

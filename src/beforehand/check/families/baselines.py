@@ -1,4 +1,4 @@
-"""The systems that the mobile papers compare with: CK, and flooding over TCP."""
+"""The baselines of the mobile papers: CK, and flooding over TCP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from beforehand.protocols.mobile.tcp_flooding.frames import Segment
 
 
 class CellFamily(Family):
-    """Hosts that do not crash. Who is registered delivers all that is said from then on."""
+    """Hosts that do not crash. A registered host delivers every message broadcast from then on."""
 
     kind: LinkKind = "cell"
 
@@ -57,11 +57,11 @@ class CellFamily(Family):
         yield from missing(net)
 
     empty: tuple[str, ...]
-    """The gauges of a station that must be nothing when all is quiet."""
+    """The gauges of a station that must be 0 at rest."""
 
 
 class CkFamily(CellFamily):
-    """Messages with vectors, hosts that buffer nothing, a central discard."""
+    """Messages with vector clocks, hosts that buffer nothing, and a central discard."""
 
     name = "ck"
     empty = ("kept", "early", "lacking", "handoffs", "unacknowledged", "gathered")
@@ -72,7 +72,8 @@ class CkFamily(CellFamily):
 
     def draw(self, rng: random.Random) -> Case:
         pace = Pace(rounds=rng.choice((1, 1, 3)), inflight_max=rng.choice((1, 2, 150, 150)))
-        # One that is hardly anywhere before it is elsewhere: handoffs overtake each other.
+        # Few hosts with many moves: a host leaves a cell soon after it entered, so handoffs
+        # overtake each other.
         hosts, flaps = rng.choice(((1, 60), (2, 60), (2, 0), (3, 3), (4, 10), (6, 30)))
         return self._draw(rng, pace, hosts, flaps)
 
@@ -101,7 +102,7 @@ class CkFamily(CellFamily):
 
 
 class TcpFamily(CellFamily):
-    """Flooding over connections. Nobody moves."""
+    """Flooding over TCP connections. Hosts do not move."""
 
     name = "tcp_flooding"
     empty = ("kept", "early")

@@ -35,7 +35,7 @@ SECOND_US = 1_000_000
 LIFETIMES_US = (5 * SECOND_US, 20 * SECOND_US, 60 * SECOND_US, 200 * SECOND_US)
 PATIENT_US = 10_000 * SECOND_US
 SHIFT_US = LIFETIMES_US[-1] + 50 * SECOND_US
-"""All clocks that jump by so much are beyond the end of every message."""
+"""If all clocks jump forward by this much, every message is past its deadline."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Setup:
 
 
 class Contacts(Family):
-    """One order. What survives in anybody's store, and lives long enough, reaches everybody."""
+    """One order. A message that lives long enough and stays in some store reaches every node."""
 
     kind: LinkKind = "contact"
     sights: tuple[str, ...] = (
@@ -58,7 +58,7 @@ class Contacts(Family):
     )
 
     def __init__(self, order: str, *, pushes: bool = False) -> None:
-        """pushes: links lose nothing, and what is said goes to whoever is in contact."""
+        """pushes: links lose nothing, and a node pushes its broadcasts to all linked peers."""
         self.name = f"{order}_push" if pushes else order
         self._order, self._pushes = order, pushes
         self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
@@ -72,14 +72,14 @@ class Contacts(Family):
         lifetimes, shifts = None, rng.choice((0, 0, 1, 3))
         if PROTOCOLS[self._order].takes_lifetime and (self._order == "delta" or rng.random() < 0.5):
             skew_us = rng.choice((0, 100_000, 2 * SECOND_US, 20 * SECOND_US))
-            # Where all clocks may fall, what was said before must not look as if it lived too long.
+            # If all clocks may be set back, older messages must not seem to live too long.
             longest_us = LIFETIMES_US[-1] + (2 * SHIFT_US if shifts else 0)
             lifetimes = Lifetimes(LIFETIMES_US[-1], longest_us, skew_us)
         options = self._draw_options(rng)
         is_lossy = options.retry_us is not None and rng.random() < 0.7
         nodes = rng.choice((2, 3, 3, 4, 5))
-        # Without lifetimes nothing is agreed. With them clocks keep to it, or they do not: then the
-        # order is promised, and not that messages arrive in time.
+        # Without lifetimes nothing depends on clocks. With lifetimes, half of the cases violate the
+        # agreed skew: then the order is still promised, but delivery in time is not.
         skew_us = max(0, lifetimes.skew_us - 1) if lifetimes else PATIENT_US
         if lifetimes and rng.random() < 0.5:
             agreed_us = lifetimes.skew_us  # up to twice that, messages wait for the clock
@@ -135,12 +135,12 @@ class Contacts(Family):
 
     def canonical_frame(self, case: Case, frame: Any) -> Any:
         if isinstance(frame, Announce) and case.options.options.retry_us is None:
-            return Announce(0, frame.ids)  # a number is there to be acknowledged
+            return Announce(0, frame.ids)  # the number exists only to be acknowledged
         return frame
 
     def is_time_relative(self, net: Net) -> bool:
-        # News goes out at ticks of an absolute clock, and a deadline is an absolute instant. What
-        # instants a subclass keeps is not known.
+        # Announcements go out at ticks of an absolute clock, and a deadline is an absolute instant.
+        # Which instants a subclass keeps is unknown.
         cores = [driver.core for driver in net.drivers]
         return all(
             core.__class__ is Epidemic
@@ -158,7 +158,8 @@ class Contacts(Family):
 
     def flaw(self, net: Net, node: int, message: Message) -> str | None:
         is_late = net.case.options.lifetimes is not None and message.seq <= net.local_us(node)
-        # What a crash cut off was decided in time; the inbox hands it over after the restart.
+        # A delivery that a crash cut off was decided in time; the inbox hands it over after the
+        # restart.
         if is_late and message not in net.drivers[node].cut_off:
             return f"node {node} delivered {message.id} after its deadline"
         return super().flaw(net, node, message)
@@ -194,8 +195,9 @@ class Contacts(Family):
 
 
 def _alive(net: Net) -> set[MessageId]:
-    """The messages whose deadline no clock has ever shown: no node can have taken them for
-    expired, not even before all clocks fell."""
+    """Return the messages whose deadline no clock has ever shown.
+
+    No node can have taken them for expired, not even before all clocks were set back."""
     if net.case.options.lifetimes is None:
         return set(net.oracle.pasts)
     latest_us = net.latest_reading_us()
@@ -203,8 +205,10 @@ def _alive(net: Net) -> set[MessageId]:
 
 
 def _waits_for_its_own_clock(net: Net, node: int, alive: Collection[MessageId]) -> set[MessageId]:
-    """What waits for a message that has expired elsewhere, and so for its deadline on this clock.
-    After all clocks fell that may be later than a healed net is given."""
+    """Return the messages that wait, directly or not, for a message that has expired elsewhere.
+
+    They wait until this node's clock shows its deadline. After all clocks were set back, that may
+    be later than the time that a healed net is given."""
     if not net.case.shifts:
         return set()
     core = net.drivers[node].core
@@ -220,8 +224,10 @@ def _waits_for_its_own_clock(net: Net, node: int, alive: Collection[MessageId]) 
 
 
 def _is_deferred_after_a_fall(net: Net) -> bool:
-    """Whether all clocks fell, and a node that took no step before that waits until its clock shows
-    the stamps of those that did. That may be later than a healed net is given."""
+    """Return whether a node defers messages because all clocks were set back.
+
+    A node that took no step before that waits until its clock shows the stamps of nodes that did.
+    That may be later than the time that a healed net is given."""
     if not net.case.shifts:
         return False
     cores = [net.drivers[node].core for node in honest(net)]

@@ -1,5 +1,6 @@
-"""The group: exactly the core that `Group` runs on sockets, with proofs, flow control, full caches,
-newcomers, a late disk and hostile members."""
+"""The group: the same core that `Group` runs on sockets, with proofs, flow control, full caches,
+newcomers, a late disk and hostile members.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +37,16 @@ class Setup:
     seed: int = 0
     signing: Signing = "sound"
     hostile: int = 0
-    """How many of the last nodes are hostile."""
+    """The number of hostile members. They are the last nodes."""
 
     @property
     def options(self) -> Options:
-        """As the families of contacts have it."""
+        """Return the options in the form that `Contacts` reads."""
         return Options(capacity=self.capacity, capacity_bytes=self.capacity_bytes)
 
 
 class Group(Contacts):
-    """What survives in the store of a member, and lives long enough, reaches every member."""
+    """A message that lives long enough and stays in some store reaches every member."""
 
     def __init__(self) -> None:
         super().__init__("delta", pushes=True)
@@ -117,7 +118,7 @@ class Group(Contacts):
         return range(case.nodes - case.options.hostile, case.nodes)
 
     def flaw(self, net: Net, node: int, message: Message) -> str | None:
-        # With a late disk a delivery was decided in time, and is handed over after the flush.
+        # With a late disk a delivery was decided in time, but it happens only after the flush.
         return super().flaw(net, node, message) if not net.case.is_disk_late else None
 
     def broken_rule(self, net: Net, node: int) -> str | None:

@@ -26,7 +26,7 @@ class Setup:
 
 
 class MobileFamily(Family):
-    """Who stays registered delivers all that is said from then on, wherever it goes."""
+    """A registered host delivers every message broadcast from then on, wherever it moves."""
 
     kind: LinkKind = "cell"
     sights = (
@@ -44,7 +44,7 @@ class MobileFamily(Family):
         stations, hosts = rng.choice((2, 2, 3, 4)), rng.choice((2, 3, 4, 6))
         is_lossy = rng.random() < 0.7
         crashes = rng.choice((0, 0, 1, 3))
-        # What is saved with acknowledgements only is delivered again after a crash.
+        # A host that saves only acknowledgements delivers messages again after a crash.
         saves: Saves = "delivery" if crashes else rng.choice(("delivery", "acknowledgement"))
         silence_us, repeats_max = rng.choice(
             (*((None, None),) * 4, (3 * SECOND_US, None), *((None, 0.3),) * 3)
@@ -68,7 +68,7 @@ class MobileFamily(Family):
             is_linked=rng.random() < 0.7,
             stations=stations,
             skew_us=60 * SECOND_US,
-            # No frame is under way for as long as a host may be silent.
+            # No frame is in transit for as long as a host may be silent.
             delay_us_max=None if pace.patience_us is None else SECOND_US,
             losses=rng.choice((3, 20)) if is_lossy else 0,
             doubles=rng.choice((0, 3, 20)) if is_lossy else 0,
@@ -141,15 +141,20 @@ class MobileFamily(Family):
 
 
 def _state(net: Net, host: Any) -> str:
-    """Of a host of any system."""
+    """Return the state of a host of any system."""
     core: Any = net.drivers[host].core
     state: str = core.state
     return state
 
 
 def missing(net: Net) -> Iterator[str]:
-    """Who joined before anything was said lacks nothing; who joined later lacks only beginnings;
-    who left lacks what it likes. Nobody has what its origin has given up visibly."""
+    """Yield the messages that a host should have delivered and did not.
+
+    - A host that joined before the first broadcast must deliver all messages.
+    - A host that joined later must deliver all messages of an origin after its first one.
+    - A host that left need not deliver anything.
+
+    A message that its origin has reported as lost is excused everywhere."""
     staying = [h for h in range(net.case.stations, net.case.nodes) if _state(net, h) != "gone"]
     for host in staying:
         driver = net.drivers[host]

@@ -1,4 +1,4 @@
-"""The observer among processes whose clocks are off and set back, within what was agreed."""
+"""The observer of processes whose clocks are skewed and set back, within the agreed limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock
 
 TICK_US = 1_000
 EVENTS_MAX = 1_000
-"""No process has more events than this in a whole run, so not at one value of its clock either."""
+"""No process has more events than this in a whole run, so also not at one value of its clock."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Setup:
 
 
 class Process:
-    """What the observer watches: it stamps what it says, and learns from what it hears."""
+    """An observed process: it stamps its broadcasts, and merges the stamps that it receives."""
 
     needs = Needs({"feed": Link()})
     tables: tuple[Table, ...] = ()
@@ -63,13 +63,13 @@ class Process:
         out.receives.append(frame.message)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Stamped]) -> None:
-        """A feed has no links."""
+        """Do nothing: a feed has no links."""
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Stamped]) -> None:
-        """It sets none."""
+        """Do nothing: a process sets no timers."""
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Stamped]) -> None:
-        """It never crashes."""
+        """Do nothing: a process never crashes."""
 
     def explain(self, message: MessageId) -> MessageStatus:
         return MessageStatus("unknown")
@@ -79,7 +79,8 @@ class Process:
 
 
 class ObserverFamily(Family):
-    """With the full wait and the full stamp: all that it received, once, in causal order."""
+    """With the full wait and the full stamp, the observer delivers all messages that it received,
+    once and in causal order."""
 
     name = "observer"
     kind: LinkKind = "feed"

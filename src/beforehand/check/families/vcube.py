@@ -1,4 +1,4 @@
-"""VCube: many trees, nodes that fail, come back, are missing, or are suspected without reason."""
+"""VCube: many trees, with nodes that crash, restart, are absent, or are falsely suspected."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Setup:
     keep_us: int = 0
     mtu_bytes: int = 1500
     signs: int | None = None
-    """None: messages carry no proofs. 0: every message is signed. More: so do the nodes, and every
-    so many calls the signer fails."""
+    """None: messages are not signed. 0: every message is signed. N > 0: every message is signed,
+    and every Nth call of a signer fails."""
 
 
 class Signer:
@@ -57,7 +57,8 @@ def _is_signature(origin: NodeId, data: bytes, proof: bytes) -> bool:
 
 
 class VCubeFamily(Family):
-    """What anybody alive has reaches everybody, or is passed over visibly once nobody keeps it."""
+    """A message that some live node holds reaches every node. Once no node keeps it, the others
+    skip it and report it as missed."""
 
     name = "vcube"
     kind: LinkKind = "detector"
@@ -84,18 +85,19 @@ class VCubeFamily(Family):
             absent=() if is_calm else tuple(absent),
             crashes=0 if is_calm else rng.choice((0, 1, 2, nodes)),
             suspicions=0 if is_calm else rng.choice((0, 1, 3)),
-            # A clock that is set forward lets what is kept for a while grow old at once: the skew
-            # is far beyond BRIEF_US.
+            # A clock that is set forward ends short retention times at once: the skew is far beyond
+            # BRIEF_US.
             settings=rng.choice((0, 8, 8) if keep_us == BRIEF_US else (0, 0, 3)),
             skew_us=60_000_000,
             ahead_us=(-BEFORE_1970_US,) * nodes if rng.random() < 0.1 else (),
-            # What is kept for a while covers a dissemination and the detection of failures in it.
+            # The retention time must cover a dissemination, and the detection of failures during
+            # it.
             delay_us_max=BRIEF_US // 50 if keep_us == BRIEF_US else None,
             inbox=not is_calm and rng.random() < 0.3,
         )
 
     def make_core(self, case: Case, node: int, make: type[VCube] = VCube) -> VCube:
-        """make: another class, such as one that is broken."""
+        """make: another class, such as a broken one."""
         setup = case.options
         proofs = None
         if setup.signs is not None:
@@ -138,7 +140,9 @@ class VCubeFamily(Family):
 
 
 def _silently_missing(net: Net) -> Iterator[str]:
-    """Nobody keeps a message for ever; but who passed one over knows it."""
+    """Yield the messages that a node neither delivered nor reports as missed.
+
+    No node keeps a message for ever, but a node that skips one must know it."""
     for node, driver in enumerate(net.drivers):
         excused = {message.id for message in driver.cut_off}
         for id in set(net.oracle.pasts) - set(net.oracle.delivered[node]) - excused:
@@ -150,13 +154,17 @@ def _silently_missing(net: Net) -> Iterator[str]:
 
 
 def _sent_too_often(net: Net) -> Iterator[str]:
-    """Without failures: each message to each node once, in the single tree also to its root."""
+    """Yield the messages that were sent too often or too rarely to a node, in a run without
+    failures.
+
+    Each message goes to each node once. In the single tree it goes to the root first, and also back
+    to its origin."""
     root = net.case.options.root
     for origin, seq in net.oracle.pasts:
         for target in range(net.case.nodes):
             expected = int(target != origin)
             if root is not None and origin != root:
-                expected = 1  # it comes back to its origin, and goes to the root first
+                expected = 1  # it goes to the root first, and comes back to its origin
             count = net.carried[(origin, seq), target]
             if count != expected:
                 yield f"message {(origin, seq)} was sent {count} times to node {target}"

@@ -1,1 +1,1 @@
-"""Random runs of nets, codecs and links, and how failures are shrunk."""
+"""Random runs of nets, codecs and links, and the shrinking of failures."""

@@ -1,7 +1,7 @@
-"""Bytes that no honest node sends: valid frames that were damaged, and noise.
+"""Fuzz the codecs with bytes that no honest node sends: damaged frames, and noise.
 
-Whatever comes in, a codec answers with a `RemoteError` that says what, where and what to do, or
-with a frame that is encoded as just these bytes.
+For any input, a codec must do one of two things. It raises a `RemoteError` that says what is wrong,
+where, and what to do. Or it returns a frame whose encoding is exactly the input.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from beforehand.protocols.observer.timestamp import Stamp
 from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, Known, Packet, VCubeMessage
 
 BYTES_MAX = 600
-"""So small that some strings are too large."""
+"""The frame size limit under test, small enough that some strings exceed it."""
 BLOCK = 20_000
 FRAMES = 60
-"""That the strings of one block are made of."""
+"""How many frames the strings of one block are made from."""
 
 ODD_VALUES: tuple[Any, ...] = (
     -1,
@@ -71,13 +71,13 @@ ODD_BYTES = (
 
 @dataclass
 class Tally:
-    """What became of the strings."""
+    """Counts of the outcomes of decoding."""
 
     tried: int = 0
     decoded: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, str, str]] = field(default_factory=list)
-    """(family, the string as hex, what happened)"""
+    """(family, the string in hex, what happened)."""
 
     def add(self, other: Tally) -> None:
         self.tried += other.tried
@@ -87,12 +87,12 @@ class Tally:
 
 
 def fuzz_codecs() -> tuple[Codec[Any], ...]:
-    """The codec of every family, with a limit that strings reach."""
+    """Return the codec of every family, with a size limit that the strings reach."""
     return tuple(Codec(codec.family, codec.frames, bytes_max=BYTES_MAX) for codec in CODECS)
 
 
 def fuzz(codec: Codec[Any], seed: int, block: int, count: int = BLOCK) -> Tally:
-    """Try the strings of one block. The same arguments give the same strings."""
+    """Decode the strings of one block. The same arguments give the same strings."""
     rng = random.Random(f"codec {codec.family} {seed} {block}")
     corpus = draw_corpus(codec, rng)
     tally = Tally()
@@ -110,7 +110,7 @@ def judge(codec: Codec[Any], data: bytes, tally: Tally) -> None:
     except RemoteError as error:
         problem = "" if error.where and error.hint else f"says too little: {error.problem}"
         tally.refused[error.problem.partition(":")[0]] += 1
-    except BaseException as error:  # whatever it is, it must not come out of a codec
+    except BaseException as error:  # no other exception may come out of a codec
         problem = f"{type(error).__name__}: {error}"
     if problem:
         tally.failures.append((codec.family, data.hex(), problem))
@@ -120,7 +120,7 @@ def judge(codec: Codec[Any], data: bytes, tally: Tally) -> None:
 
 
 def draw_corpus(codec: Codec[Any], rng: random.Random) -> list[bytes]:
-    """Frames of the family, and as many that are frames but for one value. A few are too large."""
+    """Return valid frames, and as many with one damaged value. A few are too large."""
     whole: Codec[Any] = Codec(codec.family, codec.frames)
     frames: list[bytes] = []
     while len(frames) < FRAMES:
@@ -132,7 +132,9 @@ def draw_corpus(codec: Codec[Any], rng: random.Random) -> list[bytes]:
 
 
 def draw_strings(rng: random.Random, corpus: list[bytes], count: int) -> Iterator[bytes]:
-    """Most have the right first byte: else all would be refused for that."""
+    """Yield strings to decode.
+
+    Most have the right first byte; a codec refuses all others for that byte alone."""
     chance, randbytes, size = rng.random, rng.randbytes, len(corpus)
     for _ in range(count):
         way = int(chance() * 16)
@@ -153,7 +155,7 @@ def draw_strings(rng: random.Random, corpus: list[bytes], count: int) -> Iterato
 
 def _damage(data: bytearray, way: int, other: bytes, rng: random.Random) -> None:
     chance, randbytes = rng.random, rng.randbytes
-    # The first byte is the version: it is hit now and then. The end may grow.
+    # The first byte is the version, which is rarely changed. `at` may be the end: then data grows.
     at = 1 + int(chance() * len(data)) if chance() < 0.99 else 0
     if way < 6:
         data[at : at + 1] = bytes([data[at] ^ 1 << int(chance() * 8)]) if at < len(data) else b""
@@ -175,7 +177,7 @@ def _damage(data: bytearray, way: int, other: bytes, rng: random.Random) -> None
 
 
 def damage_value(rng: random.Random, value: Any) -> Any:
-    """The same nest of lists with one value, somewhere in it, changed, doubled, moved or lost."""
+    """Return the nested list with one value somewhere changed, duplicated, moved or removed."""
     if not isinstance(value, list) or not value or rng.random() < 0.2:
         return rng.choice(ODD_VALUES)
     items = list(value)
@@ -257,7 +259,7 @@ def _draw_message(rng: random.Random) -> Message:
 def _draw_cube_message(rng: random.Random) -> VCubeMessage:
     origins = sorted(rng.sample(range(300), rng.randrange(4)))
     past = tuple((origin, rng.choice(NUMBERS[1:])) for origin in origins)
-    id = (300 + rng.choice(NUMBERS[:8]), rng.choice(NUMBERS[1:]))  # its own origin is no cause
+    id = (300 + rng.choice(NUMBERS[:8]), rng.choice(NUMBERS[1:]))  # an origin is not its own cause
     return VCubeMessage(
         id, past, rng.randbytes(rng.randrange(9)), rng.randbytes(rng.choice((0, 8)))
     )

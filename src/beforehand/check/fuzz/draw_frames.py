@@ -1,4 +1,4 @@
-"""Frames of any type, drawn from what the type says of its fields."""
+"""Draw frames of any type from the type's field annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITEMS_MAX = 3
 
 
 def draw_frame(rng: random.Random, kind: type[msgspec.Struct]) -> Any:
-    """A frame of this type, with values at the edges of what it may hold."""
+    """Return a frame of this type, with values at the limits of its fields."""
     return _draw(rng, inspect.type_info(kind))
 
 

@@ -1,4 +1,4 @@
-"""A seed draws a case and plays it with random moves; then the net is healed and judged."""
+"""The fuzzer: a seed draws a case and plays random moves; then the net is healed and judged."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ Draw = Callable[[Net, random.Random], Iterator[Move]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one seed showed. The same seed always shows the same."""
+    """The result of one seed. It depends only on the seed and the family."""
 
     seed: int
     protocol: str
     problem: str | None
     deliveries: int
     waited: int
-    """Deliveries later than their reception: a swarm in which nothing waits proves nothing."""
+    """Deliveries later than their reception. If none waits, a pass proves nothing."""
     sights: frozenset[str]
     moves: int
     shrunk: int = 0
-    """To how many moves a failure came down."""
+    """The number of moves that are left of a failure after shrinking."""
     story: str = ""
     described: str = field(default="", compare=False)
 
@@ -72,7 +72,9 @@ class Outcome:
 def run_seed(
     seed: int, family: Family, make_core: MakeCore | None = None, *, tells: bool = False
 ) -> Outcome:
-    """Draw, play, heal, judge; shrink and tell a failure. tells: also what went well."""
+    """Draw, play, heal and judge; shrink a failure and tell its story.
+
+    tells: also tell the story of a run without a failure."""
     net, moves = play(seed, family, make_core)
     few = shrink(family, net.case, moves, make_core) if net.problem else moves
     story = tell(family, net.case, few, make_core) if net.problem or tells else ""
@@ -92,10 +94,11 @@ def run_seed(
 
 
 def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[Net, list[Move]]:
-    """The net at the end, or where something went wrong, and the moves that led there."""
+    """Return the net at the end, or at the first problem, and the moves that led there."""
     rng = generator(seed, f"fuzz {family.name}")
     case = family.draw(rng)
-    # Of every family: a core that is added needs no line for it, and no other draw depends on it.
+    # The fuzzer draws the thresholds here for every family, so a new core needs no code for this.
+    # They have their own random stream, so no other draw depends on them.
     if stream_key(seed, f"thresholds {family.name}") % 2:
         case = replace(case, thresholds="low")
     with in_force(case.thresholds):
@@ -107,7 +110,7 @@ def _play(net: Net, rng: random.Random) -> list[Move]:
     kinds, weights = _kinds(net)
     moves: list[Move] = []
     length = rng.choice(LENGTHS)
-    for kind in rng.choices(kinds, weights, k=TRIES * length):  # not every move is possible
+    for kind in rng.choices(kinds, weights, k=TRIES * length):  # not every drawn move is possible
         for move in _DRAWS[kind](net, rng):
             if net.do(move):
                 moves.append(move)
@@ -120,7 +123,7 @@ def _play(net: Net, rng: random.Random) -> list[Move]:
 
 
 def _kinds(net: Net) -> tuple[list[str], list[int]]:
-    """What can happen at all in this case."""
+    """Return the kinds of moves that are possible in this case, and their weights."""
     troubles = {
         "down": "flaps",
         "lose": "losses",
@@ -159,7 +162,9 @@ def _node(net: Net, rng: random.Random) -> int:
 
 
 def _arrive(net: Net, rng: random.Random) -> Iterator[Move]:
-    """Any frame; or the next few as they were sent, so that conversations come to something."""
+    """Yield the arrival of a random frame, or of the next few in sending order.
+
+    The order lets exchanges of several frames get to their end."""
     if net.flights and rng.random() < 0.7:
         yield ("arrive", *rng.choice(list(net.flights)))
         return
@@ -192,7 +197,7 @@ def _room(net: Net, rng: random.Random) -> Iterator[Move]:
 
 
 def _set(net: Net, rng: random.Random) -> Iterator[Move]:
-    """To an extreme, and of a node that is down, more often than not: there agreements break."""
+    """Yield a clock setting, often to an extreme, and mostly at a node that is down."""
     skew_us = net.case.skew_us
     down = [node for node, driver in enumerate(net.drivers) if not driver.is_up]
     node = rng.choice(down) if down and rng.random() < 0.7 else _node(net, rng)
@@ -200,8 +205,9 @@ def _set(net: Net, rng: random.Random) -> Iterator[Move]:
 
 
 def _shift(net: Net, rng: random.Random) -> Iterator[Move]:
-    """All clocks fall, or jump, together; where messages live only so long, often to just before
-    or after the end of one of them."""
+    """Yield a setting of all clocks at once.
+
+    If messages have lifetimes, the new time is often just before or after a deadline."""
     start_us, span_us = net.case.shift_us, net.case.shift_span_us
     least_us, most_us = start_us - span_us, start_us + span_us
     shift_us = rng.choice((least_us, start_us, most_us, rng.randint(least_us, most_us)))
@@ -212,12 +218,12 @@ def _shift(net: Net, rng: random.Random) -> Iterator[Move]:
     if not net.left["crashes"] or rng.random() < 0.5:
         yield ("shift", shift_us)
         return
-    node = _node(net, rng)  # which is down meanwhile: what it has not saved, it forgets
+    node = _node(net, rng)  # while this node is down, it loses its unsaved state
     yield from (("crash", node, 0), ("shift", shift_us), ("restart", node))
 
 
 def _pass(net: Net, rng: random.Random) -> Iterator[Move]:
-    """Where messages live only so long, often just to the end of one of them."""
+    """Yield the passing of time, often just to a deadline if messages have lifetimes."""
     us = rng.choice(PASSES_US)
     if net.case.lifetimes_us != (None,) and net.oracle.pasts and rng.random() < 0.5:
         left_us = rng.choice(list(net.oracle.pasts))[1] - net.now_us - net.shift_us
@@ -235,7 +241,7 @@ def _two(net: Net, rng: random.Random) -> tuple[int, ...]:
 
 
 def _enter(net: Net, rng: random.Random) -> tuple[int, int]:
-    """Any cell; now and then, none."""
+    """Return a host and a cell to enter, or now and then no cell."""
     stations = net.case.stations
     return rng.randrange(stations, net.case.nodes), rng.randrange(stations + 1)
 

@@ -1,7 +1,7 @@
-"""Garbage against a live socket: damaged greetings of strangers, damaged records of a member.
+"""Throw garbage at a live socket: damaged handshakes of strangers, damaged records of a member.
 
-Each throw is one connection, which a sound node ends for one reason, and counts. What is damaged is
-drawn from a seed: the greeting, the sealed bytes, or what a member seals.
+Each throw is one connection. A correct node ends it for one reason, and counts that reason. The
+seed decides what is damaged: the handshake, the sealed bytes, or the content that a member seals.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ ANSWER_SECONDS = 10.0
 
 
 class Throws(msgspec.Struct):
-    """How many of what was thrown."""
+    """Counts of the throws by kind."""
 
     greetings: int = 0
     sealed: int = 0
     records: int = 0
     unanswered: int = 0
-    """Connections that the node neither answered nor ended in time: none, if it is sound."""
+    """Connections that the node neither answered nor ended in time: 0 if the node is correct."""
 
 
 def damage(rng: random.Random, data: bytes) -> bytes:
-    """The same with something changed, cut, doubled or put in; never the same."""
+    """Return a different string: a part of the data is changed, cut, repeated or inserted."""
     at = rng.randrange(len(data) + 1)
     kind = rng.randrange(5)
     if kind == 0 and data:
@@ -48,10 +48,11 @@ def damage(rng: random.Random, data: bytes) -> bytes:
 async def throw(
     target: Address, key: GroupKey, member: MemberKey, *, count: int, seed: int
 ) -> Throws:
-    """count connections, one after the other; `member` introduces itself as `Zed`.
+    """Open `count` damaged connections, one after the other. `member` introduces itself as `Zed`.
 
-    A capital letter comes before all small ones, so that it is the thrower who decides which
-    connection is kept, and the node's name must not begin with one.
+    If two members have two connections, the member with the smaller name decides which is kept.
+    Capital letters sort before small ones, so `Zed` decides. The node's name must not begin with a
+    capital letter.
     """
     rng, throws = random.Random(seed), Throws()
     for _ in range(count):
@@ -63,7 +64,7 @@ async def throw(
         except TimeoutError:
             throws.unanswered += 1
         except (OSError, asyncio.IncompleteReadError):
-            pass  # it hung up, as it should; to say that we have ended is an OSError then
+            pass  # the node hung up, as it should; our write_eof then fails with an OSError
         finally:
             writer.transport.abort()
             await asyncio.sleep(0)
@@ -96,7 +97,7 @@ async def _throw_one(
     else:
         throws.records += 1
         _write(writer, sealer.seal(damage(rng, said[wrong])))
-    writer.write_eof()  # what still makes sense is followed by nothing
+    writer.write_eof()  # no more records: a node that accepted them all sees the end of the stream
     await reader.read()
 
 

@@ -1,4 +1,4 @@
-"""The few moves of a failing run that it takes to fail."""
+"""Shrink a failing run to few moves that still make it fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeCore = Callable[[Case, int], Core[Any]]
 def rerun(
     family: Family, case: Case, moves: Sequence[Move], make_core: MakeCore | None = None
 ) -> Net:
-    """The same moves, as far as they are possible; then healing."""
+    """Play the moves again, ignoring those that are impossible, and heal the net."""
     with in_force(case.thresholds):
         net = make_net(family, case, make_core)
         for move in moves:
@@ -32,7 +32,9 @@ def rerun(
 def shrink(
     family: Family, case: Case, moves: Sequence[Move], make_core: MakeCore | None = None
 ) -> list[Move]:
-    """Moves are left out, many at once and then one by one, as long as something is still wrong."""
+    """Return few of the moves that still fail.
+
+    Remove blocks of moves, then single moves, as long as a problem remains."""
     few, size, runs = list(moves), max(1, len(moves) // 2), 0
     while runs < RUNS_MAX:
         at, before = 0, len(few)

@@ -1,4 +1,4 @@
-"""A run of a net in words: who did what, and what came of it."""
+"""Describe a run of a net in words: a line for each move, with its effects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tell(
     moves: Sequence[Move],
     make_core: Callable[[Case, int], Core[Any]] | None = None,
 ) -> str:
-    """Play it again, a line for each move, and what is wrong at the end."""
+    """Play the moves again, and return a line for each move, headed by the problem at the end."""
     with in_force(case.thresholds):
         net = make_net(family, case, make_core)
         lines = [line for move in moves for line in _lines(net, move)]

@@ -1,4 +1,4 @@
-"""Many seeds over all families of cores."""
+"""Run many seeds over all protocol families, in parallel."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARENT_SECONDS = 1.0
 
 Batch = tuple[str, Sequence[int]]
 Done = tuple[list[Outcome], float]
-"""What became of the seeds of a batch, and the CPU seconds that it took."""
+"""The outcomes of a batch of seeds, and its CPU time in seconds."""
 
 
 @dataclass
 class Tally:
-    """What the runs of one protocol add up to."""
+    """The totals of all runs of one protocol."""
 
     runs: int = 0
     moves: int = 0
@@ -35,7 +35,7 @@ class Tally:
     waited: int = 0
     failures: int = 0
     sights: Counter[str] = field(default_factory=Counter)
-    """In how many runs each kind of trouble was met."""
+    """In how many runs each situation occurred."""
 
     def count(self, outcome: Outcome) -> None:
         self.runs += 1
@@ -48,7 +48,7 @@ class Tally:
 
 @dataclass
 class Swarm:
-    """The whole of it; failures in the order of their seeds."""
+    """The result of a swarm. Its failures are sorted by seed."""
 
     tallies: dict[str, Tally]
     failures: list[Outcome] = field(default_factory=list)
@@ -63,8 +63,10 @@ def run_swarm(
     workers: int | None = None,
     on_done: Callable[[str, int], object] | None = None,
 ) -> Swarm:
-    """Every seed with every protocol, in turns: whenever a swarm is ended, all protocols have had
-    about as many. `on_done` hears of which protocol how many more runs are finished."""
+    """Run every seed with every protocol.
+
+    Protocols take turns, so that each has run about as many seeds whenever the swarm is ended.
+    on_done: called with a protocol and the number of its newly finished runs."""
     started = time.perf_counter()
     swarm = Swarm({protocol: Tally() for protocol in protocols})
     batches = (
@@ -72,7 +74,8 @@ def run_swarm(
         for at in range(0, len(seeds), BATCH_SEEDS)
         for protocol in protocols
     )
-    # A few at a time: to hand out a million seeds takes minutes in which nobody hears Ctrl-C.
+    # Only a few batches are submitted at a time: submitting a million seeds takes minutes, during
+    # which Ctrl-C has no effect.
     at_once = 4 * (workers or os.cpu_count() or 1)
     with _open_pool(workers) as pool:
         pending = _hand_out(pool, islice(batches, at_once))
@@ -92,8 +95,10 @@ def run_swarm(
 
 
 def _leave_with(parent: int) -> None:
-    """In a worker: end when whoever wants its results is gone. Nobody else would tell it, as its
-    own pipe to hear from has an end in every other worker."""
+    """In a worker: exit when the parent process, which reads the results, is gone.
+
+    The worker would not notice it otherwise: every other worker holds an end of its input pipe, so
+    the pipe never closes."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -110,10 +115,10 @@ def _hand_out(pool: ProcessPoolExecutor, batches: Iterable[Batch]) -> set[Future
 
 @contextmanager
 def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
-    """A fresh interpreter per worker: nothing of the parent's state can leak into a run.
+    """Open a pool with a fresh interpreter per worker, so that no parent state leaks into a run.
 
-    Where the block is left by an exception, Ctrl-C for one, the workers are ended with it: to wait
-    for all that was handed out may take hours.
+    If the block is left by an exception, such as Ctrl-C, the workers are terminated. Waiting for
+    all submitted batches may take hours.
     """
     others = set(active_children())
     start = get_context("spawn")
@@ -129,9 +134,12 @@ def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """What is started here never hears Ctrl-C, which a terminal sends to all: we end it. And it is
-    started whole: a worker whose parent is broken off meanwhile ends with a traceback. Blocked in
-    this thread, a signal finds another one; so it is also kept, and raised at the end."""
+    """Start workers in this block without interrupts, and raise a pending one at the end.
+
+    A terminal sends Ctrl-C to all processes. Workers started here ignore it; the parent ends them.
+    A worker whose parent is interrupted during the start would end with a traceback. Blocking the
+    signal in this thread is not enough, because another thread may receive it. So a handler also
+    records the signal."""
     kept: list[int] = []
     handlers = {}
     if threading.current_thread() is threading.main_thread():

@@ -1,4 +1,4 @@
-"""All that a seed can be given to, by the name that users write."""
+"""Everything that can be run with a seed, by its name on the command line."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Many hosts in many cells, drawn from a seed: the world of cells as a place to look for trouble.
+"""Fuzz worlds of many hosts in many cells, drawn from a seed.
 
-The net of `check.net.net` reorders everything and is small. Here time, walks and radio are those of
-`sim.cells`, with 7 to 10 stations and 70 to 200 hosts: they run through cells and out of them, fail
-and recover, come late and leave; up to 30 % of what is received is lost once more.
+The net of `check.net.net` reorders everything, but it is small. Here time, walks and radio are
+those of `sim.cells`, with 7 to 10 stations and 70 to 200 hosts. Hosts move through cells and out of
+them, crash and recover, join late and leave. In addition, up to 30 % of received frames are lost.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from beforehand.sim.streams import generator
 
 SPEAK_US = 4 * SECOND_US
 SETTLE_US = 11 * SECOND_US
-"""As long as it takes, as a rule, until everything is there;"""
+"""The time after the last broadcast in which, as a rule, every message arrives."""
 PATIENCE_US = 60 * SECOND_US
-"""and so much longer with three frames in ten lost and a cell left every few seconds."""
+"""Extra time for a run with 30 % loss and hosts that leave a cell every few seconds."""
 WARM_UP_US = 5 * SECOND_US
-"""Hosts come in the first half of it. Who is there may lose a dozen attempts to join."""
+"""The time before the first broadcast. Hosts appear in its first half. The rest leaves time for a
+dozen lost attempts to join."""
 
 
 def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
-    """Draw, run, judge. The same seed always shows the same. instead: other cores than those of the
-    system."""
+    """Draw, run and judge. The outcome depends only on the seed and the system.
+
+    instead: cores to run in place of the system's own."""
     spec = draw_spec(generator(seed, f"wide {system}"), system)
     result = run(spec, seed, instead)
     measure = measure_cells(spec, seed, result)
     is_late = bool(measure.missing or measure.missing_at_returned)
-    if is_late:  # late, or never? The same run for longer tells.
+    if is_late:  # To tell late from never, run the same seed for longer.
         spec = msgspec.structs.replace(
             spec, duration_us=spec.duration_us + PATIENCE_US, settle_us=SETTLE_US + PATIENCE_US
         )
@@ -58,7 +60,7 @@ def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
 
 
 def draw_spec(rng: random.Random, system: str) -> CellsSpec:
-    """From calm to hostile; small enough that thousands can be run."""
+    """Draw a spec, from calm to hostile, and small enough that thousands can be run."""
     hosts = rng.choice((70, rng.randint(70, 120), rng.randint(70, 200)))
     is_mortal = SYSTEMS[system].survives_crashes
     joins = rng.sample(range(hosts), rng.choice((0, 0, 5, 20)))

@@ -1,1 +1,1 @@
-"""What every run is judged by."""
+"""The rules by which the checkers judge every run."""

@@ -1,13 +1,14 @@
-"""What nodes with bounded caches promise, although no message needs to reach everybody.
+"""The promise of nodes with bounded caches, although a message need not reach every node.
 
-A message may be evicted everywhere before a node has seen it, so nobody can say which messages must
-arrive. But a node must be offered what its peers hold. At rest, for every link that is up and both
-of its ends: the peer holds no message that is alive on every clock, is neither held nor delivered
-at the node, and was not dropped there since this link came up. If there is one, the peer never
-offered it, or the node never asked for it, or the answer never came: each of these is a fault.
+All nodes may evict a message before some node has seen it. So it is undecided which messages must
+arrive. But peers must offer a node the messages that they hold. At rest, the following holds for
+every link that is up, and for both of its ends. The peer holds no message that is alive on every
+clock, that the node neither holds nor delivered, and that the node did not drop since this link
+came up. If there is such a message, the peer never offered it, or the node never requested it, or
+the answer never came. Each of these is a fault.
 
-A message that the node dropped during the contact is excused: the peer has no reason to offer it
-again, and messages would go round and round between two full caches.
+A message that the node dropped during the contact is excused. The peer has no reason to offer it
+again, and otherwise messages would circulate between two full caches for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def never_offered(net: Net, alive: Collection[MessageId]) -> Iterator[str]:
-    """For cores that forward from a cache (`holds`). alive: on every clock of the net."""
+    """Yield the messages that a peer holds, the node lacks, and the node need not lack.
+
+    This is for cores that forward from a cache (`holds`). alive: the messages whose deadline no
+    clock of the net has reached."""
     cores: list[Any] = [driver.core for driver in net.drivers]
     held = [core.holds(net.local_us(node)) for node, core in enumerate(cores)]
     for pair in sorted(net.contacts):

@@ -1,8 +1,9 @@
-"""The rules of flow control (`protocols.epidemic.flow_control`), checked from outside after every
-step of a node.
+"""The rules of flow control (`protocols.epidemic.flow_control`), checked from outside the core
+after every step of a node.
 
-I3, that no announcement is lost, is judged when the net is at rest: what a peer holds was offered
-(`check.rules.bounded`), and without bounds on caches everything arrives.
+Rule I3, that no announcement is lost, is judged when the net is at rest. Then peers must have
+offered all messages that they hold (`check.rules.bounded`). If caches are unbounded, every message
+must have arrived.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from beforehand.protocols.orders.order import LONG_AGO
 
 
 def broken_rule(core: PacedEpidemic, now_us: int) -> str | None:
-    """The first rule that the state of a node breaks, after a step."""
+    """Return the first rule that the state of a node breaks after a step, or None."""
     limits = core._options.flow
     assert limits is not None
     asked = [(id, peer) for peer, link in core._links.items() for id in link.requested]
@@ -44,11 +45,11 @@ def broken_rule(core: PacedEpidemic, now_us: int) -> str | None:
 
 
 FRAME_SLACK = 256
-"""Of the last frame: its head, its ids, and an own message that was evicted already."""
+"""Slack in bytes for the last frame: its header, its ids, and an own message already evicted."""
 
 
 def breach(core: PacedEpidemic, store: Store | None, frame: Any) -> str | None:
-    """The rule that a node breaks by sending this frame now."""
+    """Return the rule that a node breaks by sending this frame now, or None."""
     if isinstance(frame, Request) and frame.ids and not core.flow.is_open:
         return f"I5: {sorted(frame.ids)} are requested while the program does not read"
     if not isinstance(store, LateStore) or not store.pending:

@@ -1,9 +1,9 @@
-"""The definition of causal order, written down as plainly as it can be.
+"""The oracle: the definition of causal order, written down as plainly as possible.
 
-If broadcast(m1) happened before broadcast(m2), no node delivers m1 after m2. A node may miss m1 for
-good, it may never deliver it late. Nothing is delivered twice, and nothing that was never
-broadcast. This file knows no protocol: it sees (node, event, message) rows in the order of the run.
-It is the only definition that the checkers use.
+If broadcast(m1) happened before broadcast(m2), no node delivers m1 after m2. A node may never
+deliver m1, but it must not deliver it late. No node delivers a message twice, or a message that no
+node broadcast. This file knows no protocol. It sees rows (node, event, message) in the order of the
+run. It is the only definition that the checkers use.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any
 from beforehand.protocols.contract.base import MessageId, NodeId
 
 Row = tuple[NodeId, str, MessageId]
-"""(node, "broadcast", "deliver" or "learn", message). A node that learns of a message is not judged
-for it, but what it broadcasts from then on comes after it."""
+"""(node, "broadcast", "deliver" or "learn", message). Learning of a message is not judged, but it
+puts the message into the causal past of the node's later broadcasts."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One delivery that should not have been."""
+    """A delivery that violates the definition."""
 
     kind: str
-    """late, twice or unknown."""
+    """The kind: late, twice or unknown."""
     node: NodeId
     message: MessageId
     row: int
-    """Where in the rows."""
+    """The position of the delivery among the rows."""
     after: MessageId | None = None
-    """If late: the message that was delivered before, although it came after."""
+    """If late: a message that the node delivered earlier, although it causally follows this one."""
 
     def __str__(self) -> str:
         what = f"node {self.node} delivered {self.message}"
@@ -42,17 +42,19 @@ class Violation:
 
 
 class Oracle:
-    """Fed row by row, it keeps every causal past as a plain set. A row costs what its past has."""
+    """Judges a run row by row. It keeps every causal past as a plain set, so a row costs time
+    linear in the size of the past."""
 
     def __init__(self) -> None:
         self.pasts: dict[MessageId, frozenset[MessageId]] = {}
-        """Of every message: all broadcasts that happened before its own."""
+        """Message -> all broadcasts that happened before its own."""
         self.delivered: defaultdict[NodeId, list[MessageId]] = defaultdict(list)
         self.violations: list[Violation] = []
         self._known: defaultdict[NodeId, set[MessageId]] = defaultdict(set)
-        """Of every node: all broadcasts that happened before its next one."""
+        """Node -> all broadcasts that happened before its next one."""
         self._overtaken: defaultdict[NodeId, set[MessageId]] = defaultdict(set)
-        """The pasts of what it has delivered: none of these may come any more."""
+        """Node -> the union of the pasts of its delivered messages. Delivering one of these is
+        late."""
         self._rows = 0
 
     def see(self, node: NodeId, event: str, message: MessageId) -> None:
@@ -79,7 +81,7 @@ class Oracle:
 
 
 def judge(rows: Iterable[Row]) -> list[Violation]:
-    """All violations in a whole run."""
+    """Return all violations in a whole run."""
     oracle = Oracle()
     for node, event, message in rows:
         oracle.see(node, event, message)
@@ -87,7 +89,9 @@ def judge(rows: Iterable[Row]) -> list[Violation]:
 
 
 def rows_of(columns: Mapping[str, Any], kinds: tuple[str, ...]) -> list[Row]:
-    """The rows of an event log in columns; `kinds` spells out the codes of its `kind` column."""
+    """Return the rows of an event log that is stored in columns.
+
+    kinds: the name of each code in the `kind` column."""
     nodes, codes = columns["node"].tolist(), columns["kind"].tolist()
     ids = zip(columns["origin"].tolist(), columns["seq"].tolist(), strict=True)
     return [
