@@ -1,29 +1,30 @@
-"""Partial-order reduction: moves of some nodes first, where the moves of all others can wait.
+"""Partial-order reduction: try only the moves of some nodes where all other moves can wait.
 
-Two arrivals at different nodes commute: each changes one node, the frames that leave it, and what
-the oracle knows of that node; a delivery is judged by the causal past that its message got at the
+Two arrivals at different nodes commute. Each changes one node, the frames that leave it, and the
+oracle's knowledge of that node. A delivery is judged by the causal past that its message got at the
 broadcast. So it is enough to try the moves of a set T of nodes (an *ample set*), if
 
-1. no sequence of moves of the other nodes sends a frame into T. Then the moves of T that are
-   possible later, and none of T was taken yet, are those that are possible now;
-2. a frame, or the news of a link, is on its way to a node in T. So no timer fires before T has
+1. no sequence of moves of the other nodes sends a frame into T. Then, until T makes its first move,
+   the possible moves of T stay those that are possible now;
+2. a frame, or a link notification, is on its way to a node in T. So no timer fires before T has
    moved, and no run comes to rest without a move of T;
-3. the nodes that are down, that have yet to hear of a link, or that can be linked are all in T, so
-   that the others have no moves but arrivals and broadcasts;
-4. no trouble is left, no clock matters, and wires and disks hold nothing back: all else that could
-   take a frame away, or depends on two nodes at once;
-5. one of these moves leads to a state that is yet to be explored, so that the moves of the others
-   do not wait for ever (the queue proviso of breadth-first search). `explore` sees to that.
+3. T contains all nodes that are down, that have a pending link notification, or that can be
+   linked. So the other nodes have no moves but arrivals and broadcasts;
+4. no fault budget is left, no clock matters, and wires and disks hold nothing back. This excludes
+   everything else that could remove a frame, or that depends on two nodes at once;
+5. at least one of these moves leads to a state that is not yet explored, so that the moves of the
+   other nodes are not postponed for ever (the queue proviso of breadth-first search). `explore`
+   ensures this.
 
-Why nothing is lost: take a run from here to a state at rest. By (2) it has a move of T. By (1) the
-first of these is possible now, and it commutes with all moves before it, which are of other nodes.
-So the same state at rest is reached with that move first. A run to a problem either has a move of
-T, which is treated the same way, or it has none, and is possible after any move of T just as well;
-by (5) that is not put off for ever.
+Why no problem and no state at rest is lost: take a run from here to a state at rest. By (2) it
+contains a move of T. By (1) the first such move is possible now. It commutes with all moves before
+it, which are moves of other nodes. So the run with that move first reaches the same state at rest.
+Now take a run to a problem. If it contains a move of T, the same argument applies. If it contains
+none, it is also possible after any move of T; by (5) it is not postponed for ever.
 
 Condition (1) is decided by exploring the other nodes alone, from core to core, up to a bound on
 their states. A single frame that changes nothing at its target, now or later
-(`history.stays_without_effect`), commutes with every other move, and is an ample set of its own.
+(`history.stays_without_effect`), commutes with every other move. It is an ample set of its own.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ from beforehand.protocols.contract.driver import BroadcasterDriver, PacedDriver
 from beforehand.protocols.epidemic.epidemic import Epidemic
 
 STATES_MAX = 400
-"""Of the other nodes, in the search for a frame into T; with more of them T is not taken."""
+"""The search for a frame into T visits at most this many states of the other nodes. If there are
+more, T is rejected."""
 OTHER = -1
-"""In place of the core of a node in T."""
+"""Stands for the core of a node in T."""
 
 
 class Outside(NamedTuple):
-    """The nodes outside of T, and what is under way among them."""
+    """The state of the nodes outside T, and the frames in transit to them."""
 
     cores: tuple[int, ...]
     flights: tuple[tuple[int, int, int], ...]
@@ -56,7 +58,7 @@ class Outside(NamedTuple):
 
 
 class Ample:
-    """Chooses the moves that are tried first, for the states of one exploration."""
+    """Chooses the moves to try first, for the states of one exploration."""
 
     def __init__(self, net: Net, memory: Memory) -> None:
         self._net = net
@@ -65,7 +67,7 @@ class Ample:
         self._is_apart: dict[tuple[frozenset[int], Outside], bool] = {}
 
     def chosen(self, moves: list[Move]) -> set[Move] | None:
-        """Return the moves of an ample set; None if all moves must be tried."""
+        """Return the moves of an ample set, or None if all moves must be tried."""
         net = self._net
         if len(moves) < 2 or not self._is_still():
             return None
@@ -78,10 +80,10 @@ class Ample:
             return None
         return {move for move in moves if set(_nodes_of(move)) <= nodes}
 
-    # ---- which nodes ----------------------------------------------------------------------------
+    # ---- the nodes of an ample set --------------------------------------------------------------
 
     def _is_still(self) -> bool:
-        """Condition (4), of the net in its present state."""
+        """Return whether condition (4) holds in the present state of the net."""
         net, case = self._net, self._net.case
         if any(net.left.values()) or net.suspected or net.closed or net.problem:
             return False
@@ -95,7 +97,7 @@ class Ample:
         )
 
     def _nodes(self, moves: list[Move]) -> frozenset[int] | None:
-        """Return the smallest T there is, if it is not all nodes that can move."""
+        """Return the smallest T, or None if it would be all nodes that can move."""
         net = self._net
         awaited = {flight[1] for flight in net.flights} | {item[0] for item in net.news}
         active = {node for move in moves for node in _nodes_of(move)}
@@ -110,10 +112,10 @@ class Ample:
                     return nodes
         return None
 
-    # ---- what the others do ---------------------------------------------------------------------
+    # ---- the moves of the other nodes -----------------------------------------------------------
 
     def _others_stay_apart(self, nodes: frozenset[int]) -> bool:
-        """Condition (1)."""
+        """Return whether condition (1) holds."""
         net = self._net
         cores: list[Any] = [driver.core for driver in net.drivers]
         start = Outside(
@@ -134,7 +136,7 @@ class Ample:
         return self._search(nodes, start) if known is None else known
 
     def _search(self, nodes: frozenset[int], start: Outside) -> bool:
-        """Depth first, over all that the other nodes can do by themselves."""
+        """Search depth first through all states that the other nodes can reach by themselves."""
         visited = {start}
         path = [(start, self._steps(nodes, start))]
         while path:
@@ -154,7 +156,7 @@ class Ample:
         return True
 
     def _steps(self, nodes: frozenset[int], state: Outside) -> Iterator[Outside | None]:
-        """Yield what each move of another node leads to; None if it reaches into `nodes`."""
+        """Yield the state after each move of another node; None if it sends into `nodes`."""
         net, broadcasts = self._net, state.broadcasts
         for at, (source, target, number) in enumerate(state.flights):
             if at and state.flights[at - 1] == (source, target, number):
@@ -196,7 +198,7 @@ class Ample:
     def _step(
         self, core: int, node: int, name: str, before: tuple[Any, ...], after: tuple[Any, ...]
     ) -> tuple[int, list[Any]]:
-        """Return the core after a step of its driver, and what it sends."""
+        """Return the number of the core after a step of its driver, and the frames sent."""
         step = self._memory.step(core, name, self._memory.with_names(name, before), after)
         number, sends = step[0], _sends(step)
         if isinstance(self._net.drivers[node], PacedDriver):
@@ -208,7 +210,7 @@ class Ample:
 
 
 class _NotSimulated(Exception):
-    """A step with effects on more than one node."""
+    """Raised for a step with effects on more than one node."""
 
 
 def _sends(step: Step) -> list[Any]:
@@ -220,7 +222,7 @@ def _sends(step: Step) -> list[Any]:
 
 
 def _nodes_of(move: Move) -> tuple[int, ...]:
-    """The nodes that a move changes."""
+    """Return the nodes that a move changes."""
     kind, *rest = move
     if kind == "arrive":
         return (rest[1],)

@@ -1,18 +1,23 @@
-"""Nets as bytes and back. What only tells one history from another is left out.
+"""State canonicalisation: convert a net to bytes and back, omitting everything irrelevant.
 
-Left out is what nothing that comes can depend on, so that what is found from a state is found from
-all that are taken for the same. *Counts* are read by nobody but people. *Tickets* and numbers of
-frames: that they are in order is kept. *Times*, where cores ask for none (`kind` is "cell"): then
-any timer may be the next; where only differences of times matter, every state begins at 0. A timer
-that was *cancelled* is still in the net, but when it comes the driver does nothing. The *causal
-past* as far as everybody has delivered it: to deliver that once more is wrong as the second time,
-whether or not it is late. What a family knows of its cores (`Family.forget_history`).
-`tests/check/explore/test_canonical.py` compares with an exploration of whole nets.
+The canonical form omits everything on which no future transition depends. So a problem that is
+found from one state is found from every state with the same canonical form. It omits:
 
-Whatever a net is made of has a number: the states of its nodes, what is on its way, what the oracle
-knows. A frozen net is those numbers; so it is small, equal nets are equal bytes, and to thaw one
-takes only what is not as it was. Of all renamings of a state (`check.explore.symmetry`) the
-smallest bytes stand for it.
+- *Counters*: only people read them.
+- *Tickets* and numbers of frames: only their order is kept.
+- *Times*, where cores ask for none (`kind` is "cell"): then any timer may fire next. Where only
+  differences of times matter, every state begins at time 0.
+- *Cancelled* timers: such a timer is still in the net, but the driver ignores it when it fires.
+- The *causal past*, as far as every node has delivered it: another delivery of such a message is a
+  violation as a duplicate, whether or not it is also late.
+- Everything that the family knows to be irrelevant in its cores (`Family.forget_history`).
+
+`tests/check/explore/test_canonical.py` compares the result with an exploration of whole nets.
+
+Every part of a net has a number: the states of its nodes, its frames in transit, the knowledge of
+the oracle. A frozen net is the array of these numbers. So it is small, equal nets are equal bytes,
+and thawing a net restores only the parts that differ. Of all renamings of a state
+(`check.explore.symmetry`) the one with the smallest bytes is the canonical one.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Canonicalizer:
-    """Freezes and thaws one net again and again: what was thawed is gone with the next one."""
+    """Freezes and thaws a single net object. The next `thaw` overwrites the previous net."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class Canonicalizer:
         make_core: Callable[[Case, int], Core[Any]] | None,
         group: Sequence[Renaming] = (),
     ) -> None:
-        """group: the renamings under which states are taken for the same."""
+        """group: the renamings under which states count as equal."""
         make = make_core or family.make_core
         self.group = group
         frame = partial(family.canonical_frame, case)
@@ -67,10 +72,10 @@ class Canonicalizer:
         self._oracles: Pool[tuple[Any, ...]] = Pool()
         self._others: Pool[Rest] = Pool()
         self._thawed = [DOWN] * (case.nodes + 1)
-        """The numbers of the nodes and of the oracle, as they were thawed last."""
+        """The numbers of the nodes and of the oracle at the last `thaw`."""
         self._renamed: dict[tuple[Pool[Any], int, Renaming], int] = {}
         self.renaming: Renaming = tuple(range(case.nodes))
-        """Which renaming made the state that was frozen last the smallest."""
+        """The renaming that gave the last frozen state its smallest bytes."""
         self.net.stepped.update(range(case.nodes))
 
     def _stand_in(self, make: Callable[[Case, int], Core[Any]], case: Case, node: int) -> Core[Any]:
@@ -82,7 +87,7 @@ class Canonicalizer:
         if self._time == "relative":
             family.move_back(case, core, us, self.net.local_us(core.node) - us)
 
-    # ---- to bytes -------------------------------------------------------------------------------
+    # ---- freezing -------------------------------------------------------------------------------
 
     def freeze(self) -> bytes:
         net = self.net
@@ -117,7 +122,7 @@ class Canonicalizer:
         return self._nodes.number(state)
 
     def _freeze_flights(self) -> list[int]:
-        """In the order of their numbers, but for wires, where those before are those before."""
+        """Return the numbers of the frames, sorted; frames on the same wire keep their order."""
         net, is_timed = self.net, self._time == "bounded"
         numbered = [
             (source, target, self._flights.number((source, target, frame, is_timed and sent_us)))
@@ -133,7 +138,7 @@ class Canonicalizer:
             oracle = self._oracles.number(freeze_oracle(net.oracle, listeners))
         return oracle, self._others.number(freeze_rest(net, self._time))
 
-    # ---- under other names ----------------------------------------------------------------------
+    # ---- renaming -------------------------------------------------------------------------------
 
     def _rename(self, numbers: list[int], renaming: Renaming) -> list[int]:
         nodes = self.net.case.nodes
@@ -168,7 +173,7 @@ class Canonicalizer:
         core, crash_after, cut_off, *rest = state
         return (self.memory.renamed(core, renaming), crash_after, renamed(cut_off, renaming), *rest)
 
-    # ---- and back -------------------------------------------------------------------------------
+    # ---- thawing --------------------------------------------------------------------------------
 
     def thaw(self, state: bytes) -> Net:
         net, nodes = self.net, self.net.case.nodes
@@ -194,7 +199,7 @@ class Canonicalizer:
         if driver.is_up:
             stand_in: Any = driver.core
             stand_in.number = core
-            if isinstance(driver, PacedDriver):  # it has told the store of all steps so far
+            if isinstance(driver, PacedDriver):  # the store knows all steps so far
                 driver._step = stand_in.saving_step()
         driver.cut_off = list(cut_off)
         driver._timers = dict.fromkeys(timers, 1)

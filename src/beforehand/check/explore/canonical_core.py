@@ -1,13 +1,13 @@
 """The canonical form of a core: equal for two cores that no input can tell apart.
 
-`pickle` tells apart what no core can: whether two equal tuples are one object, and in which order
-the elements of a set were added. Both follow from the history of a core. A canonical form is a
+`pickle` distinguishes more than a core can: whether two equal tuples are one object, and in which
+order elements were added to a set. Both depend on the history of a core. A canonical form is a
 nested tuple that keeps only what can matter:
 
 - a set is a set: a core that depends on the order of iteration over a set is not deterministic,
   because names are hashed differently in every process;
 - an immutable value is its content;
-- a mutable object is its content where it is met first, and a back reference everywhere else:
+- a mutable object is its content at its first occurrence, and a back reference at every other:
   whether two registries share an entry does matter;
 - a dict keeps its order: cores iterate over dicts, and send frames in that order. Where a family
   knows that the order does not matter, it makes the dict an `AnyOrder`.
@@ -57,7 +57,7 @@ def _form(thing: Any, met: dict[int, int]) -> Hashable:
 
 
 def _content(thing: Any, met: dict[int, int]) -> Hashable:
-    """The form of a mutable object."""
+    """Return the form of the content of a mutable object."""
     if isinstance(thing, AnyOrder):
         return frozenset([(_form(key, met), _form(value, met)) for key, value in thing.items()])
     if isinstance(thing, dict):
@@ -71,6 +71,6 @@ def _content(thing: Any, met: dict[int, int]) -> Hashable:
     kind, fields = type(thing), getattr(thing, "__dict__", None)
     is_plain = all(getattr(kind, n) is getattr(object, n) for n in ("__reduce__", "__reduce_ex__"))
     slots = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
-    if fields is None or slots or not is_plain:  # it says itself how it is copied, as generators do
+    if fields is None or slots or not is_plain:  # its class defines its own pickling
         return pickle.dumps(thing)
     return tuple([(name, _form(fields[name], met)) for name in sorted(fields)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def components(targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the strongly connected components. targets: of every node, where its edges lead."""
+    """Yield the strongly connected components. targets: for every node, the ends of its edges."""
     count = 0
     number: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -1,13 +1,15 @@
-"""Every interleaving of a small net: breadth first, each state once.
+"""The explorer: try every interleaving of a small net, breadth first, each state once.
 
-A state is a whole net as bytes (`check.explore.canonical`), so that two orders of events that lead
-to the same state are explored once. Two reductions keep the number of states down: states that
-differ only in the names of nodes are one (`check.explore.symmetry`), and moves that can wait are
-not tried in every order (`check.explore.ample`). Both keep every problem, and every state at rest
-up to names.
+A state is a whole net as bytes (`check.explore.canonical`). So two orders of events that lead to
+the same state are explored once. Two reductions keep the number of states down:
 
-*Sometimes* conditions name what must have been seen at least once: a pass in which nothing ever
-waited proves nothing.
+- states that differ only in the names of nodes count as one (`check.explore.symmetry`);
+- moves that can wait are not tried in every order (`check.explore.ample`).
+
+Both preserve every problem, and every state at rest up to names.
+
+*Sometimes* conditions name situations that must occur at least once: a pass in which no message
+ever waited proves nothing.
 """
 
 from __future__ import annotations
@@ -32,23 +34,23 @@ from beforehand.protocols.contract.base import Core
 
 @dataclass
 class Exploration:
-    """What was found."""
+    """The result of an exploration."""
 
     states: int = 0
     transitions: int = 0
     quiet: int = 0
-    """States in which nothing is on its way: each was healed and judged."""
+    """States without frames in transit and link notifications. Each was healed and judged."""
     seen: set[str] = field(default_factory=set)
     problem: str | None = None
     path: list[Move] = field(default_factory=list)
     """The shortest sequence of moves that leads to the problem."""
     is_complete: bool = False
-    """Was everything explored, or did the bound on states end it?"""
+    """Whether all states were explored: no bound on states and no asymmetry prevented it."""
     reduced: int = 0
-    """States of which not all moves were tried."""
+    """States in which not all moves were tried."""
     asymmetry: str | None = None
-    """A step of a core that depends on the names of nodes: symmetry is no ground to leave out
-    states."""
+    """A step of a core that depends on the names of nodes. With such a step, symmetry must not be
+    used to omit states."""
 
 
 def explore(
@@ -59,11 +61,11 @@ def explore(
     *,
     reductions: bool = True,
 ) -> Exploration:
-    """Walk through all reachable states, at most `states_max`; stop at the first problem.
+    """Explore all reachable states, at most `states_max`; stop at the first problem.
 
-    reductions: leave out states that other states stand for. If a core depends on the names of
-    nodes, the net is explored once more without symmetry. If there is a problem, it is explored
-    once more without reductions, because a reduced path is not the shortest.
+    reductions: omit states that are represented by others. If a core depends on the names of nodes,
+        the net is explored again without symmetry. If there is a problem, the net is explored again
+        without reductions, because a reduced path is not the shortest.
     """
     if not reductions:
         return walk(family, case, states_max, make_core)
@@ -88,8 +90,8 @@ def walk(
     group: Sequence[Renaming] = (),
     is_ample: bool = False,
 ) -> Exploration:
-    """Explore once. group: take states for the same under these renamings. is_ample: let moves
-    wait that can wait."""
+    """Explore once. group: count states as equal under these renamings. is_ample: apply
+    partial-order reduction."""
     found = Exploration()
     canonicalizer = Canonicalizer(family, case, make_core, group)
     ample = Ample(canonicalizer.net, canonicalizer.memory) if is_ample else None
@@ -109,7 +111,7 @@ def walk(
             plain = make_net(family, case, make_core)
             found.path = ways.lead_to(found.states - 1, canonicalizer, start, plain, first)
             return found
-        is_open = False  # whether a move leads to a state that is yet to be explored
+        is_open = False  # whether a move leads to a state that is not yet explored
         for turn in _turns(moves, chosen):
             if turn == ALL and is_open:
                 found.reduced += 1
@@ -132,11 +134,11 @@ def walk(
 
 
 ALL = -1
-"""Stands for: from here on, the moves that could wait."""
+"""Marks, among the turns, where the moves that can wait begin."""
 
 
 def _turns(moves: list[Move], chosen: set[Move] | None) -> Iterator[int]:
-    """Yield the numbers of the moves that were chosen, then `ALL`, then of those that can wait."""
+    """Yield the indices of the chosen moves, then `ALL`, then the indices of the others."""
     if chosen is None:
         yield from range(len(moves))
         return
@@ -146,7 +148,7 @@ def _turns(moves: list[Move], chosen: set[Move] | None) -> Iterator[int]:
 
 
 def _problem_at_rest(net: Net, found: Exploration) -> str | None:
-    """In a state in which nothing is on its way, all must be well once the net is healed."""
+    """If nothing is in transit, heal and judge the net, and return the problem, if any."""
     if net.flights or net.news:
         return None
     found.quiet += 1
@@ -157,28 +159,30 @@ def _problem_at_rest(net: Net, found: Exploration) -> str | None:
 
 
 class _Ways:
-    """How each state was first reached, in few bytes: from which one, by which of its moves."""
+    """How each state was first reached, stored compactly: predecessor and index of the move."""
 
     def __init__(self) -> None:
         self._before = array("q", [0])
         self._turn = array("I", [0])
 
     def add(self, before: int, turn: int) -> None:
-        """The next state was reached from the one of that number."""
+        """Record that the next new state was reached from state `before`."""
         self._before.append(before)
         self._turn.append(turn)
 
     def lead_to(
         self, state: int, canonicalizer: Canonicalizer, start: bytes, plain: Net, first: Renaming
     ) -> list[Move]:
-        """The moves from the start on, played again to know them, as they are in a plain net."""
+        """Return the moves from the start to a state, as moves of a plain net.
+
+        Only indices of moves are stored, so the moves are found by playing them again."""
         turns = []
         while state:
             turns.append(self._turn[state])
             state = self._before[state]
         path: list[Move] = []
         frozen = start
-        # Under which names a node of the thawed net is known in the plain one.
+        # For each node of the thawed net, its name in the plain net.
         names = inverse(first)
         for turn in reversed(turns):
             net = canonicalizer.thaw(frozen)
@@ -192,7 +196,9 @@ class _Ways:
 
 
 def _as_in(plain: Net, net: Net, move: Move, names: Renaming) -> Move:
-    """A thawed net has its own numbers for what is on its way, and its own names for nodes."""
+    """Translate a move of a thawed net into a move of the plain net.
+
+    A thawed net has its own numbers of frames and its own names of nodes."""
     kind, *rest = move
     if kind in ("arrive", "lose", "double"):
         source, target, ticket = rest

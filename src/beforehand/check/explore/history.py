@@ -1,20 +1,21 @@
-"""What an epidemic core keeps of its history and no later step depends on.
+"""The parts of an epidemic core's state that record history, and on which no later step depends.
 
-The explorer removes it from a state before it compares the state with those that it knows:
+The explorer removes them from a state before it compares the state with known states:
 
-- the ranks of cached messages, of which only the order is used, and a bound of their deadlines;
-- the numbers of announcements and the time of the last progress, where nothing is repeated
+- the ranks of cached messages, of which only the order is used, and a bound on their deadlines;
+- the numbers of announcements and the time of the last progress, if nothing is retransmitted
   (`Options.retry_us` is None): no frame refers to such a number, and no timer reads that time;
-- what the last round of announcements told: `VersionVectors.set_news` overwrites it before it is
-  read;
+- the content of the last round of announcements: `VersionVectors.set_news` overwrites it before any
+  code reads it;
 - when a waiting message was received, which only `explain` reports;
-- the numbers of saved steps: what is on the disk is step 0, later steps are counted from there;
-- that a peer has a message which is held here too, where digests are off. A held message is
-  announced once, in the step that stores it, and requested from nobody. An eviction removes the
-  note as well. With `retry_us`, what the peer has not acknowledged may be announced again: those
-  notes stay;
-- the order of links, where no link changes and nothing is evicted or expires. It decides only of
-  which peer a message is requested that another peer did not send, and nothing is asked twice then.
+- the numbers of saved steps: the state on disk is step 0, and later steps are counted from there;
+- that a peer has a message which this node holds too, if digests are off. A held message is
+  announced once, in the step that stores it, and is never requested. An eviction removes this note
+  as well. With `retry_us`, messages that the peer has not acknowledged may be announced again, so
+  these notes stay;
+- the order of links, if no link changes and nothing is evicted or expires. The order only decides
+  which peer is asked for a message that another peer did not send. In such a net nothing is
+  requested twice.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from beforehand.protocols.orders.order import LONG_AHEAD
 
 
 def forget_history(core: Epidemic, *, is_calm: bool) -> None:
-    """Remove from a core what no later step depends on. is_calm: no link changes."""
+    """Remove from a core everything that no later step depends on. is_calm: no link changes."""
     entries: dict[MessageId, tuple[int, Message]] = {}
     for rank, (id, (_, message)) in enumerate(core._cache.entries.items(), 1):
         entries[id] = (rank, message)
-    core._cache.entries.clear()  # the same dict: the registry of digests refers to it
+    # The registry of digests refers to this dict, so it must stay the same object.
+    core._cache.entries.clear()
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
     core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
@@ -78,8 +80,8 @@ def _forget_saved_steps(flow: FlowControl) -> None:
 def move_instants_back(core: Epidemic, us: int, now_us: int, *, may_clip: bool) -> None:
     """Move the instants that a core without lifetimes keeps into the past by `us`.
 
-    may_clip: no clock is ever set. Then a progress that is older than the retry time is as old as
-    it needs to be, and all such instants are one.
+    may_clip: no clock is ever set. Then all instants of progress that are older than the retry time
+        are equivalent, and become one.
     """
     retry_us = core._options.retry_us
     if retry_us is None:
@@ -91,9 +93,11 @@ def move_instants_back(core: Epidemic, us: int, now_us: int, *, may_clip: bool) 
 
 
 def stays_without_effect(core: Epidemic, frame: object) -> bool:
-    """Return whether a frame changes nothing at this core, now or after any other frames: an
-    announcement of messages that are all held, in a cache that is never full, where it need not be
-    acknowledged and digests do not depend on it. Held messages stay held."""
+    """Return whether a frame changes nothing at this core, now or after any other frames.
+
+    True for an announcement of messages that are all held, if the cache is unbounded, the
+    announcement need not be acknowledged, and digests do not depend on it. Messages in an unbounded
+    cache stay there."""
     options = core._options
     if core.__class__ is not Epidemic or core._cache.is_bounded or core.order.expires:
         return False

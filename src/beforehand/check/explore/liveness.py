@@ -1,25 +1,27 @@
-"""Liveness: no fair cycle of moves in which a message that could be delivered never is.
+"""Liveness: find fair cycles of moves in which a deliverable message is never delivered.
 
-`explore` heals a net that has come to rest, and judges it then. A net that never comes to rest is
-not judged: a node that requests a message for ever, and is told for ever that it is gone, looks
-like progress. So here the graph of all states is searched for *fair cycles*.
+`explore` heals a net that has come to rest, and then judges it. It does not judge a net that never
+comes to rest. A node that requests a message for ever, and a peer that always answers that it was
+evicted, look like progress. So this module searches the graph of all states for *fair cycles*.
 
 A cycle is a strongly connected component of the graph. It is fair (weak fairness) if every move
-that is possible in all of its states is also taken in it. The moves that must be taken are the
-arrival of a frame, the news of a link, a timer, the flush of a disk, room on a wire, and a program
-that reads again. All others may never happen: a broadcast, a link that comes up, a restart, and
-every kind of trouble. Each kind of trouble is bounded, so that no cycle contains any.
+that is possible in all of its states is also taken in it. Fairness applies to the arrival of a
+frame, a link notification, a timer, the flush of a disk, room on a wire, and an application that
+reads again. All other moves may never happen: a broadcast, a link that comes up, a restart, and
+every kind of fault. Each kind of fault has a budget, so no cycle contains a fault.
 
-If a component is not fair, because a move is possible everywhere and taken nowhere in it, no part
-of it is fair either: components need not be divided further.
+Suppose that a component is not fair: some move is possible in all of its states, and no edge inside
+the component takes it. Then no part of it is fair either, so components need not be divided
+further.
 
-In a fair cycle nothing is delivered, since what was delivered stays so. A message is *deliverable*
-at a node that is up, has not delivered it and has not reported it as lost, if a peer that the node
-is linked to, directly or through others, holds the message. A fair cycle with such a message is
-starvation. One without is a net that never comes to rest: frames go round for nothing.
+In a fair cycle no message is delivered, because a delivered message stays delivered. A message is
+*deliverable* at a node under these conditions. The node is up, has not delivered the message, and
+has not reported it as lost. A peer to which the node is linked, directly or through others, holds
+it. A fair cycle with a deliverable message is starvation. A fair cycle without one is a net that
+never comes to rest: frames circulate to no effect.
 
 Time: where only differences of times matter, states do not contain the time, and a timer that fires
-for ever is a cycle. With lifetimes time is absolute, so a cycle contains no timer; a timer that
+for ever is a cycle. With lifetimes time is absolute, so a cycle contains no timer. A timer that
 fires for ever then shows as an exploration that is not complete. The graph is not reduced: the
 ample sets of `check.explore.ample` do not preserve cycles.
 """
@@ -46,22 +48,23 @@ class Edge(NamedTuple):
     target: int
     move: Move
     label: Hashable
-    """What the move is in every state: a frame has no number. None: it need not be taken."""
+    """Identifies the move in all states: it has the frame instead of its number. None: fairness
+    does not apply."""
 
 
 @dataclass
 class Liveness:
-    """What was found."""
+    """The result of the search."""
 
     states: int = 0
     cycles: int = 0
-    """Components with a cycle, fair or not."""
+    """The number of components with a cycle, fair or not."""
     is_complete: bool = False
     problem: str | None = None
     path: list[Move] = field(default_factory=list)
-    """To a state of the cycle, as in the graph: see `Edge`."""
+    """The moves to a state of the cycle. Frame numbers are those of the graph's states."""
     cycle: list[Move] = field(default_factory=list)
-    """A walk through all states of the cycle is fair; these are the moves of a shortest part."""
+    """The moves of a shortest closed path in the cycle. A walk through all states is fair."""
 
 
 def find_fair_cycle(
@@ -96,7 +99,7 @@ def find_fair_cycle(
 
 
 def deliverable(net: Net) -> Iterator[tuple[int, MessageId]]:
-    """Yield what a node has not delivered, and a peer in its part of a net of contacts holds."""
+    """Yield (node, message) where the node lacks a message that a connected peer holds."""
     cores: list[Any] = [driver.core for driver in net.drivers]
     up = [node for node in honest(net) if net.drivers[node].is_up]
     for node in up:
@@ -115,7 +118,7 @@ def deliverable(net: Net) -> Iterator[tuple[int, MessageId]]:
 def _graph(
     canonicalizer: Canonicalizer, states_max: int
 ) -> tuple[list[bytes], list[list[Edge]], bool]:
-    """All states, the moves from each, and whether these are all."""
+    """Return all states, the moves from each, and whether the graph is complete."""
     states = [canonicalizer.freeze()]
     known = {states[0]: 0}
     edges: list[list[Edge]] = []
@@ -158,7 +161,7 @@ def is_fair(component: list[int], edges: list[list[Edge]]) -> bool:
 
 
 def _way(edges: list[list[Edge]], start: int, goal: set[int], inside: set[int]) -> list[Move]:
-    """Return the moves of a shortest way to the goal, of one move at least unless it is state 0."""
+    """Return the moves of a shortest path to the goal: at least one, unless the goal is state 0."""
     if start == 0 and 0 in goal and len(inside) == len(edges):
         return []
     before: dict[int, tuple[int, Move]] = {}

@@ -1,4 +1,4 @@
-"""Node ids that can be renamed: told from all other numbers, wherever a core keeps them."""
+"""Node ids that can be renamed: their type distinguishes them from other numbers in a core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def inverse(renaming: Renaming) -> Renaming:
 
 
 class NodeName(int):
-    """The id of a node, told from other numbers."""
+    """The id of a node, distinguishable from other numbers."""
 
 
 class Words(bytes):
@@ -26,7 +26,7 @@ class Words(bytes):
 
 
 def renamed(thing: Any, renaming: Renaming) -> Any:
-    """Rename all nodes in an immutable value."""
+    """Return an immutable value with all nodes renamed."""
     kind = type(thing)
     if kind is NodeName:
         return NodeName(renaming[thing])
@@ -56,7 +56,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def renamed_core(core: Any, renaming: Renaming) -> Any:
-    """Return a copy of a core in which all nodes are renamed."""
+    """Return a copy of a core with all nodes renamed."""
     file = io.BytesIO()
     _Pickler(file).dump(core)
     unpickler = _Unpickler(io.BytesIO(file.getvalue()))

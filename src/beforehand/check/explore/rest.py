@@ -1,4 +1,4 @@
-"""The state of a net beside its nodes and the frames on their way, as tuples and back."""
+"""The state of a net apart from its nodes and frames in transit, as tuples and back."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from beforehand.protocols.contract.base import MessageId
 from beforehand.protocols.orders.order import LONG_AGO
 
 Time = Literal["absolute", "bounded", "relative", "none"]
-"""What is kept of the time of a state. *bounded*: also when each frame was sent, because it must
-arrive in time. *relative*: only how far instants are apart. *none*: nothing, any timer may be the
-next."""
+"""The information about time that a state keeps.
+
+- *absolute*: the time itself.
+- *bounded*: also when each frame was sent, because a frame must arrive within the maximum delay.
+- *relative*: only the differences between instants.
+- *none*: nothing; any timer may fire next."""
 
 
 def time_of(net: Net) -> Time:
-    """Return what must be kept of time in the states of a net."""
+    """Return the information about time that the states of a net must keep."""
     if net.family.kind == "cell":
-        # Hosts and stations repeat themselves for ever: their time is only an order of events.
+        # Hosts and stations retransmit for ever: to them, time is only an order of events.
         return "none"
     if net.case.delay_us_max is not None:
         return "bounded"
@@ -29,14 +32,14 @@ def time_of(net: Net) -> Time:
 
 
 class Rest(NamedTuple):
-    """All of a net but its nodes, its frames and its oracle, as sorted tuples."""
+    """The state of a net without its nodes, its frames and its oracle, as sorted tuples."""
 
     timers: tuple[Any, ...]
     contacts: tuple[Any, ...]
     suspected: tuple[Any, ...]
     news: tuple[Any, ...]
     clocks_us: tuple[int, ...]
-    """All clocks together, the highest reading, and the offset of each node."""
+    """The shift of all clocks, the highest reading, and the offset of each node."""
     now_us: int
     broadcasts: tuple[int, ...]
     left: tuple[Any, ...]
@@ -51,7 +54,7 @@ class Rest(NamedTuple):
 
 
 def freeze_rest(net: Net, time: Time) -> Rest:
-    """Return the state of a net beside its nodes, its frames and its oracle."""
+    """Return the state of a net without its nodes, its frames and its oracle."""
     past_us = net.now_us if time == "relative" else 0
     dues = ((key, max(net.now_us, due_us) - past_us) for key, (due_us, _) in net.timers.items())
     highest_us = max(LONG_AGO, net.highest_us - past_us)
@@ -76,7 +79,7 @@ def freeze_rest(net: Net, time: Time) -> Rest:
 
 
 def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
-    """Put that state into a net whose nodes are thawed already."""
+    """Restore that state in a net whose nodes are already thawed."""
     net.now_us = rest.now_us
     net.timers = {key: (due_us, 1) for key, due_us in rest.timers}
     if time == "none":
@@ -88,7 +91,7 @@ def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
     net.broadcasts = list(rest.broadcasts)
     for counts, saved in ((net.left, rest.left), (net.carried, rest.carried)):
         counts.clear()
-        dict.update(counts, saved)  # a Counter's own is slow
+        dict.update(counts, saved)  # Counter.update is slow
     net.held, net.given_up = set(rest.held), set(rest.given_up)
     net.dropped, net.payloads = set(rest.dropped), dict(rest.payloads)
     net.closed = set(rest.closed)
@@ -97,7 +100,7 @@ def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
 
 
 def rename_rest(rest: Rest, renaming: Renaming) -> Rest:
-    """Rename all nodes, in a net of contacts without flow control."""
+    """Return the state with all nodes renamed, for a net of contacts without flow control."""
 
     def new(node: int) -> int:
         return renaming[node]
@@ -129,8 +132,10 @@ def _new_id(id: MessageId, renaming: Renaming) -> MessageId:
 
 
 def freeze_oracle(oracle: Oracle, listeners: Collection[int]) -> tuple[Any, ...]:
-    """As far as it matters for what comes. What all listeners have delivered is never late, but
-    twice: whose causal past it is in does not matter any more."""
+    """Return the part of the oracle's state that can affect later judgements.
+
+    A message that all listeners have delivered can only be delivered twice, which is judged before
+    lateness. So it no longer matters whose causal past contains it."""
     every = [set(oracle.delivered[node]) for node in listeners]
     settled = set.intersection(*every)
     return (
@@ -157,7 +162,7 @@ def thaw_oracle(state: tuple[Any, ...]) -> Oracle:
 
 
 def rename_oracle(state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
-    """Rename all nodes."""
+    """Return the oracle's state with all nodes renamed."""
 
     def new(ids: tuple[MessageId, ...]) -> tuple[MessageId, ...]:
         return tuple(sorted(_new_id(id, renaming) for id in ids))

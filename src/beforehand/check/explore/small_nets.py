@@ -27,7 +27,7 @@ FULL = Options(transfer="newest", capacity=1)
 
 SECOND_US = 1_000_000
 LONG = Lifetimes(200 * SECOND_US, 200 * SECOND_US, SECOND_US)
-"""Of groups whose messages do not expire while the net is explored."""
+"""Lifetimes so long that no message expires while the net is explored."""
 SMALLEST = Flow(window=1, offers_max=1, pushes_max=1, announce_us=(0, 0), stall_us=4 * SECOND_US)
 """Flow control that a single message exhausts. Announcements do not wait for a timer."""
 
@@ -41,14 +41,15 @@ def epidemic_net(
     lifetimes: Lifetimes | None = None,
     **rest: Any,
 ) -> Case:
-    """Return a net of epidemic cores under the causal order, or with lifetimes the Δ-causal one.
-    All edges are up at the start. rest: trouble, and other fields of `Case`."""
+    """Return a net of epidemic cores under the causal order or, with lifetimes, the Δ-causal order.
+
+    All edges are up at the start. rest: fault budgets, and other fields of `Case`."""
     setup = Setup(options, lifetimes)
     return Case(len(broadcasts), broadcasts, setup, edges=edges, is_linked=True, **rest)
 
 
 def make_epidemic(case: Case, node: int) -> Epidemic:
-    """Make the core of a node in such a net."""
+    """Return the core of a node in an `epidemic_net`."""
     setup = case.options
     order = Barrier(node, setup.lifetimes)
     return Epidemic(node, order, Still(), setup.options, durable=case.is_mortal)
@@ -68,7 +69,7 @@ def group_net(
 
 
 def make_group(case: Case, node: int) -> PacedEpidemic:
-    """Make the core of a node in such a net."""
+    """Return the core of a node in a `group_net`."""
     setup = case.options
     proofs = make_proofs("sound", node, setup.seed)
     assert proofs is not None

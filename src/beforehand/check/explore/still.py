@@ -1,5 +1,6 @@
-"""A generator of random numbers that always draws the least: the states of a core stay small, and
-do not differ in what was drawn before."""
+"""A random number generator that always returns the least number. So the states of a core stay
+small, and do not depend on earlier draws.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import random
 
 
 class Still(random.Random):
-    """Takes the place of `random.Random` in a core that is explored."""
+    """Replaces `random.Random` in a core that is explored."""
 
     def __reduce__(self) -> tuple[type[Still], tuple[()]]:
         return Still, ()
@@ -21,4 +22,4 @@ class Still(random.Random):
         return a
 
     def shuffle(self, x: object) -> None:
-        """Leave everything where it is."""
+        """Leave the order unchanged."""

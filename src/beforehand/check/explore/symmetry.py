@@ -1,22 +1,23 @@
 """Symmetry reduction: states that differ only in the names of nodes are explored once.
 
-A *renaming* is a permutation of the nodes under which the case stays the same: the same edges, and
-equal numbers of broadcasts, clocks and options for a node and its image. Of all renamings of a
-state the explorer keeps the one with the smallest bytes.
+A *renaming* is a permutation of the nodes that preserves the case: the same edges, and equal
+numbers of broadcasts, clocks and options for a node and its image. Of all renamings of a state the
+explorer keeps the one with the smallest bytes.
 
-That is sound only if every step commutes with renaming: the renamed core, given the renamed input,
-must reach the renamed state with the renamed effects. A core that breaks ties by node id does not.
-So nothing is assumed: after an exploration `find_asymmetry` repeats every step that a core took
-under every renaming. If one does not commute, the net is explored again without symmetry.
+This is sound only if every step commutes with renaming: the renamed core, given the renamed input,
+must reach the renamed state with the renamed effects. A core that breaks ties by node id does not
+commute. So commutation is checked, not assumed: after an exploration `find_asymmetry` repeats every
+step that a core took under every renaming. If one does not commute, the net is explored again
+without symmetry.
 
-To be renamed, node ids must be told from other numbers. In the states of an exploration they are
-of the type `NodeName`, and payloads, which name their origin, are of the type `Words`
-(`check.explore.names`).
+Renaming requires that node ids are distinguishable from other numbers. In the states of an
+exploration they are of the type `NodeName`, and payloads, which name their origin, are of the type
+`Words` (`check.explore.names`).
 
-Not renamed, and therefore explored in full, are:
+The following is not renamed, and such cases are explored in full:
 
 - saved rows and signatures, in which ids are bytes: cases with crashes, and groups;
-- links that flap: the net tells the node with the lower id at once, and the other one later.
+- links that flap: the net notifies the node with the lower id at once, and the other one later.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def renamings(family: Family, case: Case) -> list[Renaming]:
 
 
 def find_asymmetry(memory: Memory, group: Sequence[Renaming]) -> str | None:
-    """Return the description of a step that does not commute with renaming, if there is one."""
+    """Return the description of a step that does not commute with renaming, or None."""
     for (number, name, before, after), step in list(memory.steps()) if group else ():
         for renaming in group:
             image = memory.renamed(number, renaming)
@@ -66,7 +67,9 @@ def _renamed_step(memory: Memory, step: Step, renaming: Renaming) -> Step:
 
 
 def _comparable(step: Step) -> tuple[object, ...]:
-    """Frames on their way have no order in a net of contacts: those of a step are a multiset."""
+    """Return a step in a form in which the order of its frames does not matter.
+
+    In a net of contacts, frames in transit have no order: the frames of a step are a multiset."""
     number, answer, effects = step
     sends = Counter(item for kind, done in effects if kind == "sends" for item in done)
     rest = [(kind, done) for kind, done in effects if kind != "sends"]

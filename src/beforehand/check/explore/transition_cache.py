@@ -1,4 +1,4 @@
-"""Cores that remember: a step that was taken before is looked up, and not computed again.
+"""The transition cache: a step that a core took before is looked up, not computed again.
 
 A core is a pure state machine, so its state and an input determine its next state and its effects.
 In an exploration the same core takes the same step in thousands of nets that differ elsewhere.
@@ -32,20 +32,20 @@ INPUTS = {
     "on_progress": 2,
     "restore": 2,
 }
-"""The inputs of all cores, and which of their arguments is the outbox."""
+"""The inputs of all cores -> the position of the outbox among the arguments."""
 
 PEERS = ("on_message", "on_link", "on_room", "on_progress")
 """The inputs whose second argument is the id of a node."""
 
 T = TypeVar("T", bound=Hashable)
 Key = tuple[int, str, tuple[Any, ...], tuple[Any, ...]]
-"""A core, an input, and its arguments before and after the outbox."""
+"""A core's number, an input, and its arguments before and after the outbox."""
 Step = tuple[int, Any, list[tuple[str, list[Any]]]]
-"""The state after it, what it answers (or raises), and its effects as far as there are any."""
+"""The core's number after the step, the return value or exception, and the nonempty effects."""
 
 
 class Pool(Generic[T]):
-    """Things by number: equal things have one number, and are kept once."""
+    """Numbers hashable objects: equal objects have the same number, and are stored once."""
 
     def __init__(self) -> None:
         self._numbers: dict[T, int] = {}
@@ -62,7 +62,7 @@ class Pool(Generic[T]):
 
 
 class Memory:
-    """All states of all cores by number, and the steps between them."""
+    """The transition cache: all states of all cores by number, and the steps between them."""
 
     def __init__(
         self,
@@ -71,16 +71,19 @@ class Memory:
         *,
         has_names: bool = False,
     ) -> None:
-        """canonicalise: remove from a core what no later step depends on, and move its instants
-        into the past by so many µs. canonical_frame: the same for a frame. has_names: node ids are
-        `NodeName`s, and can be renamed."""
+        """Create an empty cache.
+
+        - canonicalise: removes from a core everything that no later step depends on, and moves its
+          instants into the past by the given number of µs.
+        - canonical_frame: does the same for a frame.
+        - has_names: node ids are `NodeName`s, and can be renamed."""
         self._canonicalise = canonicalise
         self._canonical_frame = canonical_frame
         self.has_names = has_names
         self._states: list[bytes] = []
-        """By number, one core with this canonical form."""
+        """Number -> one pickled core with this canonical form."""
         self._numbers: dict[bytes, int] = {}
-        """Of every pickled core that occurred."""
+        """Every pickled core that occurred -> its number."""
         self._forms: dict[Hashable, int] = {}
         self._cores: dict[int, Any] = {}
         self._bare: dict[tuple[int, int], int] = {}
@@ -91,7 +94,7 @@ class Memory:
         return StandIn(self, self._number(core))
 
     def core(self, number: int) -> Any:
-        """To look at, not to be changed."""
+        """Return the core with this number. The caller must not change it."""
         if number not in self._cores:
             self._cores[number] = pickle.loads(self._states[number])
         return self._cores[number]
@@ -105,8 +108,11 @@ class Memory:
         return self._bare[number, us]
 
     def step(self, number: int, name: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> Step:
-        """before, after: the arguments before and after the outbox."""
-        if name == "restore":  # from rows, which are rarely the same and cannot be looked up
+        """Return a step, from the cache if possible.
+
+        before, after: the arguments before and after the outbox."""
+        # Saved rows are rarely equal and are not hashable, so this is not cached.
+        if name == "restore":
             return self.take(number, name, before, after)
         key = (number, name, before, after)
         step = self._steps.get(key)
@@ -126,18 +132,18 @@ class Memory:
         return (now_us, what, *rest)
 
     def steps(self) -> Iterable[tuple[Key, Step]]:
-        """Return all steps that can be looked up."""
+        """Return all cached steps."""
         return self._steps.items()
 
     def renamed(self, number: int, renaming: Renaming) -> int:
-        """Return the number of the core in which all nodes are renamed."""
+        """Return the number of the core with all nodes renamed."""
         if (number, renaming) not in self._renamed:
             core = renamed_core(self.core(number), renaming)
             self._renamed[number, renaming] = self._number(core)
         return self._renamed[number, renaming]
 
     def take(self, number: int, name: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> Step:
-        """Compute a step."""
+        """Compute a step, without the cache."""
         core = pickle.loads(self._states[number])
         out: Outbox[Any] = Outbox()
         try:
@@ -149,7 +155,7 @@ class Memory:
         return self._number(core), answer, effects
 
     def _number(self, core: Core[Any]) -> int:
-        # With the pickler's memory: inside a core, one object may be in two registries.
+        # The pickler keeps its memo: inside a core, one object may be in two registries.
         pickled = pickle.dumps(core)
         number = self._numbers.get(pickled)
         if number is None:
@@ -161,7 +167,7 @@ class Memory:
 
 
 class StandIn:
-    """In the place of a core: to look at it is to look at the core, and so is to ask what it is."""
+    """A proxy for a core: it has the attributes and the class of the core with its number."""
 
     __slots__ = ("_memory", "number")
 
