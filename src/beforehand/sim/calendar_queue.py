@@ -1,8 +1,8 @@
-"""What happens next, for worlds with many events ahead: a list per day, sorted when its day comes.
+"""A calendar queue of events: a list per day, sorted when its day comes.
 
-A heap of a hundred thousand events is read all over at every step, and no cache keeps it. Here an
-event is put at the end of a list, and touched again on its day (`kernels.calendar` does the same).
-As there, an event is one number: when, and a ticket that says what it is (`kernels.heap`).
+A heap of 100,000 events touches memory all over at every step, so it does not stay in a cache. Here
+an event is appended to a list and touched again only on its day, as in `kernels.calendar`. As
+there, an event is one integer: its time, and a ticket that identifies it (`kernels.heap`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class CalendarQueue:
         self._days: dict[int, list[int]] = {}
         self._ahead: list[int] = []  # a heap of the days that have a list
         self._today = -1
-        self._left: list[int] = []  # of today, the next one last
+        self._left: list[int] = []  # events of today, the next one last
 
     def add(self, due_us: int, ticket: int) -> None:
-        """It may not be due before the event that was last handed out."""
+        """Add an event. It must not be due before the event that was returned last."""
         day, event = due_us >> DAY_BITS, due_us << TICKET_BITS | ticket
         listed = self._days.get(day)
         if listed is not None:
@@ -38,7 +38,7 @@ class CalendarQueue:
             insort(self._left, event, key=neg)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """(due_us, ticket), in order; also of those that are added meanwhile."""
+        """Yield (due_us, ticket) in order, including events that are added during the iteration."""
         while self._ahead:
             self._today = heappop(self._ahead)
             left = self._left = self._days.pop(self._today)

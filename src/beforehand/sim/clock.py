@@ -1,4 +1,4 @@
-"""A node's own clock: off by a constant, and running a little fast or slow."""
+"""The clock of a node, with a constant offset and a constant drift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Clock:
         return t_us + self.offset_us + t_us * self.drift_ppm // MILLION
 
     def when(self, reading_us: int) -> int:
-        """The first instant at which the clock shows `reading_us` or more."""
+        """Return the first instant at which the clock shows `reading_us` or more."""
         t_us = (reading_us - self.offset_us) * MILLION // (MILLION + self.drift_ppm)
         while self.read(t_us) < reading_us:
             t_us += 1
@@ -33,7 +33,7 @@ TRUE_CLOCK = Clock()
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """What is agreed on the clocks of a group."""
+    """The agreed properties of the clocks of a group."""
 
     skew_us: int = 0
-    """Any two differ by less."""
+    """Any two clocks differ by less than this."""

@@ -1,11 +1,11 @@
 """The world of contacts: a deterministic, event-driven opportunistic network.
 
-It gives what a network gives: who is there, who is in contact with whom, time on the way, clocks
-that are off, frames that get lost. What a protocol does with it is the cores' own business.
+It models what a network provides: presence of nodes, contacts between them, delays, clock skew, and
+frame loss. The protocol is entirely in the cores.
 
-The cost follows contacts, frames and timers, never nodes x time. At one instant the topology
-changes first (contacts end, nodes leave, nodes come, contacts begin), then applications broadcast,
-then frames arrive and timers fire.
+The cost is proportional to contacts, frames and timers, not to nodes x time. At one instant the
+topology changes first (contacts end, nodes leave, nodes join, contacts begin). Then applications
+broadcast. Then frames arrive and timers fire.
 """
 
 from __future__ import annotations
@@ -47,24 +47,23 @@ from beforehand.sim.log import (
 from beforehand.sim.streams import mix, stream_key
 from beforehand.sim.workload import Broadcast
 
-_DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of what happens at one instant
+_DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of events at one instant
 _LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 
 GAUGES = ("cache", "barrier", "delivered", "pending")
-"""What OPP shows over time (figures 6 and 11)."""
+"""The gauges that OPP shows over time (figures 6 and 11)."""
 
 TOLD_TIMES = 500
-"""About how often in a run it is told how far it is."""
+"""How often, approximately, a run reports its progress."""
 
 Wake = tuple[Timer, int]
 OnDone = Callable[[int, int], object]
-"""Hears how much of what was known beforehand (contacts, stays, broadcasts) has happened, of how
-much."""
+"""Called with (done, total): the numbers of planned events (contacts, stays, broadcasts)."""
 MakeCore = Callable[[int], Broadcaster[Any]]
 
 
 class ContactWorld:
-    """Runs one core per node over a trace of contacts and records what happens."""
+    """Runs one core per node over a trace of contacts and records the events."""
 
     def __init__(
         self,
@@ -79,13 +78,16 @@ class ContactWorld:
         gauge_us: int | None = None,
         gauge_nodes: frozenset[int] | None = None,
     ) -> None:
-        """`crashes` holds (node, down_us) of the presences that end in a crash: the node comes back
-        with what it had saved, and nothing else. `gauge_us` samples registry sizes, at most once
-        per period and node, of `gauge_nodes` or all."""
+        """Prepare a run.
+
+        - crashes: (node, down_us) of the presences that end in a crash. The node comes back with
+          its saved state, and nothing else.
+        - gauge_us: sample registry sizes at most once per period and node.
+        - gauge_nodes: the nodes to sample; None: all."""
         self.log = Log()
         self.gauges: list[tuple[int, int, str, int]] = []  # t_us, node, gauge, value
         self.senders = array("i")
-        """Who handed on what was received, a number for each such row of the log."""
+        """The node that forwarded the message, for each `receive` row of the log."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
         self.drivers: dict[int, BroadcasterDriver[Any]] = {}
         self._trace = trace
@@ -101,7 +103,7 @@ class ContactWorld:
         self._queue: list[tuple[int, int, int, Any, Any]] = []
         self._ticket = 0
         self._out: Outbox[Any] = Outbox()
-        self._source = -1  # of the frame that is being looked at
+        self._source = -1  # of the frame that is being handled
         self._channels: dict[tuple[int, int], Channel] = {}
         self._asleep: dict[int, list[Wake]] = {}  # node that is off -> timers that came due
         self._present: set[int] = set()
@@ -113,7 +115,7 @@ class ContactWorld:
     # ---- running --------------------------------------------------------------------------------
 
     def run(self, events_max: int = 1 << 40, *, on_done: OnDone | None = None) -> None:
-        """Until nothing is left to happen. A world that does not come to rest is an error."""
+        """Run until no event is left. A world that exceeds `events_max` events is an error."""
         plan, queue = self._plan, self._queue
         position = 0
         pace = max(1, len(plan) // TOLD_TIMES)
@@ -139,17 +141,17 @@ class ContactWorld:
         raise RuntimeError(f"not quiet after {events_max} events, {len(queue)} queued")
 
     def counters(self) -> Counters:
-        """The sum over all nodes, those that have left for good included."""
+        """Return the sum of the counters of all nodes, including those that have left for good."""
         total = Counters()
         for part in [self._departed, *(d.core.counters for d in self.drivers.values())]:
             _add_counters(total, part)
         return total
 
     def local_us(self, node: int) -> int:
-        """What the node's own clock shows."""
+        """Return the reading of the node's own clock."""
         return self._clocks[node].read(self.now_us) if node in self._clocks else self.now_us
 
-    # ---- what the plan brings -------------------------------------------------------------------
+    # ---- planned events -------------------------------------------------------------------------
 
     def _change(self, kind: int, a: int, b: int, index: int) -> None:
         if kind == _SPEAK:
@@ -215,7 +217,7 @@ class ContactWorld:
         if is_last:
             del self.drivers[node]
 
-    # ---- effects: this is the port of every node ------------------------------------------------
+    # ---- effects: the world is the port of every node -------------------------------------------
 
     def send(self, node: NodeId, sends: Sequence[tuple[NodeId | None, Any]]) -> None:
         model, queue = self._links, self._queue
@@ -236,7 +238,7 @@ class ContactWorld:
 
     def broadcasted(self, node: NodeId, message: MessageId, deliveries: list[Message]) -> None:
         own = next(at for at, delivered in enumerate(deliveries) if delivered.id == message)
-        # What an expiry made deliverable in this same step comes before the broadcast.
+        # An expiry in this same step may make messages deliverable. They come before the broadcast.
         self.deliver(node, deliveries[:own])
         del deliveries[:own]
         spoken = deliveries[0]
@@ -272,7 +274,7 @@ class ContactWorld:
             self._asleep.setdefault(node, []).append((timer, ticket))
 
     def _sample(self, node: int) -> None:
-        """Sizes of the registries, after a step of the node."""
+        """Sample the sizes of the registries after a step of the node, if a sample is due."""
         if self._gauge_us is None or not self.drivers[node].is_up:
             return
         if self._gauge_nodes is not None and node not in self._gauge_nodes:
@@ -284,7 +286,7 @@ class ContactWorld:
             self.gauges += [(self.now_us, node, *sample) for sample in sampled]
 
     def _skew_us(self) -> int:
-        """How far apart any two clocks are, at either end of the trace."""
+        """Return the largest difference between two clocks, at either end of the trace."""
         clocks = [TRUE_CLOCK, *self._clocks.values()]
         apart_us = 0
         for t_us in (self._trace.start_us, self._trace.end_us):
@@ -294,7 +296,7 @@ class ContactWorld:
 
 
 def _plan(trace: Trace, workload: Sequence[Broadcast]) -> list[tuple[int, int, int, int, int]]:
-    """Everything known beforehand, as (t_us, kind, a, b, index), in order."""
+    """Return all events known in advance as (t_us, kind, a, b, index), in order."""
     rows: list[tuple[int, int, int, int, int]] = []
     for index, (a, b, up_us, down_us) in enumerate(trace.contacts.tolist()):
         rows += [(up_us, _UP, a, b, index), (down_us, _DOWN, a, b, index)]

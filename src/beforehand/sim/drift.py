@@ -1,12 +1,12 @@
 """The world of OBS section 5: processes with drifting clocks, watched by an observer.
 
-At each step one of the n processes or the observer is picked and its clock moves by one tick,
-unless that would leave another clock more than ε behind (G1). A process that ticks sends with
-probability `rate`. A copy of a message takes at most δ, measured on the sender's clock, or is lost
-(G2). The paper leaves open how many others a message goes to, so `fan_out` is a parameter.
+At each step one of the n processes or the observer is picked, and its clock advances by one tick.
+A tick that would leave another clock more than ε behind is skipped (G1). A process that ticks sends
+with probability `rate`. A copy of a message takes at most δ, measured on the sender's clock, or is
+lost (G2). The paper does not specify how many processes get a message: `fan_out` is a parameter.
 
-`simulate` is the compiled run; `run_slowly` does the same with the protocol cores and is there to
-be read and compared. One run serves every dial of the observer, since the observer sends nothing.
+`simulate` is the compiled run. `run_slowly` does the same with the protocol cores, as a readable
+reference. One run serves every dial of the observer, since the observer sends nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Law = Literal["half", "quarter"]
 DelayClock = Literal["sender", "steps"]
 
 LAWS: dict[Law, tuple[float, float]] = {"half": (1 / 2, 1 / 4), "quarter": (1 / 4, 1 / 8)}
-"""Mean and standard deviation of the delay, as shares of δ."""
+"""Mean and standard deviation of the delay, as fractions of δ."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: the paper's parameters, and what it leaves open."""
+    """One run: the parameters of the paper, and the choices that it leaves open."""
 
     processes: int = 10
     epsilon: int = 10
@@ -46,15 +46,15 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.1
     law: Law = "half"
     fan_out: int | None = None
-    """How many others a message goes to; None for all."""
+    """The number of processes to which a message goes; None: all others."""
     delay_clock: DelayClock = "sender"
-    """What a delay is counted in: ticks of the sender's clock, as G2 says, or steps of the
-    simulation. The latter also keeps G2, as a clock moves by at most one tick a step."""
+    """The unit of delays: ticks of the sender's clock, as in G2, or steps of the simulation. Steps
+    also satisfy G2, because a clock advances by at most one tick per step."""
     messages: int = 10_000
     seed: int = 1
 
     def check(self) -> None:
-        """Refuse what cannot be run, all of it at once."""
+        """Refuse parameters that cannot be run, and report all of them at once."""
         others = self.processes - 1
         problems = [
             (self.processes < 2, f"{self.processes} processes", "at least 2"),
@@ -79,8 +79,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guarantees(self) -> Guarantees:
-        # K, on the safe side: while one clock stands still, another takes at most 2ε + 1 values,
-        # so it had δ + 2ε + 1 ticks to send what arrives meanwhile. One own send, and the start.
+        # A safe bound for K: while one clock stands still, another takes at most 2ε + 1 values. So
+        # it had δ + 2ε + 1 ticks to send what arrives meanwhile. Plus one own send, and the start.
         arrivals = (self.processes - 1) * (self.delta + 2 * self.epsilon + 1)
         return Guarantees(self.processes, self.epsilon, self.delta, arrivals + 2)
 
@@ -101,24 +101,24 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(NamedTuple):
-    """What one run gave, a row per message in order of sending."""
+    """The result of one run: a row per message, in order of sending."""
 
     stamps: Stamps
     seq: Ints
     past: Ints
-    """The vector clock of each sending: the ground truth, never shown to an observer."""
+    """The vector clock of each sending. This ground truth is never shown to an observer."""
     arrival: Ints
-    """The observer's clock on arrival; -1 for a message that it never got."""
+    """The observer's clock on arrival; -1 for a message that it never received."""
     arrived: Ints
     """Message numbers in order of their arrival at the observer."""
     lost_copies: int
-    """Between processes."""
+    """The number of lost copies between processes."""
     events_per_tick: int
     """The most events that one process had at one value of its clock."""
 
 
 def simulate(spec: Drift) -> Run:
-    """The compiled run."""
+    """Return the result of the compiled run."""
     spec.check()
     state = kernel.new_state(spec.processes, spec.messages, spec.network())
     kernel.run(state, spec.keys(), spec.network())
@@ -134,7 +134,7 @@ def simulate(spec: Drift) -> Run:
 
 
 def rule_of(dial: Dial, guarantees: Guarantees) -> Rule:
-    """The dial for the ordering kernel."""
+    """Return the dial in the form that the ordering kernel takes."""
     return Rule(
         wait_percent=dial.wait_percent,
         checks_queue=dial.checks_queue,
@@ -147,7 +147,7 @@ def rule_of(dial: Dial, guarantees: Guarantees) -> Rule:
 
 
 def deliver(run: Run, spec: Drift, dial: Dial) -> Delivered:
-    """What an observer with this dial delivers, and when."""
+    """Return the messages that an observer with this dial delivers, with their times."""
     at, rule = run.arrived, rule_of(dial, spec.guarantees)
     stamps = Stamps(*(column[at] for column in run.stamps))
     _, delivered, _ = reorder(empty_queue(rule), run.arrival[at], at, stamps, rule, FOREVER)
@@ -155,7 +155,7 @@ def deliver(run: Run, spec: Drift, dial: Dial) -> Delivered:
 
 
 def run_slowly(spec: Drift, dials: Sequence[Dial]) -> tuple[Run, list[list[tuple[int, int]]]]:
-    """The same run with the protocol cores, and (message number, tick) as each dial delivers."""
+    """Run with the protocol cores. Also return (message number, tick) as each dial delivers."""
     spec.check()
     world = _SlowWorld(spec, dials)
     world.run()
@@ -179,7 +179,7 @@ def run_slowly(spec: Drift, dials: Sequence[Dial]) -> tuple[Run, list[list[tuple
 
 
 class _Eye:
-    """An observer, its alarm clock and its diary."""
+    """An observer with its alarm clock and a log of its deliveries."""
 
     def __init__(self, node: int, guarantees: Guarantees, dial: Dial) -> None:
         self.diary: list[tuple[int, int]] = []
@@ -240,7 +240,7 @@ class _SlowWorld:
             may_send = p < n and len(self.messages) < spec.messages
             if may_send and kernel.sends_now(self.traffic, p, self.now[p], spec.rate):
                 self._send(p, measure)
-        # The observer's clock goes on when nothing else happens.
+        # The observer's clock goes on after the last event.
         for _ in range(2 * spec.guarantees.horizon):
             self.now[n] += 1
             self._watch(None)
@@ -302,28 +302,28 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     backward: int
     forward: int
     violations_percent: float
-    """The paper's measure: the mean of the shares of messages in violation, either way."""
+    """The measure of the paper: the mean percentage of messages in violation, either way."""
     pairs: int
     inverted: int
     pairs_percent: float
     overtaken: int
-    """What the observer itself could count: messages delivered behind a larger timestamp."""
+    """Messages delivered after one with a larger timestamp. An observer can count these itself."""
     wait_mean: float
-    """From r to the delivery on the observer's clock, in ticks."""
+    """The mean time from r to the delivery on the observer's clock, in ticks."""
     wait_share_max: float
-    """The longest wait as a share of δ + 2ε, the bound of the perfect observer."""
+    """The longest wait as a fraction of δ + 2ε, the bound of the perfect observer."""
     c_share_max: float
-    """The largest c as a share of ε."""
+    """The largest c as a fraction of ε."""
     events_per_tick: int
     """K of this run: the most events that one process had at one value of its clock."""
     kn_share_max: float
-    """The largest element of kn as a share of K n."""
+    """The largest element of kn as a fraction of K n."""
     size_bytes: int
-    """A timestamp with the elements that this observer uses, K = 1 as in the paper."""
+    """The size of a timestamp with the elements that this observer uses; K = 1 as in the paper."""
 
 
 def measure(spec: Drift, dials: Iterable[tuple[str, Dial]]) -> Iterator[Measure]:
-    """Simulate once, and watch the run with every dial."""
+    """Simulate once, and observe the run with every dial."""
     run = simulate(spec)
     for name, dial in dials:
         yield _measure(run, spec, name, dial)
@@ -375,7 +375,7 @@ def figure_specs(
     sends_to_all: bool = True,
     delay_clock: DelayClock = "sender",
 ) -> list[Drift]:
-    """The runs behind figures 2 to 7, each once although several figures share some."""
+    """Return the runs behind figures 2 to 7, without duplicates: several figures share runs."""
     base = Drift(messages=messages, fan_out=None if sends_to_all else 1, delay_clock=delay_clock)
     changes: list[dict[str, Any]] = [{}]
     changes += [{"epsilon": epsilon} for epsilon in (5, 20, 30)]
@@ -391,7 +391,7 @@ def figure_specs(
 
 
 def figure_dials(spec: Drift) -> list[tuple[str, Dial]]:
-    """The observers that the figures show for this run."""
+    """Return the observers that the figures show for this run."""
     dials = [("dapw", dapw(wait)) for wait in WAITS] + [("cbd", cbd(wait)) for wait in WAITS]
     if (spec.epsilon, spec.delta, spec.rate) == (10, 10, 0.1) and spec.processes in (10, 50):
         dials += [("dpc1", dpc1(wait)) for wait in WAITS]

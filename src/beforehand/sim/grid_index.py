@@ -1,4 +1,4 @@
-"""Who is in range of whom while nodes walk: a grid whose squares are one range wide."""
+"""A grid index of moving nodes: which nodes are in radio range. Its squares are one range wide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import insort
 
 
 class GridIndex:
-    """`neighbours[node]`: all that stand within `range_m`, sorted; kept up to date by `move`."""
+    """Keeps `neighbours[node]`, the sorted nodes within `range_m`, up to date with every `move`."""
 
     def __init__(self, nodes: int, range_m: float) -> None:
         self.range_m = range_m
@@ -15,7 +15,7 @@ class GridIndex:
         self._squares: dict[tuple[int, int], list[int]] = {}
 
     def move(self, node: int, x_m: float, y_m: float) -> None:
-        """The node is there now. The work follows the nodes around, not all of them."""
+        """Put the node at a position. The cost depends on the nodes nearby, not on all nodes."""
         column, row = self._square(x_m, y_m)
         squares, places, range_m2 = self._squares, self._at, self.range_m**2
         around = []
@@ -44,7 +44,7 @@ class GridIndex:
         self._squares.setdefault(square, []).append(node)
 
     def remove(self, node: int) -> None:
-        """The node is nowhere: it hears nobody, and nobody hears it."""
+        """Take the node off the grid. It is in range of no node."""
         at = self._at[node]
         if at is None:
             return

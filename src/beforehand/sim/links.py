@@ -1,4 +1,4 @@
-"""What a network gives between two neighbours: time, and not always what was sent."""
+"""A model of links: latency, bandwidth, loss, duplication and reordering."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FOREVER_US = 1 << 62
 
 
 class LinkModel(msgspec.Struct, frozen=True, dict=True):
-    """One frame at a time in each direction; what is under way when the contact ends is lost."""
+    """One frame at a time in each direction. A frame in transit when the contact ends is lost."""
 
     latency_us: int = 0
     bytes_per_s: int | None = None
-    """None: endless bandwidth."""
+    """None: unlimited bandwidth."""
     loss: float = 0.0
     duplication: float = 0.0
     jitter_us: int = 0
-    """Up to this much is added to the latency of each frame, so that frames overtake each other."""
+    """The largest random delay that is added to the latency of each frame. It reorders frames."""
     noise_until_us: int = FOREVER_US
-    """From this instant on nothing is lost, duplicated or delayed by jitter."""
+    """From this instant on, no frame is lost, duplicated or delayed by jitter."""
 
     @cached_property
     def is_noisy(self) -> bool:
@@ -32,7 +32,7 @@ class LinkModel(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def given(self) -> Link:
-        """What a core can count on."""
+        """Return the guarantees that a core can rely on."""
         return Link(fifo=not self.jitter_us, reliable=not (self.loss or self.duplication))
 
 
@@ -46,7 +46,7 @@ class Channel:
     frames: int = 0
 
     def arrivals(self, model: LinkModel, now_us: int, size_bytes: int) -> tuple[int, ...]:
-        """When the frame arrives: never, once or twice."""
+        """Return the arrival times of a frame: none, one or two."""
         start_us = now_us
         if model.bytes_per_s is not None:
             start_us = max(now_us, self.free_us)

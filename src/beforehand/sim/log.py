@@ -1,4 +1,4 @@
-"""What happened in a run, as columns: one row per event, in the total order of the run."""
+"""The event log of a run in columns: one row per event, in the total order of the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = (
 )
 (BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER) = range(len(KINDS))
 NO_MESSAGE = (Message((-1, -1), (), b""),)
-"""For events of a node rather than of a message."""
+"""Stands for the message in events of a node."""
 
 COLUMNS = {
     "t_us": np.int64,
@@ -43,16 +43,16 @@ COLUMNS = {
     "value": np.int64,
 }
 ROW = np.dtype(list(COLUMNS.items()))
-_write = Struct("=qibiqq").pack_into  # a ROW
+_write = Struct("=qibiqq").pack_into  # writes one ROW
 METADATA = "beforehand"
-"""Under this key a file says of each run what its rows do not show; `verify` reads it."""
+"""The key of a file's metadata about each run that its rows do not show; `verify` reads it."""
 ROW_BYTES = ROW.itemsize
 PAGE_BYTES = ROW_BYTES << 12
 """A page is small enough to stay in the cache until it is full."""
 
 
 class Log:
-    """Rows are written into pages of bytes: about 0.2 µs and 33 bytes a row."""
+    """An event log. Rows are written into pages of bytes: about 0.2 µs and 33 bytes per row."""
 
     def __init__(self) -> None:
         self._page = bytearray(PAGE_BYTES)
@@ -62,7 +62,7 @@ class Log:
     def add(
         self, t_us: int, node: int, kind: int, messages: Sequence[Message], value: int = 0
     ) -> None:
-        """One row for each of them."""
+        """Add one row for each message."""
         page, end = self._page, self._end
         for message in messages:
             if end == PAGE_BYTES:
@@ -74,8 +74,9 @@ class Log:
         self._end = end
 
     def columns(self) -> dict[str, NDArray[np.int64]]:
-        """The whole log, one array per column. A file has two more: `run`, and `step`, which is the
-        place of an event."""
+        """Return the whole log, one array per column.
+
+        A file has two more columns: `run`, and `step`, the position of an event."""
         pages = [np.frombuffer(page, ROW) for page in (*self._full, bytes(self._page[: self._end]))]
         return {name: np.concatenate([page[name] for page in pages]) for name in COLUMNS}
 
@@ -87,9 +88,9 @@ def event_table(
     promise: str | None = None,
     names: Sequence[str] = (),
 ) -> pa.Table:
-    """The event log as Arrow, with the kinds spelled out (dictionary-encoded).
+    """Return the event log as an Arrow table, with the names of the kinds (dictionary-encoded).
 
-    Its metadata say how many events there were, so that one that was cut off is known for it.
+    Its metadata contain the number of events, so that a truncated log is detected.
     promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
     """
     import pyarrow as pa
@@ -106,13 +107,13 @@ def event_table(
 
 
 def write_events(table: pa.Table, path: Path) -> None:
-    """Parquet, whole or not at all: a reader never finds half a file."""
+    """Write a Parquet file atomically: a reader never finds half a file."""
     with replaced(path) as partial:
         _write_parquet(table, partial)
 
 
 def events_bytes(table: pa.Table) -> bytes:
-    """The same file, for whoever has no place for it."""
+    """Return the bytes of the file that `write_events` writes."""
     buffer = io.BytesIO()
     _write_parquet(table, buffer)
     return buffer.getvalue()

@@ -1,11 +1,11 @@
-"""The world of VCU section 5: a packet-switched overlay, tpc + tq + tt + tpp per hop.
+"""The world of VCU section 5: a packet-switched overlay, with delay tpc + tq + tt + tpp per hop.
 
-A packet is processed (tpc), waits in the one sending queue of its node (tq), is put on the link
-(tt) and travels (tpp). There is a copy for each destination. Propagation belongs to a message and a
-link; a packet travels with the draw of its last message, the one that made it leave. So two systems
-compared on one seed see the same network.
+A packet is processed (tpc), waits in the single sending queue of its node (tq), is transmitted on
+the link (tt) and propagates (tpp). Each destination gets its own copy. The propagation delay is
+drawn for a message and a link. A packet has the delay of its last message, the one that made it
+leave. So two systems that are compared on one seed see the same network.
 
-`run` drives the cores. `run_compiled` is its twin: the same result (a test says so), faster.
+`run` drives the cores. `run_compiled` gives the same result faster; a test compares the two.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ System = Literal["aggregated", "plain", "single"]
 SYSTEMS: tuple[System, ...] = ("aggregated", "plain", "single")
 
 UNIT_US = 1000
-"""One unit of time of the paper."""
+"""One time unit of the paper."""
 
 PACKET_COLUMNS = ("source", "target", "messages", "bytes", "wait_us")
 
@@ -70,8 +70,12 @@ SHAPES: tuple[Shape, ...] = ("uniform", "triangular", "normal", "exponential")
 
 @dataclass(frozen=True)
 class Law:
-    """uniform: between `a` and `b`; triangular: the same, densest in the middle; normal: mean `a`,
-    standard deviation `b`, cut off at 0; exponential: mean `a`. In microseconds."""
+    """A probability distribution, in microseconds.
+
+    - uniform: between `a` and `b`
+    - triangular: between `a` and `b`, densest in the middle
+    - normal: mean `a`, standard deviation `b`, truncated at 0
+    - exponential: mean `a`"""
 
     shape: Shape
     a: float
@@ -87,12 +91,12 @@ class Law:
 
 @dataclass(frozen=True)
 class OverlaySpec:
-    """One experiment. The laws are those of the fit (docs/vcube.md); all else is VCU section 5."""
+    """One experiment. The laws come from our fit (docs/vcube.md), the rest from VCU section 5."""
 
     nodes: int
     system: System = "aggregated"
     messages: int = 1
-    """Broadcasts of each node."""
+    """The number of broadcasts of each node."""
     starts: Law = Law("triangular", 0.0, 580.0 * UNIT_US)
     propagation: Law = Law("normal", 100.0 * UNIT_US, 35.355 * UNIT_US)
     process_us: int = UNIT_US
@@ -118,8 +122,10 @@ class OverlaySpec:
 
 @dataclass(frozen=True)
 class Past:
-    """The causes that each message carries; message (origin, seq) has index
-    `origin * messages + seq - 1`, and the rows start[index]..start[index + 1]."""
+    """The causes that each message carries.
+
+    Message (origin, seq) has the index `origin * messages + seq - 1`. Its causes are the rows
+    start[index]..start[index + 1]."""
 
     start: NDArray[np.int64]
     origin: NDArray[np.int32]
@@ -132,8 +138,10 @@ class Past:
 
 @dataclass(frozen=True)
 class OverlayRun:
-    """What happened. `value` is the number of causes in a broadcast row, and the row of `packets`
-    in send and receive rows. `packets` has source, target, messages, bytes, wait_us (tq)."""
+    """The result of a run.
+
+    In a broadcast row, `value` is the number of causes; in send and receive rows it is the row of
+    `packets`. `packets` has source, target, messages, bytes, wait_us (tq)."""
 
     events: Columns
     packets: Columns
@@ -141,16 +149,16 @@ class OverlayRun:
 
 
 def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
-    """One run through the cores. With `past`, every message carries the causes given there."""
+    """Run once through the cores. With `past`, every message carries the causes given there."""
     world = _World(spec, seed, past)
     with no_collection():
         world.run()
-    world.drivers.clear()  # they know their world, and nobody looks for cycles
+    world.drivers.clear()  # drivers and world form a cycle, and collection was off
     return world.result()
 
 
 def run_compiled(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
-    """The same run, without the cores."""
+    """Run once without the cores, with the same result."""
     messages = spec.nodes * spec.messages
     if messages * (1 + spec.nodes * (1 + LABEL)) > TICKETS_MAX:
         raise InputError(
@@ -167,20 +175,20 @@ def run_compiled(spec: OverlaySpec, seed: int, past: Past | None = None) -> Over
     past = _read_past(spec, state)
     size, sent = int(state.counts[ROWS]), int(state.counts[PACKETS])
     columns: Columns = rows._asdict()
-    del state, rows  # the columns are about to need their room
+    del state, rows  # free their memory before the columns need it
     packets = {name: columns[name][:sent] for name in PACKET_COLUMNS}
     return OverlayRun(_read_events(spec, columns, size), packets, past)
 
 
 def start_times(spec: OverlaySpec, seed: int) -> NDArray[np.int64]:
-    """When each message is broadcast, by index; in order along each origin."""
+    """Return when each message is broadcast, by index; the times of each origin are sorted."""
     key, law = stream_key(seed, "starts"), spec.starts.numbers()
     times = [
         sorted(draw_us(np.uint64(mix(mix(key, node), k)), *law) for k in range(spec.messages))
         for node in range(spec.nodes)
     ]
     starts_us = np.array(times, np.int64).ravel()
-    if starts_us.max() > DUE_US_MAX // 2:  # the other half is for what follows
+    if starts_us.max() > DUE_US_MAX // 2:  # the other half is for the events that follow
         raise InputError(
             f"a broadcast after {starts_us.max() / 3.6e9:.1f} hours",
             hint=f"a run may start broadcasts in its first {DUE_US_MAX / 2 / 3.6e9:.1f} hours",
@@ -208,7 +216,7 @@ class _World:
             BroadcasterDriver(partial(self._core, node, past), self, out=out)
             for node in range(spec.nodes)
         ]
-        # A packet is lost or doubled nowhere, and nobody is ever reported down.
+        # This network neither loses nor duplicates packets, and reports no node down.
         given = Needs({"detector": Link(reliable=True)})
         refuse_unmet(self.drivers[0].core.needs, given)
         self._payload = bytes(spec.payload_bytes)
@@ -217,11 +225,12 @@ class _World:
         self._past: dict[Entry, tuple[Entry, ...]] = {}
         self._sources, self._targets = array("i"), array("i")  # by packet
         self._waits_us = array("q")
-        self._packets: list[Packet | None] = []  # those that travel
+        self._packets: list[Packet | None] = []  # packets in transit
         self._log = Log()
         self._broadcasts = spec.nodes * spec.messages
         self._now_us = self._row = 0
-        # A ticket is the index of a message to broadcast or, beyond these, of a packet to arrive.
+        # A ticket below `_broadcasts` is the index of a message to broadcast. Any other ticket is
+        # that number plus the row of an arriving packet.
         self._agenda = CalendarQueue()
         for index, t_us in enumerate(start_times(spec, seed).tolist()):
             self._agenda.add(t_us, index)
@@ -256,7 +265,7 @@ class _World:
                 packets[row] = None
                 drivers[targets[row]].on_message(now_us, sources[row], packet)
 
-    # ---- effects: this is the port of every node ------------------------------------------------
+    # ---- effects: the world is the port of every node -------------------------------------------
 
     def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
         spoken = cast("VCubeMessage", deliveries[0])
@@ -276,7 +285,7 @@ class _World:
         raise AssertionError("can't happen: what keeps nothing sets no timer")
 
     def send(self, node: Any, sends: Sequence[tuple[NodeId | None, CubeFrame]]) -> None:
-        """Every packet into the node's one queue, and from there to its target."""
+        """Put every packet into the node's single queue, and schedule its arrival at the target."""
         spec, key, (law, a, b) = self._spec, self._key, self._law
         now_us, broadcasts, row = self._now_us, self._broadcasts, len(self._targets)
         first_link, transmit_us = node * spec.nodes, spec.transmit_us
@@ -307,7 +316,7 @@ class _World:
         return OverlayRun(events, self._packet_rows(events, past), past)
 
     def _packet_rows(self, events: Columns, past: Past) -> Columns:
-        """One row per packet, from the rows of the messages sent in it."""
+        """Return one row per packet, from the rows of the messages sent in it."""
         sent = events["kind"] == SEND
         packet, count = events["value"][sent], len(self._targets)
         message = events["origin"][sent] * self._spec.messages + events["seq"][sent] - 1
@@ -324,7 +333,7 @@ class _World:
         }
 
 
-# ---- the twin -----------------------------------------------------------------------------------
+# ---- the compiled run ---------------------------------------------------------------------------
 
 
 def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
@@ -361,7 +370,7 @@ def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
 
 
 def _read_past(spec: OverlaySpec, state: State) -> Past:
-    """By index of the message; the run wrote the causes in the order of the broadcasts."""
+    """Return the causes by index of the message; the run wrote them in broadcast order."""
     start = np.concatenate([[0], np.cumsum(state.past_count)])
     shift = np.repeat(state.past_start - start[:-1], state.past_count)
     origin, seq = np.divmod(state.past[np.arange(start[-1]) + shift], np.int32(spec.messages))
@@ -369,11 +378,13 @@ def _read_past(spec: OverlaySpec, state: State) -> Past:
 
 
 def _read_events(spec: OverlaySpec, columns: Columns, size: int) -> Columns:
-    """Takes `columns` apart: at this point a run of 1024 nodes would need its memory twice."""
+    """Return the event columns, and remove them from `columns`.
+
+    Otherwise a run of 1024 nodes would need its memory twice here."""
     events = {name: columns.pop(name)[:size] for name in ("t_us", "node", "kind", "value")}
     message = columns.pop("message")[:size]
     if spec.messages == 1:
-        # Every seq is 1, and one 1 is enough for all: these are 25 of 300 MB.
+        # Every seq is 1, so a broadcast view of a single 1 suffices. It saves 25 of 300 MB.
         events["origin"], events["seq"] = message, np.broadcast_to(np.int64(1), size)
     else:
         events["origin"], index = np.divmod(message, np.int32(spec.messages))

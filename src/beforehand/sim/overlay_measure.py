@@ -1,4 +1,4 @@
-"""What VCU section 5 measures, from runs of the overlay world that share their random numbers."""
+"""The measures of VCU section 5, from runs of the overlay world that share their random numbers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NEVER = -1
 
 
 class OverlayCase(msgspec.Struct, frozen=True):
-    """Runs of one seed: the same broadcasts over the same network, by different systems."""
+    """Runs of one seed: the same broadcasts over the same network, with different systems."""
 
     nodes: int
     seed: int
     runs: tuple[tuple[System, int], ...]
-    """System and bytes of a message. The first is what the others are compared with."""
+    """System and payload bytes of each run. The others are compared with the first."""
     starts: Law
     propagation: Law
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """How often a value came up."""
+    """A bar of a histogram: how often a value occurred."""
 
     histogram: str
     value: int
@@ -39,7 +39,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class OverlayMeasure(msgspec.Struct, frozen=True):
-    """One run. Latencies are those of a message at another node than its own, in microseconds."""
+    """The measures of one run. Latencies are in µs and exclude a message's own node."""
 
     nodes: int
     seed: int
@@ -52,28 +52,34 @@ class OverlayMeasure(msgspec.Struct, frozen=True):
     bytes: int
     deliveries: int
     missing: int
-    """Deliveries that never came."""
+    """Deliveries that should have happened and did not."""
     violations: int
     reception_us_avg: float
     reception_us_max: int
     delivery_us_avg: float
     held_us_avg: float
-    """From reception to delivery."""
+    """The average time from reception to delivery."""
     delayed: int
-    """Receptions that were not delivered at once."""
+    """Messages that were not delivered at their reception."""
     queue_us_avg: float
-    """Of a packet, in the sending queue of a node."""
+    """The average time of a packet in the sending queue of a node."""
     pairs: int
-    """Receptions that came two to a packet in the first run of the case; and here, of the same:"""
+    """Receptions that came two to a packet in the first run of the case. The next two fields are
+    the averages of the same receptions in this run."""
     pair_reception_us_avg: float | None
     pair_delivery_us_avg: float | None
     histograms: tuple[Bar, ...]
-    """per_packet: messages of a packet. causes: of a message. size: bytes of a packet. buffered:
-    the most messages that a node held back at once. most_packed: the most that it sent together."""
+    """The histograms:
+
+    - per_packet: messages of a packet
+    - causes: of a message
+    - size: bytes of a packet
+    - buffered: the most messages that a node held back at once
+    - most_packed: the most messages that a node sent in one packet"""
 
 
 def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
-    """The runs of a case, in the order in which it names them: what was measured, and the log."""
+    """Run the case, and yield the measures and the event log of each of its runs."""
     pairs: Bools | None = None
     for system, payload_bytes in case.runs:
         spec = OverlaySpec(
@@ -92,7 +98,9 @@ def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
 def measure_overlay(
     spec: OverlaySpec, seed: int, result: OverlayRun, pairs: Bools
 ) -> OverlayMeasure:
-    """What one run came to. pairs: the receptions to be looked at, of shape (nodes, messages)."""
+    """Return the measures of one run.
+
+    pairs: the receptions to average separately, of shape (nodes, messages)."""
     times, packets = _times_of(spec, result.events), result.packets
     reception_us = (times.receive_us - times.start_us)[times.is_received]
     delivery_us = (times.deliver_us - times.start_us)[times.is_received]
@@ -131,7 +139,7 @@ def measure_overlay(
 
 
 def count_violations(events: Columns) -> int:
-    """Deliveries out of causal order, twice or out of nowhere, by the verifier."""
+    """Return the number of deliveries out of causal order, twice or of unknown messages."""
     kind = events["kind"]
     rows = np.flatnonzero((kind == BROADCAST) | (kind == DELIVER))
     node, origin, seq = (events[name][rows] for name in ("node", "origin", "seq"))
@@ -140,14 +148,15 @@ def count_violations(events: Columns) -> int:
 
 
 class Times(NamedTuple):
-    """When a message was where: of shape (nodes, messages), NEVER where it was not."""
+    """The instants of each message, of shape (nodes, messages); NEVER where there is none."""
 
     start_us: Longs
-    """Of each message."""
+    """The broadcast of each message."""
     receive_us: Longs
     deliver_us: Longs
     is_received: Bools
-    """And delivered; a message is not received by its own node, also where a tree leads back."""
+    """Whether the message was received and delivered. A node never receives its own message, even
+    if a tree leads back to it."""
 
 
 def _times_of(spec: OverlaySpec, events: Columns) -> Times:
@@ -178,13 +187,14 @@ def _came_in_pairs(spec: OverlaySpec, result: OverlayRun) -> Bools:
 
 
 def most_buffered(times: Times) -> Longs:
-    """For each node, the most messages that it had received and not yet delivered at once."""
+    """Return for each node the most messages that were received and undelivered at one instant."""
     most = np.zeros(len(times.receive_us), np.int64)
     held = times.is_received & (times.deliver_us > times.receive_us)
     for node in np.flatnonzero(held.any(axis=1)):
         came_us = np.sort(times.receive_us[node, held[node]])
         left_us = np.sort(times.deliver_us[node, held[node]])
-        # The peak is at an arrival; those that it set free have left by then.
+        # The peak is at an arrival. By then the messages that this arrival makes deliverable have
+        # left.
         here = np.searchsorted(came_us, came_us, "right")
         gone = np.searchsorted(left_us, came_us, "right")
         most[node] = (here - gone).max()

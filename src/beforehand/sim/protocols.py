@@ -1,4 +1,4 @@
-"""The orders by the names that users write."""
+"""The delivery orders, by their names on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beforehand.protocols.orders.vector import Vector
 
 @dataclass(frozen=True)
 class Protocol:
-    """One entry of the table."""
+    """An entry of the table of protocols."""
 
     summary: str
     takes_lifetime: bool
@@ -25,7 +25,7 @@ class Protocol:
 
     @property
     def promise(self) -> str:
-        """What its runs are held to, as an event log names it."""
+        """Return the promise that `verify` checks, as an event log names it."""
         return "causal" if self.is_causal else "none"
 
 
@@ -38,7 +38,7 @@ PROTOCOLS: dict[str, Protocol] = {
 
 
 def make_order(protocol: str, node: NodeId, lifetimes: Lifetimes | None, **options: Any) -> Order:
-    """The order of one node. `check_protocol` has made sure that the two go together."""
+    """Return the order of one node. `check_protocol` must have accepted the combination."""
     chosen = PROTOCOLS[protocol]
     if chosen.takes_lifetime:
         return chosen.make(node, lifetimes, **options)
@@ -46,7 +46,7 @@ def make_order(protocol: str, node: NodeId, lifetimes: Lifetimes | None, **optio
 
 
 def check_protocol(protocol: str, lifetime_us: int | None) -> None:
-    """Refuse an unknown protocol, a lifetime where there is none, none where there must be one."""
+    """Refuse an unknown protocol, a lifetime that it does not take, or a missing lifetime."""
     if protocol not in PROTOCOLS:
         raise InputError(f"unknown protocol `{protocol}`", hint=choose(protocol, PROTOCOLS))
     if lifetime_us is not None and not PROTOCOLS[protocol].takes_lifetime:

@@ -1,8 +1,9 @@
-"""One radio channel that nodes share: carrier sense, collisions at the receiver, hidden terminals.
+"""A shared radio channel: carrier sense, collisions at the receiver, hidden terminals.
 
-A frame is broadcast once, to whoever is in range when it starts, and never repeated. Who is in
-range is a list per node that the world keeps (`sim.grid_index`); the cost of a frame follows that
-list. `kernels.cells.air` is the compiled twin. The model and what it leaves out: docs/radio.md.
+A frame is broadcast once, to all neighbours that are in range when it starts. It is never
+retransmitted. The world keeps a list of neighbours per node (`sim.grid_index`), and the cost of a
+frame is proportional to that list. `kernels.cells.air` is the compiled equivalent. docs/radio.md
+describes the model and its limits.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ NOBODY = -1
 
 
 class Radio(msgspec.Struct, frozen=True):
-    """What all nodes of a channel have in common."""
+    """The parameters that all nodes of a channel share."""
 
     modulation: Literal["simple", "dsss", "ofdm"] = "simple"
     bits_per_s: int = 1_000_000
     mac: Literal["dcf", "csma", "none"] = "dcf"
     capture: bool = False
-    """A frame that is being received survives another that starts later; else both are lost."""
+    """Whether a frame in reception survives another that starts later; else both are lost."""
     cw: int = 31
-    """A backoff is 0 to `cw` slots, all alike."""
+    """A backoff is uniform in 0 to `cw` slots."""
     slot_us: int = 20
     difs_us: int = 50
     sense_us: int = 4
-    """Carrier sense is that late: what starts closer together collides."""
+    """The delay of carrier sense. Frames that start closer together than this collide."""
     answers_draw: bool = False
-    """In `dcf`, who asks within DIFS of the end of a frame draws, as on a busy medium. Else all who
-    answer the same frame at once start together."""
+    """In `dcf`, whether a node that requests the medium within DIFS of the end of a frame draws a
+    backoff, as on a busy medium. Else all nodes that answer a frame at once start together."""
     queue_max: int | None = None
-    """A frame that finds so many waiting at its node is thrown away. None: there is no limit."""
+    """A frame that finds this many waiting at its node is discarded. None: no limit."""
 
     def airtime_us(self, size_bytes: int) -> int:
-        """How long a frame is on the air; `size_bytes` with all headers down to the MAC's."""
+        """Return how long a frame is on the air. size_bytes: with all headers down to the MAC's."""
         bits = 8 * size_bytes
         if self.modulation == "simple":
             return -(-(96 + bits) * 1_000_000 // self.bits_per_s)
@@ -55,7 +56,7 @@ class Radio(msgspec.Struct, frozen=True):
         return 20 + 4 * symbols + 6
 
     def check(self) -> None:
-        """Refuse what no radio can be."""
+        """Refuse parameters that no radio can have."""
         problems = [
             InputError(f"`{name}` is below {least}: {value}", where="the radio")
             for name, value, least in (
@@ -73,7 +74,7 @@ class Radio(msgspec.Struct, frozen=True):
 
 
 class Signal(NamedTuple):
-    """A frame starts, or it ends and its listeners have it or not."""
+    """The start of a frame, or its end with the outcome at each neighbour."""
 
     t_us: int
     is_end: bool
@@ -81,17 +82,17 @@ class Signal(NamedTuple):
     frame: int
     received: tuple[int, ...] = ()
     collided: tuple[int, ...] = ()
-    """In range, but another frame was heard at the same time."""
+    """Neighbours that heard another frame at the same time."""
     deaf: tuple[int, ...] = ()
-    """In range, but transmitting themselves at some time of it."""
+    """Neighbours that were transmitting themselves during a part of the frame."""
 
 
 class Air:
-    """The channel. Its events are interleaved with those of the world that drives it:
+    """The channel. Its caller, a world, interleaves the events of the channel with its own.
 
-    before anything of the world at `now_us`, `step` until `due_us` is later; `transmit` asks for a
-    frame at `now_us`. `neighbours[node]` is read when a frame of the node starts; the caller may
-    change it at any time, and keeps it sorted and symmetric.
+    Before any event of the world at `now_us`, the world calls `step` until `due_us` is later.
+    `transmit` requests a frame at `now_us`. `neighbours[node]` is read when a frame of the node
+    starts. The caller may change it at any time, and keeps it sorted and symmetric.
     """
 
     def __init__(self, radio: Radio, neighbours: Sequence[Sequence[int]], seed: int) -> None:
@@ -102,14 +103,14 @@ class Air:
         self.now_us = 0
         self.frames = 0
         self.thrown = 0
-        """Of these, how many found a full queue."""
+        """How many of the frames found a full queue."""
         self._key = stream_key(seed, STREAM)
         self._agenda: list[int] = []  # a heap of time and ticket: node (end), nodes + node (start)
-        self._armed_us = [NEVER_US] * nodes  # of the node's only start in the heap
-        self._due_us = [NEVER_US] * nodes  # when it really starts; later, if it was put off
+        self._armed_us = [NEVER_US] * nodes  # time of the node's only start in the heap
+        self._due_us = [NEVER_US] * nodes  # when it really starts; later if it was deferred
         self._queue: list[deque[tuple[int, int]]] = [deque() for _ in range(nodes)]
         self._slots = [0] * nodes  # of backoff, left when the countdown began
-        self._count_us = [0] * nodes  # when it began, or will, if the medium stays idle
+        self._count_us = [0] * nodes  # when it began, or will if the medium stays idle
         self._sent = [0] * nodes
         self._draws = [0] * nodes  # since the node's last frame
         self._is_sending = [False] * nodes
@@ -117,18 +118,18 @@ class Air:
         self._end_us = [NEVER_US] * nodes
         self._frame = [NOBODY] * nodes
         self._audience: list[Sequence[int]] = [()] * nodes
-        self._heard = [0] * nodes  # signals on the air, its own not among them
+        self._heard = [0] * nodes  # signals on the air, without its own
         self._busy_us = [NEVER_US] * nodes  # when the first of them started
-        self._locked = [NOBODY] * nodes  # whose frame it is receiving
+        self._locked = [NOBODY] * nodes  # the sender of the frame that it is receiving
 
     @property
     def due_us(self) -> int:
-        """Of the next event; `FOREVER_US` if there is none."""
+        """The time of the next event; `FOREVER_US` if there is none."""
         return self._agenda[0] >> TICKET_BITS if self._agenda else FOREVER_US
 
     def transmit(self, now_us: int, node: int, size_bytes: int) -> int:
-        """The number of the frame, which goes out when it is its turn and the MAC lets it. If there
-        is no room for it, it never starts, and `thrown` counts it."""
+        """Queue a frame and return its number. It starts when it is first in the queue and the MAC
+        permits. If the queue is full, it never starts, and `thrown` counts it."""
         if now_us < self.now_us or self.due_us < now_us:
             raise LocalError(
                 f"node {node} transmits at {now_us} us, the channel is at {self.now_us} us",
@@ -145,7 +146,7 @@ class Air:
         return frame
 
     def step(self) -> Signal | None:
-        """The next event; None if it was a start that has been put off."""
+        """Execute the next event and return it; None if it was a start that has been deferred."""
         event = heappop(self._agenda)
         now_us, ticket = event >> TICKET_BITS, event & (TICKETS_MAX - 1)
         self.now_us = now_us
@@ -165,7 +166,7 @@ class Air:
         return self._start(now_us, node)
 
     def _ask(self, now_us: int, node: int) -> None:
-        """The node's queue was empty until now."""
+        """Request the medium for a node whose queue was empty until now."""
         mac = self.radio.mac
         if mac == "none" or (mac == "csma" and not self._senses(now_us, node)):
             self._plan(now_us, node)
@@ -197,12 +198,13 @@ class Air:
             self._arm(due_us, node)
 
     def _arm(self, due_us: int, node: int) -> None:
-        # One start in the heap for each node: a start is only ever put off, never brought forward.
+        # There is one start per node in the heap: a start is only ever deferred, never brought
+        # forward.
         self._armed_us[node] = due_us
         heappush(self._agenda, due_us << TICKET_BITS | (len(self.neighbours) + node))
 
     def _freeze(self, now_us: int, node: int) -> None:
-        """Count the whole slots that have gone by."""
+        """Count the whole backoff slots that have passed."""
         gone = (now_us - self._count_us[node]) // self.radio.slot_us
         if gone > 0:
             gone = min(gone, self._slots[node])
@@ -271,7 +273,7 @@ class Air:
         )
 
     def _rest(self, now_us: int, node: int) -> None:
-        """The medium is idle from now on, as this node hears it."""
+        """Note that the medium is idle from now on, as this node hears it."""
         if self.radio.mac == "none" or self._due_us[node] != NEVER_US:
             return
         self._count_us[node] = now_us + self.radio.difs_us

@@ -1,4 +1,4 @@
-"""The radio channel under traffic that is known beforehand, and the same by the compiled twin."""
+"""Run the radio channel under traffic that is known in advance, in Python or compiled."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from beforehand.sim.streams import stream_key
 Ints = NDArray[np.int64]
 
 MACS = ("dcf", "csma", "none")
-"""As `kernels.cells.air` numbers them."""
+"""The MACs in the numbering of `kernels.cells.air`."""
 ROWS_MAX = 1 << 16
-"""Of the twin's log, which is emptied when it is full."""
+"""The size of the compiled run's log, which is emptied when it is full."""
 
 
 class Traffic(msgspec.Struct, frozen=True):
     neighbours: Sequence[Sequence[int]]
-    """Who is in range of each node at the beginning: sorted, and symmetric."""
+    """The neighbours of each node at the beginning: sorted, and symmetric."""
     requests: Ints
     """Rows of t_us, node and size_bytes, sorted by time."""
     until_us: int
-    """What happens then or later does not happen."""
+    """The end of the run, exclusive."""
     changes: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Rows of t_us, node, peer and whether they are in range from then on, sorted by time."""
 
 
 def play(radio: Radio, traffic: Traffic, seed: int) -> Ints:
-    """What comes of it: rows of t_us, kind, node and frame, with the kinds of `kernels.cells.air`.
+    """Return rows of t_us, kind, node and frame, with the kinds of `kernels.cells.air`.
 
-    In one instant first what is due on the air, then changes, then requests.
+    At one instant, events on the air come first, then changes, then requests.
     """
     neighbours = [list(peers) for peers in traffic.neighbours]
     air = Air(radio, neighbours, seed)
@@ -58,7 +58,7 @@ def play(radio: Radio, traffic: Traffic, seed: int) -> Ints:
 
 
 def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
-    """`play` by the compiled twin: the same rows."""
+    """Return the same rows as `play`, from the compiled kernel."""
     radio.check()
     requests = traffic.requests
     sizes, inverse = np.unique(requests[:, 2], return_inverse=True)
@@ -86,7 +86,7 @@ def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
 
 
 def _table(traffic: Traffic) -> tuple[Ints, Ints]:
-    """Neighbours with room for all that may come, and how many there are."""
+    """Return a table of neighbours with room for all changes, and the degree of each node."""
     degree = np.array([len(peers) for peers in traffic.neighbours], np.int64)
     width = len(degree) if len(traffic.changes) else int(degree.max(initial=0))
     table = np.zeros((len(degree), max(width, 1)), np.int64)
@@ -104,7 +104,7 @@ def _change(neighbours: list[list[int]], node: int, peer: int, is_up: int) -> No
 
 
 def _rows(signal: Signal) -> list[tuple[int, int, int, int]]:
-    """In the order in which the twin finds them."""
+    """Return the rows of a signal, in the order of the compiled kernel."""
     t_us, is_end, node, frame = signal[:4]
     if not is_end:
         return [(t_us, kernel.STARTED, node, frame)]

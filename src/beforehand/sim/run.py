@@ -41,12 +41,13 @@ DURATIONS = tuple(path for path in (*POSITIVE, *NOT_NEGATIVE) if path.endswith("
 TIME_US_MAX = 2**60
 """36,000 years: a few of them added to a time of a trace still fit in 64 bits."""
 PAYLOAD_BYTES_MAX = 100_000_000
-"""Every message holds its payload."""
+"""The limit exists because every message object holds its payload."""
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """Everything that one run depends on, besides the trace. Plain values, so that it can be
-    written down, hashed and sent to another machine."""
+    """Everything on which a run depends, besides the trace.
+
+    It has only plain values, so that it can be written down, hashed and sent to another machine."""
 
     protocol: str
     seed: int = 0
@@ -56,13 +57,13 @@ class Spec(msgspec.Struct, frozen=True):
     layer: Options = Options(announce_us=SECOND_US)
     clocks: Clocks = Clocks()
     literal_deadlines: bool = False
-    """The paper to the letter, where we do otherwise."""
+    """Follow the paper to the letter, where this implementation deviates from it."""
     literal_barriers: bool = False
     gauge_us: int | None = None
-    """Registry sizes are sampled at most once in this time and node; None: not at all."""
+    """Registry sizes are sampled at most once per this time and node; None: not at all."""
 
     def check(self) -> None:
-        """Refuse what cannot be run, before anything runs."""
+        """Refuse a spec that cannot be run, before anything runs."""
         check_protocol(self.protocol, self.lifetime_us)
         for path in ("links.loss", "links.duplication"):
             value = attrgetter(path)(self)
@@ -89,13 +90,14 @@ class Spec(msgspec.Struct, frozen=True):
 
     @property
     def life_us(self) -> int | None:
-        """How long a message can be received after its broadcast; None: until the end. A deadline
-        is on the clock of its origin, and that of a receiver may be behind it."""
+        """Return how long a message can be received after its broadcast; None: until the end.
+
+        A deadline is on the clock of its origin, and the clock of a receiver may be behind it."""
         return None if self.lifetime_us is None else self.lifetime_us + self.clocks.skew_us
 
     @property
     def transfer_model(self) -> str:
-        """In words, to stand beside every result."""
+        """Return the transfer model in words, to be printed beside every result."""
         links, layer = self.links, self.layer
         speed = "endless" if links.bytes_per_s is None else f"{links.bytes_per_s / 1000:g} kB/s"
         frames = f"frames of at most {layer.frame_bytes_max} B, one at a time"
@@ -111,11 +113,11 @@ class Spec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Result:
-    """What one run left behind."""
+    """The result of one run."""
 
     columns: dict[str, NDArray[Any]]
     senders: NDArray[np.int32]
-    """Who handed on what was received: one for each row of that kind."""
+    """The node that forwarded the message, for each `receive` row."""
     gauges: list[tuple[int, int, str, int]]
     """t_us, node, gauge, value."""
     counters: Counters
@@ -125,9 +127,9 @@ class Result:
 
 
 def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
-    """The same trace and spec give the same result, on any machine.
+    """Run the simulation. The same trace and spec give the same result on any machine.
 
-    on_done: hears how far it is.
+    on_done: called with the progress.
     """
     spec.check()
     lifetimes = None

@@ -1,4 +1,4 @@
-"""The figures of OPP section VI, from the event log of one run."""
+"""Compute the figures of OPP section VI from the event log of one run."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ NEVER_US = np.iinfo(np.int64).max
 
 
 def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None) -> dict[str, Any]:
-    """Counts, ratios, and min/max/avg/stdev in microseconds of the delays.
+    """Return counts, ratios, and min/max/avg/stdev of the delays in microseconds.
 
-    delay: from broadcast to reception. latency: from reception to delivery. age: their sum.
-    delivery_ratio: deliveries out of what nodes broadcast or received; reach: see `count_reach`. A
-    ratio of nothing is None. life_us: how long messages can be received; None: until the end.
+    - delay: from broadcast to reception
+    - latency: from reception to delivery
+    - age: from broadcast to delivery
+    - delivery_ratio: deliveries divided by broadcasts and receptions
+    - reach: see `count_reach`
+
+    A ratio with a denominator of 0 is None. life_us: how long a message can be received; None:
+    until the run ends.
     """
     kind = columns["kind"]
     counts = {
@@ -64,11 +69,12 @@ def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None
 
 
 def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tuple[int, int]:
-    """(messages that other nodes received, how many there could have been at most).
+    """Return (how many receptions by other nodes there were, how many there could have been at
+    most).
 
-    Each message counts once for every node, other than its own, that was there at some time from
-    its broadcast until it was over: `life_us` later, or at the end of the run. (0, 0) where the log
-    does not say who was there.
+    Each message counts once for every node, other than its own, that was present at some time in
+    its life. A life begins at the broadcast and ends `life_us` later, or at the end of the run.
+    Return (0, 0) if the log does not record presence.
     """
     kind, t_us = columns["kind"], columns["t_us"]
     sent_us = np.sort(t_us[kind == BROADCAST])
@@ -78,11 +84,12 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
     over_us = sent_us + (NEVER_US - sent_us.max(initial=0) if life_us is None else life_us)
 
     def overlaps(from_us: Ints, until_us: Ints) -> int:
-        # Both ends of a message's life rise with its broadcast: it is a slice that overlaps.
+        # Both ends of a message's life rise with its broadcast, so the overlapping messages are a
+        # slice.
         begun, over = np.searchsorted(sent_us, until_us), np.searchsorted(over_us, from_us, "right")
         return int(np.maximum(begun - over, 0).sum())
 
-    # A message that lasts over a time of absence would count for both of the stays beside it.
+    # A message that outlives a time of absence would count for both of the stays beside it.
     again = np.flatnonzero(~is_last)
     reachable = overlaps(up_us, down_us) - overlaps(up_us[again + 1], down_us[again])
     message, _ = index_messages(columns)
@@ -92,7 +99,9 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
 
 
 def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> dict[int, int]:
-    """How many receptions there were after each number of hops; senders: of every reception."""
+    """Return how many receptions there were after each number of hops.
+
+    senders: the forwarding node of every reception."""
     received = columns["kind"] == RECEIVE
     message, _ = index_messages(columns)
     node, origin = (columns[name][received].astype(np.int64) for name in ("node", "origin"))
@@ -102,7 +111,7 @@ def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> di
 
 
 def _stays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """(from when, until when, whether it is the last of its node) of every stay, node by node."""
+    """Return (begin, end, whether it is the last of its node) of every stay, node by node."""
     rows = np.flatnonzero(np.isin(columns["kind"], (JOIN, LEAVE, CRASH, RECOVER)))
     rows = rows[np.argsort(columns["node"][rows], kind="stable")]
     comes = np.isin(columns["kind"][rows], (JOIN, RECOVER))
@@ -125,9 +134,9 @@ def count_violations(
     *,
     on_done: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> dict[str, int]:
-    """Deliveries that are late, a second time, or of what nobody broadcast; exact.
+    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message.
 
-    on_done: hears how many senders were looked at, and of how many.
+    on_done: called with the number of origins checked so far, and their total.
     """
     kind = columns["kind"]
     kept = (kind == BROADCAST) | (kind == DELIVER)
@@ -140,7 +149,7 @@ def count_violations(
 
 
 def describe(values: NDArray[Any]) -> dict[str, float | None]:
-    """min, max, avg and stdev; None where there is nothing, which is not nothing at all."""
+    """Return min, max, avg and stdev; None, rather than 0, if there are no values."""
     if not len(values):
         return dict.fromkeys(("min", "max", "avg", "stdev"))
     return {
@@ -152,30 +161,32 @@ def describe(values: NDArray[Any]) -> dict[str, float | None]:
 
 
 class Delays(NamedTuple):
-    """How long messages took, by the rows of the log that tell of it."""
+    """How long messages took, for the rows of the log."""
 
     received: Ints
     """Rows of all receptions."""
     delay_us: Ints
-    """Of each: since the broadcast."""
+    """The time since the broadcast, for each reception."""
     delivered: Ints
-    """Rows of all deliveries of what was received."""
+    """Rows of all deliveries of received messages."""
     latency_us: Ints
-    """Of each: since the reception."""
+    """The time since the reception, for each delivery."""
     age_us: Ints
-    """Of each: since the broadcast."""
+    """The time since the broadcast, for each delivery."""
 
 
 def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
-    """A message that was evicted may come again, before its delivery or after: the last reception
-    before it counts."""
+    """Return the delays of all receptions and deliveries.
+
+    An evicted message may be received again, before or after its delivery. The last reception
+    before the delivery counts."""
     kind, t_us = columns["kind"], columns["t_us"]
     message, spoken = index_messages(columns)
     sent_us = t_us[spoken]
     received = np.flatnonzero(kind == RECEIVE)
     handled = np.flatnonzero((kind == RECEIVE) | (kind == DELIVER))
     place = columns["node"][handled].astype(np.int64) * max(1, len(spoken)) + message[handled]
-    # Stable: what came before stays before, so that the row above is the last reception.
+    # The sort is stable, so that the row before a delivery is its last reception.
     order = np.argsort(place, kind="stable")
     rows, place = handled[order], place[order]
     is_received = np.zeros(len(rows), bool)
@@ -192,14 +203,14 @@ def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
 
 
 def index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
-    """(index of the message of each row, row of the broadcast of each message).
+    """Return (index of the message of each row, row of the broadcast of each message).
 
-    Messages come in the order of origin and seq. A row without a message, or with one that nobody
-    broadcast, has an index that means nothing.
+    Messages are in the order of origin and seq. The index is meaningless for a row without a
+    message, or with a message that no node broadcast.
     """
     spoken = np.flatnonzero(columns["kind"] == BROADCAST)
     seqs = np.unique(columns["seq"][spoken])
-    # origin and rank of the seq in one number: small even where seqs are microseconds.
+    # Origin and rank of the seq in one number, which is small even if seqs are microseconds.
     keys = columns["origin"].astype(np.int64) * (len(seqs) + 1)
     keys += np.searchsorted(seqs, columns["seq"])
     order = np.argsort(keys[spoken], kind="stable")

@@ -1,4 +1,4 @@
-"""Who broadcasts when: drawn by key, so that every protocol sees the same traffic."""
+"""The workload: when each node broadcasts. It is drawn by key, so every protocol sees the same."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from beforehand.sim.streams import stream_key, unit
 from beforehand.units import format_duration
 
 BROADCASTS_MAX = 1_000_000
-"""Of one run. The largest published one has 12,000; every one of them costs some receptions."""
+"""The limit for one run. The largest published run has 12,000. Each broadcast costs receptions."""
 
 
 @dataclass(frozen=True, order=True)
 class Broadcast:
-    """One message to come."""
+    """A planned broadcast."""
 
     t_us: int
     node: int
@@ -34,7 +34,7 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 def periodic(trace: Trace, traffic: Traffic) -> list[Broadcast]:
-    """What all nodes of a trace broadcast while they are there, in order of time."""
+    """Return the broadcasts of all nodes of a trace while they are present, in order of time."""
     return sorted(
         Broadcast(t_us, node, traffic.payload_bytes)
         for node, up_us, down_us in trace.presence.tolist()
@@ -43,7 +43,7 @@ def periodic(trace: Trace, traffic: Traffic) -> list[Broadcast]:
 
 
 def check_size(trace: Trace, traffic: Traffic, where: str = "") -> None:
-    """Refuse more broadcasts than any machine would see the end of, before the first of them."""
+    """Refuse a trace with more broadcasts than a machine can finish, before the run begins."""
     count = sum(
         max(0, -((up_us + traffic.first_us - down_us) // traffic.period_us))
         for _, up_us, down_us in trace.presence.tolist()
@@ -62,7 +62,7 @@ def check_size(trace: Trace, traffic: Traffic, where: str = "") -> None:
 def scattered(
     trace: Trace, seed: int, *, messages: int, payload_bytes: int, lifetimes_us: tuple[int, ...]
 ) -> list[Broadcast]:
-    """`messages` broadcasts at random instants of random presences, with one of the lifetimes."""
+    """Return that many broadcasts at random instants of random presences."""
     key = stream_key(seed, "workload")
     spans = trace.presence.tolist()
     chosen = []

@@ -1,8 +1,9 @@
-"""The air of a world of cells, in two ways that play the same: driven, and compiled.
+"""The radio channel of a world of cells, in two equivalent implementations: driven and compiled.
 
-The world asks for frames, then lets the air go on to the first instant at which a frame ends, or to
-its own next event. What comes back is who takes a frame: a host those of the station of its cell, a
-station those that are meant for it, and both only what was asked for since the host is there.
+The world requests frames. Then it lets the channel advance to the first instant at which a frame
+ends, or to the world's own next event. The channel returns the nodes that accept each frame. A host
+accepts frames of the station of its cell; a station accepts frames addressed to it. Both accept
+only frames that were requested since the host entered the cell.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ class Heard(NamedTuple):
 
     t_us: int
     taken: list[tuple[int, int]]
-    """(frame, node): who takes it."""
+    """(frame, node): the nodes that accept a frame."""
     ended: list[int]
-    """Frames that are over, whether or not anybody has taken them, and those that were thrown away
+    """Frames that are over, whether or not a node accepted them, and frames that were discarded
     because the queue of their node was full."""
 
 
 class Channel(Protocol):
     due_us: int
-    """When the air is due next, if nothing is asked for."""
+    """The time of the next event on the channel, if no frame is requested."""
     frames: int
-    """Asked for so far: the number of the next one."""
+    """How many frames were requested so far: the number of the next one."""
 
     @property
     def thrown(self) -> int:
-        """How many of these found a full queue."""
+        """Return how many of these frames found a full queue."""
         ...
 
     def ask(self, request: Request) -> None:
@@ -59,21 +60,22 @@ class Channel(Protocol):
 
     @property
     def is_asked(self) -> bool:
-        """Whether anything is waiting for the next `advance`."""
+        """Return whether a request is waiting for the next `advance`."""
         ...
 
     def advance(self, now_us: int, until_us: int) -> Heard: ...
 
     def enter(self, host: int, station: int) -> None:
-        """The host is in that cell from now on, or `NOWHERE`."""
+        """Put the host into the cell of that station, or `NOWHERE`, from now on."""
         ...
 
     def move(self, node: int, at: Point | None) -> None:
-        """None: it is nowhere, neither heard nor hearing."""
+        """Move a node to a position. None: it is nowhere, and neither sends nor receives."""
         ...
 
     def read(self) -> tuple[Ints, Ints]:
-        """Fates so far: by (kind, whether it was for a host, fate) at those meant, and of all."""
+        """Return the outcomes so far: by (kind, whether the receiver is a host, outcome) at the
+        intended receivers, and by outcome at all neighbours."""
         ...
 
 
@@ -84,7 +86,7 @@ def open_channel(spec: CellsSpec, seed: int) -> Channel:
 
 
 class DrivenChannel:
-    """Through `sim.radio.Air`."""
+    """The channel that runs `sim.radio.Air`."""
 
     def __init__(self, spec: CellsSpec, seed: int) -> None:
         self.due_us = FOREVER_US
@@ -157,7 +159,7 @@ class DrivenChannel:
 
 
 class CompiledChannel:
-    """The same by the compiled twin."""
+    """The same channel, run by the compiled kernel."""
 
     def __init__(self, spec: CellsSpec, seed: int) -> None:
         self.due_us = FOREVER_US
@@ -219,7 +221,7 @@ class CompiledChannel:
         return Heard(t_us, heard.taken[:taken].tolist(), over)
 
     def _grow(self) -> None:
-        """Room for twice as many frames."""
+        """Double the room for frames."""
         state, heard = self._state, self._hearing
         self._state = state._replace(
             airtime_us=np.concatenate((state.airtime_us, np.zeros_like(state.airtime_us))),

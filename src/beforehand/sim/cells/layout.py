@@ -1,4 +1,4 @@
-"""Where stations and hosts are at the beginning, and how stations are wired."""
+"""The initial positions of stations and hosts, and the wires between stations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.streams import mix, stream_key, unit
 
 DEGREE = 3
-"""Of the tree of stations (MOB section 5): the most wires that a station has."""
+"""The degree of the tree of stations (MOB section 5): the most wires that a station has."""
 STEPS = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
-"""To the six neighbours, in coordinates of the lattice."""
+"""The steps to the six adjacent lattice points, in lattice coordinates."""
 
 
 def lattice(stations: int, range_m: float) -> tuple[Point, ...]:
-    """A station in the centre and rings around it: hexagons whose corners are one range away tile
-    the plane, so that cells overlap as little as they can without leaving holes."""
+    """Return the positions of stations: one in the centre, and rings around it.
+
+    Hexagons whose corners are one range away tile the plane. So cells overlap as little as possible
+    without leaving holes."""
     spacing_m = sqrt(3.0) * range_m
     places = [(0, 0)]
     ring = 0
@@ -33,7 +35,8 @@ def lattice(stations: int, range_m: float) -> tuple[Point, ...]:
 
 
 def tree(stations: int) -> tuple[tuple[int, int], ...]:
-    """Filled level by level: three below the first, two below all others."""
+    """Return the edges of a tree that is filled level by level: three children of the root, two of
+    every other station."""
     edges = []
     parent, free = 0, DEGREE
     for station in range(1, stations):
@@ -45,7 +48,7 @@ def tree(stations: int) -> tuple[tuple[int, int], ...]:
 
 
 def nearest(stations: Sequence[Point], at: Point, range_m: float) -> int | None:
-    """The nearest station that is in range; of two, the first."""
+    """Return the nearest station in range, or None; of two, the first."""
     best_m2, best = range_m**2, None
     for station, place in enumerate(stations):
         apart_m2 = (at[0] - place[0]) ** 2 + (at[1] - place[1]) ** 2
@@ -59,7 +62,8 @@ def is_in_range(one: Point, other: Point, range_m: float) -> bool:
 
 
 def place_hosts(spec: CellsSpec, seed: int, stations: Sequence[Point]) -> list[Point]:
-    """Drawn by key: a host stands where it stands, however many others there are."""
+    """Return the positions of hosts. They are drawn by key: a host's place does not depend on the
+    number of others."""
     if spec.hosts_at is not None:
         return list(spec.hosts_at)
     key = stream_key(seed, "cells/placement")
@@ -67,8 +71,10 @@ def place_hosts(spec: CellsSpec, seed: int, stations: Sequence[Point]) -> list[P
 
 
 def _place(spec: CellsSpec, key: int, host: int, stations: Sequence[Point]) -> Point:
-    """Uniform in a disc, drawn again until it is nearer to that station than to all others: so
-    cells that do not overlap tile the area, and uniform in each is uniform in all."""
+    """Return a uniform position in the disc of a station, nearer to it than to all other stations.
+
+    A position that is nearer to another station is rejected and drawn again. These parts of the
+    discs tile the area, so a position that is uniform in each part is uniform in the area."""
     attempt = 0
     while True:
         if spec.placement == "cells":

@@ -1,4 +1,4 @@
-"""What MOB section 5 and MOB-TR section V measure, from one run of the world of cells."""
+"""The measures of MOB section 5 and MOB-TR section V, from one run of the world of cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """What was sent over one network, for one purpose, and what became of it."""
+    """The traffic over one network for one purpose, and its outcome."""
 
     network: str
     kind: str
@@ -31,14 +31,14 @@ class Flow(msgspec.Struct, frozen=True):
     payload_bytes: int
     header_bytes: int
     to_station: tuple[int, int, int] = (0, 0, 0)
-    """By radio, at the station that it was meant for: received, lost in a collision, and lost
-    because the station was transmitting itself."""
+    """By radio, at the intended station: received, lost in a collision, and lost because the
+    station was transmitting itself."""
     to_host: tuple[int, int, int] = (0, 0, 0)
-    """The same at each host that it was meant for."""
+    """The same at each intended host."""
 
 
 class Break(msgspec.Struct, frozen=True):
-    """A host that failed, in whose cell (below 0: in none), and from when to when."""
+    """The outage of a host: in whose cell (below 0: in none), and from when to when."""
 
     node: int
     station: int
@@ -47,15 +47,15 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Buffers at one instant, and what happened since the one before."""
+    """Buffers at one instant, and the events since the previous one."""
 
     t_s: float
     kept: tuple[int, ...]
-    """Of each station: messages in its send buffer."""
+    """The number of messages in the send buffer of each station."""
     kept_max: int
     kept_avg: float
     kept_rest_avg: float
-    """Without the fullest one, as in MOB figures 9 and 10; and the standard deviation:"""
+    """Average without the fullest station (MOB figures 9 and 10). Next: the standard deviation."""
     kept_rest_deviation: float
     early_avg: float
     """Messages in the receive buffer of a host."""
@@ -68,14 +68,14 @@ class Moment(msgspec.Struct, frozen=True):
     wire_frames: int
     wire_bytes: int
     received: int
-    """Receptions by radio of what was meant for the receiver; and those it lost:"""
+    """Radio receptions at the intended receiver. The next field is those that it lost."""
     lost: int
     deliveries: int
     delay_us_avg: float | None
 
 
 class CellsMeasure(msgspec.Struct, frozen=True):
-    """One run. Delays are from broadcast to delivery, the speaker's own delivery included."""
+    """The measures of one run. Delays are from broadcast to delivery, at the origin too."""
 
     system: str
     seed: int
@@ -90,22 +90,24 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     receptions: int
     """New messages at hosts and stations."""
     violations: int
-    """Deliveries before a cause, or of what nobody had broadcast."""
+    """Deliveries before a cause, or of a message that no node had broadcast."""
     duplicates: int
     missing: int
-    """Deliveries that a steady host should have made and did not, of messages broadcast between
-    warm-up and `settle_us` before the end. Steady: in a cell since the warm-up, did not fail or
-    leave, always in some cell. What a host that is not steady said, or gave up visibly, counts if
-    somebody has delivered it, from then on."""
+    """Deliveries that a steady host should have made and did not, of messages broadcast between the
+    warm-up and `settle_us` before the end.
+
+    A steady host is in a cell since the warm-up, did not fail or leave, and was always in some
+    cell. If the origin of a message is not steady, or reported the message as lost, the message
+    counts only once some host has delivered it, and from then on."""
     missing_at_returned: int
-    """The same of hosts that failed, or were out of all cells, and are back for good `settle_us`
-    before the end."""
+    """The same for hosts that failed, or were out of all cells, and were back permanently by
+    `settle_us` before the end."""
     under_way: int
-    """Deliveries that steady hosts did not make, of messages that are later than that."""
+    """Deliveries that steady hosts did not make, of messages broadcast later than that."""
     dropped: int
-    """Messages that their hosts gave up."""
+    """Messages that their hosts reported as lost."""
     thrown: int
-    """Frames by radio that never started: the queue of their node was full."""
+    """Radio frames that never started: the queue of their node was full."""
     handoffs: int
     delay_us_avg: float | None
     delay_us_p50: float | None
@@ -113,14 +115,14 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     delay_us_p99: float | None
     delay_us_max: int | None
     delay_us_thirds: tuple[float | None, float | None, float | None]
-    """Averages over messages that count for `missing`, by when they were broadcast."""
+    """Averages over messages that count for `missing`, by the time of their broadcast."""
     sent_per_delivery: float | None
-    """Frames by radio for each delivery."""
+    """Radio frames per delivery."""
     lost_percent: float | None
-    """Of receptions by radio of what was meant for the receiver; and of all in range:"""
+    """The loss at intended radio receivers. The next field: at all nodes in range."""
     heard_lost_percent: float | None
     kept_avg: float
-    """Over stations and samples since the end of the warm-up."""
+    """The average over stations and samples since the end of the warm-up."""
     kept_max: int
     early_avg: float
     early_max: int
@@ -131,13 +133,14 @@ class CellsMeasure(msgspec.Struct, frozen=True):
 
 
 class Deliveries(NamedTuple):
-    """Messages by their number in the order of broadcasts, and who delivered them when."""
+    """Messages by their number in the order of broadcasts, and the deliveries of each."""
 
     origin: Longs
     spoken_us: Longs
     is_dropped: Bools
     node: Longs
-    """Of each delivery of a message that was broadcast, in order; and"""
+    """The node of each delivery of a message that was broadcast, in order. The next two fields are
+    its message and its time."""
     message: Longs
     t_us: Longs
 
@@ -147,7 +150,7 @@ class Deliveries(NamedTuple):
 
 
 def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
-    """What one run came to, judged by the verifier's kernel."""
+    """Return the measures of one run. The verifier's kernel judges its deliveries."""
     events = result.events
     deliveries = _read_deliveries(events)
     last = result.samples[-1]
@@ -210,7 +213,7 @@ def _read_deliveries(events: Columns) -> Deliveries:
     ordered = keys[spoken][order]
 
     def find(rows: Longs) -> tuple[Longs, Longs]:
-        """Those of the rows that are about a message, and which one."""
+        """Return the rows that concern a broadcast message, and the numbers of these messages."""
         if not len(ordered):
             return rows[:0], rows[:0]
         at = np.minimum(np.searchsorted(ordered, keys[rows]), len(ordered) - 1)
@@ -232,7 +235,7 @@ def _read_deliveries(events: Columns) -> Deliveries:
 
 def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict[str, int]:
     absent = np.zeros(spec.nodes, np.bool_)
-    late = np.zeros(spec.nodes, np.bool_)  # or never, or not for good
+    late = np.zeros(spec.nodes, np.bool_)  # or never, or not permanently
     until_us = spec.duration_us - spec.settle_us
     absences = [(outage.node, outage.to_us) for outage in result.outages]
     absences += list(result.away.items())
@@ -249,7 +252,8 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
     is_somewhere = first_us < spec.duration_us
     counts = is_somewhere | is_owed
     counts &= found.spoken_us >= spec.warm_up_us
-    # Who was away when it spoke is heard when it is back: then its message is on its way.
+    # A message broadcast by a host out of all cells is sent only when the host is back. So its time
+    # counts from the first delivery.
     is_last = np.where(is_owed, found.spoken_us, first_us) >= until_us
     pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
     message, node = np.divmod(pairs, spec.nodes)

@@ -1,4 +1,4 @@
-"""What a run of the world of cells leaves behind."""
+"""The result of a run of the world of cells."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ Columns = dict[str, NDArray[np.int64]]
 
 
 class Outage(NamedTuple):
-    """A failure that came about."""
+    """A failure that took place."""
 
     node: int
     station: int
-    """In whose cell it was; `NOWHERE` if in none."""
+    """The station in whose cell it was; `NOWHERE` if in none."""
     from_us: int
     to_us: int
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What there is at one instant, and what was counted up to it."""
+    """The buffers at one instant, and the counts up to it."""
 
     t_us: int
     kept: list[int]
-    """Of each station: messages in its send buffer."""
+    """The number of messages in the send buffer of each station."""
     early: list[int]
-    """Of each host that is up: messages in its receive buffer."""
+    """The number of messages in the receive buffer of each host that is up."""
     said: list[int]
-    """Of each host that is up: messages in its send buffer."""
+    """The number of messages in the send buffer of each host that is up."""
     sent: NDArray[np.int64]
-    """By network, kind, and what is counted (`tally`)."""
+    """Counts by network, kind and quantity (`tally`)."""
     fates: NDArray[np.int64]
-    """By kind, whether it was for a host, and fate, of what was meant for somebody in the cell."""
+    """Counts by kind, whether the receiver is a host, and outcome, at intended receivers."""
     heard: NDArray[np.int64]
-    """By fate: of every frame at everybody in range."""
+    """Counts by outcome, of every frame at every node in range."""
 
 
 @dataclass(frozen=True)
 class CellsRun:
-    """What happened. Hosts are nodes from `spec.stations` on."""
+    """The result of a run. Hosts are the nodes from `spec.stations` on."""
 
     events: Columns
     samples: list[Sample]
-    """The last one is of the end."""
+    """The last one is of the end of the run."""
     handoffs: int
     """How often a host changed its cell."""
     outages: list[Outage]
-    """Node, from, to."""
+    """All failures that took place."""
     entered: dict[int, int]
-    """When a host first came to where it joined: into the first cell that it did not leave, and in
-    which it did not fail, before it had heard of its registration."""
+    """Host -> when it entered the cell in which it joined. That is the first cell where it neither
+    left nor failed before it learned of its registration."""
     away: dict[int, int]
-    """Hosts that were in the range of no station after they had joined, and when they last were."""
+    """Host -> the last time after joining that it was in range of no station."""
     thrown: int = 0
-    """Frames that were thrown away because the queue of their node was full."""
+    """Frames that were discarded because the queue of their node was full."""

@@ -1,4 +1,4 @@
-"""The highest rate of broadcasts that a system sustains (MOB figure 6), by bisection."""
+"""Find the highest broadcast rate that a system sustains (MOB figure 6), by bisection."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ GROWTH_MAX = 1.5
 SLACK_US = 100_000
 PRECISION = 1.1
 STEP = 2**0.5
-"""Up, before anything was too much: a run that is costs more than all that are not."""
+"""The factor of an increase while every rate was sustained. It is small, because an overloaded run
+costs more than all sustained runs together."""
 RATE_MIN = 0.1
-"""Who does not sustain this sustains nothing."""
+"""A system that does not sustain this rate sustains nothing."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -26,14 +27,16 @@ class Tried(msgspec.Struct, frozen=True):
 
 class Search(NamedTuple):
     best: CellsMeasure
-    """Of the highest rate that was sustained; of the lowest that was tried, if none was."""
+    """The measures of the highest sustained rate, or of the lowest tried rate if none was."""
     is_sustained: bool
     tried: tuple[Tried, ...]
 
 
 def is_sustained(measure: CellsMeasure) -> bool:
-    """All was delivered in time, and what was broadcast in the last third of the run did not take
-    half as long again as in the first (and a tenth of a second: below that nobody queues)."""
+    """Return whether the rate was sustained.
+
+    All messages were delivered in time. And messages of the last third of the run took at most 1.5
+    times as long as those of the first, plus 0.1 s: below that there are no queues."""
     first, _, last = measure.delay_us_thirds
     if measure.missing or first is None or last is None:
         return False
@@ -43,8 +46,11 @@ def is_sustained(measure: CellsMeasure) -> bool:
 def find_sustained(
     spec: CellsSpec, seed: int, *, rate_max: float, precision: float = PRECISION
 ) -> Search:
-    """From the rate of the spec up in steps, or down by factors of two, then between the last two
-    until they are within `precision` of each other. All runs share their walks and their air."""
+    """Search for the highest sustained rate.
+
+    Begin with the rate of the spec, and go up in steps or down by factors of two. Then bisect
+    between the last two until they are within `precision` of each other. All runs share their walks
+    and their random draws on the air."""
     tried: dict[float, bool] = {}
     best: CellsMeasure | None = None
     worst: CellsMeasure | None = None
@@ -65,7 +71,7 @@ def find_sustained(
 
 
 def _next(low: float, high: float, rate_max: float, precision: float) -> float:
-    """The rate to try; one that was tried already if the search is over."""
+    """Return the rate to try next; one that was already tried if the search is over."""
     if high == float("inf"):
         return min(round(STEP * low, 3), rate_max)
     if not low:

@@ -1,7 +1,7 @@
-"""What one run of the world of cells depends on, besides its seed. Plain values.
+"""The specification of a run in the world of cells, with everything but the seed. Plain values.
 
-The defaults are those of MOB section 5. What the papers leave open has a name here and is discussed
-in docs/cells.md: how a host chooses its cell, the MAC, jitter.
+The defaults are those of MOB section 5. docs/cells.md discusses the choices that the papers leave
+open: how a host chooses its cell, the MAC, and jitter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Point = tuple[float, float]
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """How hosts move: in a straight line, in a new direction now and then."""
+    """How hosts move: in straight lines, with a new direction every `turn_us`."""
 
     speed_m_s: float = 1.39
-    """0: nobody moves."""
+    """0: hosts do not move."""
     turn_us: int = 5 * SECOND_US
     step_us: int = SECOND_US
-    """A host stands still for so long, and then is where it has walked to meanwhile."""
+    """A host's position changes once per this time, by the distance walked in it."""
     stays_covered: bool = True
-    """Who would leave the range of all stations turns at once; else it just walks on."""
+    """Whether a host that would leave the range of all stations turns at once; else it walks on."""
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -42,80 +42,80 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A host crashes, and comes back at the same place with what it had saved."""
+    """A host crashes, and restarts at the same place with its saved state."""
 
     at_us: int
     for_us: int
     host: int | None = None
     station: int | None = None
-    """If no host is named: a random one of those in this cell, or, without a cell, of all."""
+    """If no host is named: a random host in this cell or, without a cell, of all hosts."""
 
 
 class Wiring(msgspec.Struct, frozen=True):
-    """The wires between stations: each direction is a queue, first in, first out."""
+    """The wires between stations: each direction is a FIFO queue."""
 
     bits_per_s: int = 100_000_000
     delay_us: int = 10_000
     header_bytes: int = 60
-    """Of TCP, IPv4 and MAC; one for every frame: nothing is grouped."""
+    """The headers of TCP, IPv4 and MAC, once for every frame: frames are not grouped."""
 
 
 class CellsSpec(msgspec.Struct, frozen=True):
-    """Hosts are numbered from 0 here; in logs they come after the stations."""
+    """The parameters of a run. Hosts are numbered from 0 here; in logs they follow the stations."""
 
     system: str = "was"
     stations: int = 10
     hosts: int = 200
     stations_at: tuple[Point, ...] | None = None
-    """None: a hexagonal lattice, in rings around the first."""
+    """None: a hexagonal lattice, in rings around the first station."""
     hosts_at: tuple[Point, ...] | None = None
     """None: drawn, see `placement`."""
     placement: Literal["cells", "area"] = "cells"
-    """The same number in each cell, or anywhere in the area that is covered."""
+    """The same number of hosts in each cell, or positions anywhere in the covered area."""
     edges: tuple[tuple[int, int], ...] | None = None
-    """Of the tree of stations; None: none has more than three neighbours, and it is not deep."""
+    """The edges of the tree of stations. None: a shallow tree of degree three."""
     wiring: Wiring = Wiring()
     radio: Radio = Radio(bits_per_s=20_000_000, answers_draw=True, queue_max=100)
-    """Queues as in INET, where the papers were simulated: a hundred frames, if one says nothing."""
+    """The queue limit of 100 frames is the default of INET, the simulator of the papers."""
     range_m: float = 120.0
     loss: float = 0.0
-    """Of what was received by radio, this share is lost all the same: for those who look for
-    trouble."""
+    """Fault injection: the share of frames that are lost although they were received by radio."""
     choice: Literal["stay", "nearest"] = "stay"
-    """A host leaves its station when it is out of its range, or when another one is nearer."""
+    """When a host leaves its station: out of its range, or when another station is nearer."""
     walk: Walk = Walk()
     routes: tuple[Route, ...] = ()
     payload_bytes: int = 100
     rate_per_s: float = 35.0
-    """Broadcasts of all hosts together."""
+    """The broadcasts of all hosts together."""
     pace: Pace = Pace(rounds=5)
     ack_jitter: float = 0.2
-    """An acknowledgement comes later than its core asks for, by up to this share of the delay; the
-    first of a node also by up to one interval more."""
+    """The maximum extra delay of an acknowledgement, as a fraction of the delay that its core
+    requests. The first one of a node is later by up to one more interval."""
     timer_jitter: float = 0.1
-    """The same of all other timers. With 0, two hosts that are hidden from each other and have
-    collided once collide again at every repetition."""
+    """The same for all other timers. With 0, two hidden hosts that have collided once collide again
+    at every retransmission."""
     warm_up_us: int = 5 * SECOND_US
-    """Hosts join in the first half of this; then broadcasts begin."""
+    """Hosts join in the first half of this time. Broadcasts begin after it."""
     duration_us: int = 300 * SECOND_US
-    """Of all, the warm-up included."""
+    """The length of the run, including the warm-up."""
     settle_us: int = 10 * SECOND_US
-    """What is broadcast so late may still be under way at the end."""
+    """A message broadcast later than this before the end may still be under way at the end."""
     failures: tuple[Failure, ...] = ()
     joins: tuple[tuple[int, int], ...] = ()
-    """(host, at_us) of those who come later."""
+    """(host, at_us) of hosts that join later."""
     leaves: tuple[tuple[int, int], ...] = ()
-    """(host, at_us) of those who go for good."""
+    """(host, at_us) of hosts that leave permanently."""
     sample_us: int = SECOND_US
     channel: Literal["compiled", "driven"] = "compiled"
-    """By whom the air is played: the same run, fast or through `sim.radio.Air`."""
+    """The implementation of the radio channel. Both give the same run; "driven" uses
+    `sim.radio.Air`."""
 
     @property
     def nodes(self) -> int:
         return self.stations + self.hosts
 
     def check(self) -> None:
-        """Refuse what cannot be run, before anything runs."""
+        """Refuse a spec that cannot be run, before anything runs."""
         self.radio.check()
         problems = [InputError(problem, where="the world of cells") for problem in self._problems()]
         if problems:
@@ -170,5 +170,5 @@ class CellsSpec(msgspec.Struct, frozen=True):
 
     @property
     def moves(self) -> bool:
-        """Whether anybody walks."""
+        """Return whether hosts walk."""
         return self.walk.speed_m_s > 0

@@ -1,4 +1,4 @@
-"""How many frames were sent, how many bytes, by network and by what they are for."""
+"""Count sent frames and bytes, by network and purpose."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from beforehand.protocols.mobile.sizes import Size, size_of
 
 KINDS = ("application", "repetition", "ack", "handoff", "delete")
-"""What a frame is for. *handoff*: all that makes, moves or ends a registration, and the messages
-that one host catches up on."""
+"""The purpose of a frame. *handoff*: everything that makes, moves or ends a registration, and the
+messages with which a host catches up."""
 APPLICATION, REPETITION, ACK, HANDOFF, DELETE = range(len(KINDS))
 NETWORKS = ("radio", "wire")
 RADIO, WIRE = range(len(NETWORKS))
 COUNTED = ("frames", "control_bytes", "payload_bytes")
 FATES = ("received", "collided", "deaf")
-"""Of a frame at one that it was meant for."""
+"""The outcome of a frame at an intended receiver."""
 
 _TAGS = {
     **dict.fromkeys(("say", "cast", "relay", "segment"), APPLICATION),
     **dict.fromkeys(("host_ack", "station_ack", "ack", "bundle"), ACK),
     "delete": DELETE,
 }
-"""By the tag of a frame, without the name of its system; all others are of handoffs."""
+"""The purpose by a frame's tag without the name of its system. All others are handoffs."""
 
 
 def _kind_of(frame: type[Any]) -> int:
@@ -33,7 +33,7 @@ def _kind_of(frame: type[Any]) -> int:
 
 
 class Tally:
-    """Counts what is sent: frames, control bytes and payload bytes; headers are none of these."""
+    """Counts frames, control bytes and payload bytes. Headers are not included."""
 
     def __init__(self, nodes: int) -> None:
         self._kinds: dict[type[Any], int] = {}
@@ -41,7 +41,7 @@ class Tally:
         self._said: list[set[Any]] = [set() for _ in range(nodes)]  # by node: message and target
 
     def count(self, network: int, node: int, target: int | None, frame: Any) -> tuple[int, Size]:
-        """What it is for, and how long it is."""
+        """Count a frame, and return its purpose and its size."""
         kind = self._kinds.get(type(frame))
         if kind is None:
             kind = self._kinds[type(frame)] = _kind_of(type(frame))
@@ -57,8 +57,10 @@ class Tally:
         return kind, size
 
     def _look_up(self, node: int, target: int | None, frame: Any) -> int:
-        """The same messages in the same direction once more are a repetition, and a frame that may
-        have several and has none is an acknowledgement."""
+        """Return the purpose of a frame with messages.
+
+        A frame is a repetition if the node sent all its messages to this target before. A frame
+        that may have several messages and has none is an acknowledgement."""
         several = getattr(frame, "messages", None)
         messages = (frame.message,) if several is None else several
         if not messages:
@@ -68,5 +70,5 @@ class Tally:
         return APPLICATION if len(said) > before else REPETITION
 
     def read(self) -> NDArray[np.int64]:
-        """(network, kind, what is counted), so far."""
+        """Return the counts so far, by (network, kind, quantity)."""
         return np.array(self._counts, np.int64)

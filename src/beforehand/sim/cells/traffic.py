@@ -1,4 +1,4 @@
-"""Who broadcasts when: drawn by key, so that all systems see the same traffic."""
+"""When each host broadcasts. It is drawn by key, so that all systems see the same traffic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beforehand.sim.streams import stream_key, unit
 
 
 def broadcasts(spec: CellsSpec, seed: int) -> list[tuple[int, int]]:
-    """(t_us, node) of all, sorted: a Poisson process of each host, drawn by key."""
+    """Return the sorted (t_us, node) of all broadcasts: one Poisson process per host."""
     key, each_per_s = stream_key(seed, "cells/broadcasts"), spec.rate_per_s / spec.hosts
     rows = []
     for host in range(spec.hosts if spec.rate_per_s else 0):

@@ -1,4 +1,4 @@
-"""How hosts walk. A walk depends on the seed and the host, and on nothing that is sent."""
+"""The walks of hosts. They depend only on the seed and the host, not on what is sent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.streams import mix, stream_key, unit
 
 ATTEMPTS_MAX = 64
-"""Directions that a host tries at the edge of what is covered, before it stands still for once."""
+"""How many directions a host tries at the edge of the covered area before it skips a step."""
 
 
 class Walker:
-    """`at[host]`: where it is; moved on by `step`."""
+    """Holds the position of each host in `at`, and moves it with `step`."""
 
     def __init__(self, spec: CellsSpec, seed: int, stations: Sequence[Point]) -> None:
         self.at = place_hosts(spec, seed, stations)
@@ -29,7 +29,7 @@ class Walker:
         self._routes = {route.host: list(route.points) for route in spec.routes}
 
     def step(self, host: int) -> Point:
-        """Where it is one step later."""
+        """Move the host by one step, and return its position."""
         if host in self._routes:
             self.at[host] = self._follow(self.at[host], self._routes[host])
         else:

@@ -1,8 +1,9 @@
-"""The world of MOB section 5: hosts walk between cells, speak by radio, and stations by wire.
+"""The world of MOB section 5: hosts walk between cells and use radio; stations also use wires.
 
-It plays any system of `protocols.mobile.systems`. Walks, broadcasts and failures are drawn by key:
-all systems see the same ones. In one instant, what ends or starts on the air comes first, then who
-is where, then all else; what is asked for now is on the air after that. The model: docs/cells.md.
+It runs any system of `protocols.mobile.systems`. Walks, broadcasts and failures are drawn by key,
+so all systems see the same ones. At one instant, ends and starts of frames on the air come first,
+then changes of positions and cells, then all other events. A frame that is requested at this
+instant goes on the air after that. docs/cells.md describes the model.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 EVERYBODY = -1
 NOWHERE = -1
 _LATER = 1 << 60
-"""Before all tickets of things that happen after topology has changed."""
+"""Added to the tickets of events that are no changes of topology, to place them after these."""
 _LOSSES = {"expire": EXPIRE, "drop": DROP}
 
 
 def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
-    """The same spec and seed give the same run, on any machine. system: instead of that of the
-    spec, for those who look for trouble."""
+    """Run the spec. The same spec and seed give the same run on any machine.
+
+    system: replaces that of the spec, for fault injection."""
     spec.check()
     world = World(spec, seed, system or SYSTEMS[spec.system])
     with no_collection():
@@ -60,7 +62,7 @@ def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
 
 
 class HostDriver(BroadcasterDriver[Any]):
-    """A host may also go for good."""
+    """The driver of a host, which may also leave permanently."""
 
     def on_leave(self, now_us: int) -> None:
         leave: Callable[..., None] = getattr(self.core, "on_leave")  # noqa: B009
@@ -84,7 +86,7 @@ class World:
         self._handoffs = 0
         self._outages: list[Outage] = []
         self._entered: dict[int, int] = {}
-        self._joined: set[int] = set()  # as far as is known of those who left a cell
+        self._joined: set[int] = set()  # as far as known from hosts that left a cell
         self._away: dict[int, int] = {}
         self._now_us = NEVER_US
         self._frames: dict[int, tuple[int, Any]] = {}  # number -> source and frame
@@ -109,7 +111,7 @@ class World:
         refuse_unmet(driver.core.needs, GIVEN)
         return driver
 
-    # ---- what is known beforehand ---------------------------------------------------------------
+    # ---- planned events -------------------------------------------------------------------------
 
     def _plan(self) -> None:
         spec, first = self._spec, self._spec.stations
@@ -139,11 +141,11 @@ class World:
     # ---- running --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until the end of the duration, which does not happen any more."""
+        """Run until the end of the duration, exclusive."""
         heap, channel, end_us = self._heap, self._channel, self._spec.duration_us
         while True:
             due_us = min(heap[0][0], end_us) if heap else end_us
-            # What happens now comes before what the air makes of it.
+            # All events of the world at this instant come before the channel advances.
             if due_us > self._now_us and (channel.is_asked or channel.due_us < due_us + 1):
                 heard = channel.advance(self._now_us, min(due_us, end_us - 1))
                 is_quiet = heard.t_us == NEVER_US
@@ -173,19 +175,19 @@ class World:
             del frames[number]
 
     def cores(self, count: int) -> list[Any]:
-        """Those of the first so many nodes, for questions after a run: stations first."""
+        """Return the cores of the first `count` nodes, for queries after a run: stations first."""
         return [driver.core for driver in self._drivers[:count]]
 
     def result(self) -> CellsRun:
-        """The last that is asked of a world."""
-        self._drivers.clear()  # they know their world, and nobody looks for cycles
+        """Return the result. The world cannot be used afterwards."""
+        self._drivers.clear()  # drivers and world form a cycle, and collection was off
         self._heap.clear()
         events, entered, away = self._log.columns(), dict(self._entered), dict(self._away)
         self._log = Log()
         thrown = self._channel.thrown
         return CellsRun(events, self._samples, self._handoffs, self._outages, entered, away, thrown)
 
-    # ---- who is where ---------------------------------------------------------------------------
+    # ---- positions and cells --------------------------------------------------------------------
 
     def _join(self, node: int) -> None:
         spec, system = self._spec, self._system
@@ -200,13 +202,13 @@ class World:
         self._appear(node)
 
     def _appear(self, node: int) -> None:
-        """A host that was nowhere is in a cell: of the nearest station."""
+        """Put a host that was nowhere into the cell of the nearest station."""
         at = self._walker.at[node - self._spec.stations]
         self._channel.move(node, at)
         self._look_around(node)
 
     def _walk(self, node: int) -> None:
-        """One step, and the next one. Who is down stays where it is."""
+        """Walk one step, and schedule the next one. A host that is down does not move."""
         self._at(self._now_us + self._spec.walk.step_us, self._walk, node, is_change=True)
         driver = self._drivers[node]
         if driver is not None and not driver.is_up:
@@ -217,8 +219,10 @@ class World:
             self._look_around(node)
 
     def _look_around(self, node: int) -> None:
-        """Rule *stay*: in one cell until out of its range. Rule *nearest*: until another is nearer.
-        Whoever looks for a cell takes the nearest."""
+        """Choose the cell of a host after it moved.
+
+        With *stay*, a host keeps its cell until it is out of range. With *nearest*, it keeps it
+        until another station is nearer. A host that needs a cell takes the nearest."""
         spec, at = self._spec, self._walker.at[node - self._spec.stations]
         cell = self._cells[node]
         stays = cell != NOWHERE and spec.choice == "stay"
@@ -246,15 +250,17 @@ class World:
             driver.on_link(self._now_us, station, True)
 
     def _depart(self, node: int) -> None:
-        """Who goes before it has heard of its registration was not there yet: no station keeps
-        anything for it."""
+        """Update the record of when the host joined, before it leaves its cell or fails.
+
+        A host that leaves before it learned of its registration has not joined: no station keeps
+        messages for it."""
         if self._drivers[node].core.state == "connected":
             self._joined.add(node)
         elif node not in self._joined:
             self._entered.pop(node, None)
 
     def _leave(self, node: int) -> None:
-        """For good. The host stays in its cell until its station has answered."""
+        """Let a host leave permanently. It stays in its cell until its station has answered."""
         driver = self._drivers[node]
         if driver is not None and driver.is_up:
             self._gone.add(node)
@@ -295,7 +301,7 @@ class World:
         self._drivers[node].restart(self._now_us)
         self._appear(node)
 
-    # ---- what nodes do --------------------------------------------------------------------------
+    # ---- steps of nodes -------------------------------------------------------------------------
 
     def _speak(self, node: int) -> None:
         driver = self._drivers[node]
@@ -325,7 +331,7 @@ class World:
         self._samples.append(sample)
         self._at(now_us + self._spec.sample_us, self._sample)
 
-    # ---- effects: this is the port of every node ------------------------------------------------
+    # ---- effects: the world is the port of every node -------------------------------------------
 
     def send(self, node: Any, sends: Sequence[tuple[NodeId | None, Any]]) -> None:
         spec, channel = self._spec, self._channel
@@ -343,7 +349,10 @@ class World:
                 channel.ask((node, size_bytes, EVERYBODY if peer is None else peer, kind))
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
-        """Late by a little: who hears the same would else answer at the same time, for ever."""
+        """Schedule a timer with random jitter.
+
+        Otherwise all nodes that hear the same frame would answer at the same time, again and again.
+        """
         spec, is_ack = self._spec, timer[0].endswith("ack")
         self._timers[node] += 1
         key = mix(mix(self._jitter_key, node), self._timers[node])
