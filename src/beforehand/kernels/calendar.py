@@ -1,9 +1,9 @@
-"""A calendar queue for compiled worlds: the events of the present day in a heap, a list per day.
+"""A calendar queue for compiled worlds: a heap of today's events, and a list per later day.
 
-One heap of a hundred thousand events would be touched all over at every step and fits in no cache.
-Here only the events of the present day, some hundred, are in a heap; those of later days wait in
-unsorted lists, one for each day of a ring of `DAYS`, and go into the heap when their day comes.
-Time must not run backwards: no event may be due before one already taken.
+A single heap of 100,000 events does not fit in a cache, and every step touches it all over. Here
+only the events of the present day, some hundred, are in a heap. Events of later days wait in
+unsorted lists, one for each day of a ring of `DAYS`. They go into the heap when their day comes.
+Time must not run backwards: no event may be due before one that was already taken.
 
 A list is a chain of pages from one pool, so that no list needs a size in advance.
 """
@@ -19,12 +19,12 @@ from beforehand.kernels.compiling import part
 from beforehand.kernels.heap import due_us, pop, push
 
 DAY_BITS = 10
-"""A day is 1,024 µs. How long it is changes the speed, never the order."""
+"""A day is 1,024 µs. Its length changes the speed, never the order."""
 DAYS = 4096
-"""Lists in the ring. An event due more than one turn ahead is in one of them too: when that day
-comes, it is filed again, for the next turn."""
+"""The number of lists in the ring. An event that is due more than one turn ahead is in one of them
+too. When that day comes, it is filed again, for the next turn."""
 PAGE = 31
-"""Events on one page. Its last word is the number of the next page of the list: 256 bytes."""
+"""Events on one page. With the number of the next page of the list, a page has 256 bytes."""
 
 
 class Calendar(NamedTuple):
@@ -37,7 +37,7 @@ class Calendar(NamedTuple):
 
 
 LEFT, TODAY, DAY, FREE = range(4)
-"""Places in `counts`: events in all, events in the heap, the number of the present day, and the
+"""Indices into `counts`: all events, events in the heap, the number of the present day, and the
 first free page."""
 
 
@@ -70,7 +70,7 @@ def take(calendar: Calendar) -> int:
 
 @part
 def open_day(calendar: Calendar) -> None:
-    """Go on to the next day that has events. There must be one."""
+    """Advance to the next day that has events. There must be one."""
     counts, pages = calendar.counts, calendar.pages
     while counts[TODAY] == 0:
         counts[DAY] += 1
@@ -96,8 +96,8 @@ def _file(calendar: Calendar, event: int) -> None:
     day = due % DAYS
     at = calendar.size[day] % PAGE
     if at == 0:
-        # Free pages are a linked list. The link holds (next - own number - 1), so that in the pool
-        # as it is allocated, all zeros, every page is free and links to the one after it.
+        # Free pages are a linked list. The link holds (next - own number - 1). So in a newly
+        # allocated pool, which is all zeros, every page is free and links to the one after it.
         page = counts[FREE]
         counts[FREE] = page + 1 + pages[page, PAGE]
         if calendar.size[day]:

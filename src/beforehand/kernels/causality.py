@@ -1,12 +1,13 @@
-"""Was everything delivered in causal order? From broadcasts and deliveries alone, exactly.
+"""Verify causal order exactly, from broadcasts and deliveries alone.
 
-What a node knows of one sender is a number: how many of its broadcasts, in the order in which it
-made them, lie in the causal past of what the node delivered. A broadcast carries what its sender
-knows, a delivery adds what the message carried, and a message that its node already knows of comes
-late. Senders do not look at each other, so a run is walked once for each block of senders, with the
-block as the inner dimension: one addition to a row of a cache-sized table per delivery.
+A node's knowledge of one sender is a number: how many of its broadcasts, in the order in which it
+made them, lie in the causal past of the node's deliveries. A broadcast carries the knowledge of its
+sender. A delivery adds the knowledge that the message carried. A message that its node already
+knows is late. Senders are independent of each other, so a run is walked once for each block of
+senders, with the block as the inner dimension. A delivery then costs one maximum over a row of a
+cache-sized table.
 
-Sequence numbers are names here. They need not grow, nor must `origin` be the node that spoke.
+Sequence numbers are only names here. They need not grow, and `origin` need not be the broadcaster.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ LATE, TWICE, UNKNOWN = range(3)
 KINDS = ("late", "twice", "unknown")
 
 BLOCK_MAX = 64
-"""Senders at once: four cache lines of a node's knowledge, one after the other."""
+"""Senders per block: four cache lines of a node's knowledge, one after the other."""
 TABLE_BYTES_MAX = 1 << 26
 
 
 class History(NamedTuple):
-    """A run, one row per broadcast or delivery in the order in which they happened."""
+    """A run: one row per broadcast or delivery, in the order in which they happened."""
 
     node: Small
-    """Who broadcast or delivered, as an index into `nodes`."""
+    """The node that broadcast or delivered, as an index into `nodes`."""
     message: Small
-    """What; messages are numbered in the order of their broadcasts, -1 where there was none."""
+    """The message. They are numbered in the order of broadcasts; -1 if it was never broadcast."""
     spoken: Ints
-    """The row of each message's broadcast, rising."""
+    """The row of each message's broadcast, ascending."""
     rank: Small
-    """Of each message among those of its sender: 1, 2, ..."""
+    """The rank of each message among those of its sender: 1, 2, ..."""
     nodes: Ints
     """The number that each node has in the log."""
 
@@ -51,16 +52,16 @@ class History(NamedTuple):
 
 
 class Violations(NamedTuple):
-    """Deliveries that should not have been, in order of `row`."""
+    """Deliveries that violate the definition, in order of `row`."""
 
     row: Ints
     kind: NDArray[np.int8]
     """LATE: after a message that causally follows it. TWICE: delivered before at the same node.
-    UNKNOWN: not broadcast by anybody so far."""
+    UNKNOWN: no node has broadcast it so far."""
 
 
 class RepeatedBroadcast(ValueError):
-    """One (origin, seq) is broadcast in two rows, so that it does not name a message."""
+    """One (origin, seq) is broadcast in two rows, so that it does not identify a message."""
 
     def __init__(self, first: int, second: int) -> None:
         super().__init__(f"rows {first} and {second} broadcast the same message")
@@ -70,13 +71,13 @@ class RepeatedBroadcast(ValueError):
 def index_log(
     node: NDArray[Any], is_broadcast: Bools, origin: NDArray[Any], seq: NDArray[Any]
 ) -> History:
-    """The history of a run from its broadcast and delivery rows, in the order of the run.
+    """Return the history of a run from its broadcast and delivery rows, in the order of the run.
 
-    All of shape (rows,). Where `is_broadcast` is false, the row is a delivery.
+    All arrays have the shape (rows,). Where `is_broadcast` is false, the row is a delivery.
     """
     spoken = np.flatnonzero(is_broadcast)
     origins, seqs = np.unique(origin[spoken]), np.unique(seq[spoken])
-    # One number per (origin, seq), small even where seqs are deadlines in microseconds.
+    # One number per (origin, seq), which is small even if seqs are deadlines in microseconds.
     spoken_key, _ = _keys(origins, seqs, origin[spoken], seq[spoken])
     order = np.argsort(spoken_key, kind="stable")
     ordered = spoken_key[order]
@@ -102,11 +103,12 @@ def find_violations(
     *,
     on_done: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> Violations:
-    """What is wrong with the deliveries of messages from the senders `low` to `high` (excluded).
+    """Return the violations among deliveries of messages from the senders `low` to `high`
+    (excluded).
 
     Senders are indices into `history.nodes`; without bounds, all of them. A delivery of a message
-    that nobody had broadcast teaches its node nothing; it is counted where `low` is 0. on_done:
-    hears how many senders were looked at, and of how many.
+    that no node had broadcast adds no knowledge; it is reported if `low` is 0.
+    on_done: called with the number of senders checked so far, and their total.
     """
     high = len(history.nodes) if high is None else high
     sender = history.sender
@@ -137,17 +139,17 @@ def find_violations(
 
 
 class Spread(NamedTuple):
-    """How the knowledge of one message went through a run."""
+    """How the knowledge of one message spread in a run."""
 
     message: int
     learned: Ints
-    """Of each node: the first row that put the message into its causal past, -1 if none did."""
+    """For each node: the first row that put the message into its causal past, -1 if none did."""
     follows: Bools
-    """Of each message: whether its broadcast happened after that of this one."""
+    """For each message: whether its broadcast happened after that of this one."""
 
 
 def spread_of(history: History, message: int) -> Spread:
-    """Who came to know of `message` and when: one pass over the run from its broadcast on."""
+    """Return when each node came to know `message`. This takes one pass from its broadcast on."""
     learned = np.full(len(history.nodes), -1, np.int64)
     follows = np.zeros(len(history.spoken), np.bool_)
     _spread(history, message, learned, follows)
@@ -155,8 +157,8 @@ def spread_of(history: History, message: int) -> Spread:
 
 
 def first_follower(history: History, spread: Spread, node: int, before: int) -> int:
-    """The first row, among those before row `before`, in which `node` delivers a message that
-    follows the one of `spread`; -1 where there is none. `node` is an index into `nodes`."""
+    """Return the first row before row `before` in which `node` delivers a message that follows the
+    one of `spread`; -1 if there is none. `node` is an index into `nodes`."""
     rows = np.flatnonzero((history.node[:before] == node) & (history.message[:before] >= 0))
     what = history.message[rows]
     found = rows[spread.follows[what] & (history.spoken[what] < rows)]
@@ -164,14 +166,15 @@ def first_follower(history: History, spread: Spread, node: int, before: int) -> 
 
 
 def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
-    """The rows that lead from the broadcast of the message of `spread` to that of `follower`.
+    """Return the rows that lead from the broadcast of the message of `spread` to that of
+    `follower`.
 
-    Broadcasts alternate with the deliveries by which the next sender came to know; where a sender
-    follows up on its own broadcast, there is none in between.
+    Broadcasts alternate with the deliveries by which the next sender came to know. Where a sender
+    follows up on its own broadcast, there is no delivery in between.
     """
     chain = [int(history.spoken[follower])]
     while history.message[chain[-1]] != spread.message:
-        # The sender knew before it spoke, so this row is an earlier one: the walk ends.
+        # The sender knew before it broadcast, so this row is an earlier one: the walk terminates.
         learned = int(spread.learned[history.node[chain[-1]]])
         speech = int(history.spoken[history.message[learned]])
         chain += [speech] if speech == learned else [learned, speech]
@@ -181,7 +184,7 @@ def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
 def _keys(
     origins: NDArray[Any], seqs: NDArray[Any], origin: NDArray[Any], seq: NDArray[Any]
 ) -> tuple[Ints, Bools]:
-    """A number for each (origin, seq), and whether both parts are among those given first."""
+    """Return a number for each (origin, seq), and whether both are among `origins` and `seqs`."""
     if not len(origins):
         return np.zeros(len(origin), np.int64), np.zeros(len(origin), np.bool_)
     i = np.minimum(np.searchsorted(origins, origin), len(origins) - 1)
@@ -200,7 +203,7 @@ def _ranks(sender: Small) -> Small:
 
 
 def _repeated(history: History, rows: Ints) -> Ints:
-    """Those rows at which a node delivers a message that it delivered in an earlier one."""
+    """Return those rows at which a node delivers a message that it delivered in an earlier row."""
     place = history.node[rows].astype(np.int64) * len(history.spoken) + history.message[rows]
     order = np.argsort(place, kind="stable")
     same = np.diff(place[order], prepend=-1) == 0
@@ -215,7 +218,7 @@ def _block_width(table_rows: int) -> int:
 def _walk(
     history: History, sender: Small, premature: Bools, low: int, high: int, wrong: Bools
 ) -> None:
-    """Mark the rows that deliver what their node knows of already: late, or a second time."""
+    """Mark the rows that deliver a message which their node already knows: late, or a duplicate."""
     width = high - low
     know = np.zeros((len(history.nodes), width), np.int32)
     carried = np.zeros((len(history.spoken), width), np.int32)

@@ -1,11 +1,11 @@
-"""Exact contacts from straight movement: who is within range of whom, from when to when.
+"""Compute exact contacts from straight movement: which nodes are within range, from when to when.
 
 Two nodes on straight segments are within range between the roots of a quadratic, so nothing is
 sampled. Candidates come from a grid in time (slabs) and space (cells), never from all pairs. A slab
-is a pure function on arrays, fit for one Spark task; `merge_contacts` joins what the slabs found.
+is a pure function on arrays, fit for one Spark task. `merge_contacts` joins the results of slabs.
 
-The roots of two segments are always computed over the whole time they share and only then cut to a
-slab, in integers: so the result does not depend on how the time was cut.
+The roots of two segments are always computed over the whole time that they share. Only then are
+they cut to a slab, in integers. So the result does not depend on the division into slabs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TOLERANCE_M = 1e-9
-"""Nodes exactly `range_m` apart are in contact. Coordinates of 100 km carry rounding errors of
-1e-11 m; this absorbs them, and moves a border by a thousandth of a microsecond at walking speed."""
+"""Nodes exactly `range_m` apart are in contact. Coordinates of 100 km have rounding errors of 1e-11
+m, which this tolerance absorbs. It moves a contact's bound by 0.001 µs at walking speed."""
 
 SLAB_US_MIN = 60_000_000
 SLABS_MAX = 2_000
@@ -32,8 +32,10 @@ CELLS_MAX = 2.0**30  # per axis, so that the number of a cell fits in 64 bits
 
 
 class Segments(NamedTuple):
-    """Straight movement, one row per segment: `node` goes from (x0, y0) at t0_us to (x1, y1) at
-    t1_us, in metres. t0_us < t1_us, and the segments of one node do not overlap in time."""
+    """Straight movement, one row per segment.
+
+    `node` moves from (x0, y0) at t0_us to (x1, y1) at t1_us, in metres. t0_us < t1_us, and the
+    segments of one node do not overlap in time."""
 
     node: Ints
     t0_us: Ints
@@ -50,10 +52,11 @@ class Segments(NamedTuple):
 
 
 def find_contacts(segments: Segments, range_m: float) -> Ints:
-    """All contacts, shape (rows, 4) of a, b, up_us, down_us with a < b, in order of pair and time.
+    """Return all contacts, shape (rows, 4) of a, b, up_us, down_us with a < b, by pair and time.
 
-    Nodes are in contact while at most `range_m` apart. Times are rounded to the microsecond; a
-    contact that is empty after that (a touch) is left out. Half-open: at `down_us` it is over.
+    Nodes are in contact while they are at most `range_m` apart. Times are rounded to the
+    microsecond. A contact that is empty after rounding (a touch) is left out. Contacts are
+    half-open: at `down_us` a contact is over.
     """
     found = [
         contacts_of_slab(segments.take(rows), range_m, start_us, end_us)
@@ -63,7 +66,7 @@ def find_contacts(segments: Segments, range_m: float) -> Ints:
 
 
 def slabs(segments: Segments, slab_us: int | None = None) -> Iterator[tuple[int, int, Ints]]:
-    """(start_us, end_us, rows of the segments that touch it) of every slab that has a segment."""
+    """Yield (start_us, end_us, rows of its segments) of every slab that has a segment."""
     if not len(segments.node):
         return
     origin_us, end_us = int(segments.t0_us.min()), int(segments.t1_us.max())
@@ -81,10 +84,10 @@ def slabs(segments: Segments, slab_us: int | None = None) -> Iterator[tuple[int,
 
 
 def contacts_of_slab(segments: Segments, range_m: float, start_us: int, end_us: int) -> Ints:
-    """The contacts within [start_us, end_us), in pieces that `merge_contacts` joins.
+    """Return the contacts within [start_us, end_us), in pieces that `merge_contacts` joins.
 
-    `segments` are those that touch the slab; others do no harm. Memory grows with the length of the
-    ways in units of `range_m`, work with the pairs that come into the same cell.
+    `segments` are those that touch the slab; others do no harm. Memory is proportional to the path
+    lengths in units of `range_m`, work to the pairs that share a cell.
     """
     if not (math.isfinite(range_m) and range_m > 0):
         raise ValueError(f"a range in metres must be positive: {range_m}")
@@ -101,7 +104,7 @@ def contacts_of_slab(segments: Segments, range_m: float, start_us: int, end_us: 
 
 @compiled
 def merge_contacts(pieces: Ints) -> Ints:
-    """Pieces of one pair that overlap or touch become one contact; rows in order of pair and time.
+    """Join the pieces of a pair that overlap or touch; return contacts in order of pair and time.
 
     pieces: shape (rows, 4) of a, b, up_us, down_us with a < b, in any order.
     """
@@ -126,7 +129,7 @@ def _bounds(one: Floats, other: Floats) -> tuple[float, float]:
     return low, max(float(one.max()), float(other.max()))
 
 
-# A box is one row: a segment, a part of its time, and the cells it may touch in that time.
+# A box is one row: a segment, a part of its time, and the cells that it may touch in that time.
 SEGMENT, T0, T1, X_LOW, X_HIGH, Y_LOW, Y_HIGH = range(7)
 
 
@@ -140,9 +143,10 @@ def _boxes(
     start_us: int,
     end_us: int,
 ) -> Ints:
-    """Every segment within the slab, cut in time so that no part is longer than a cell.
+    """Return the boxes of all segments in the slab, cut in time so that no part is longer than a
+    cell.
 
-    A box is widened by half the range on each side: whoever comes within range shares a cell.
+    A box is widened by half the range on each side, so two nodes within range share a cell.
     """
     count = 0
     for row in range(len(segments.node)):
@@ -191,7 +195,7 @@ def _place(segments: Segments, row: int, time_us: int) -> tuple[float, float]:
 
 @compiled
 def _cells(boxes: Ints) -> tuple[Ints, Ints]:
-    """(number of the cell, box), one entry for every cell that a box touches."""
+    """Return (number of the cell, box), one entry for every cell that a box touches."""
     count = 0
     for box in boxes:
         count += (box[X_HIGH] - box[X_LOW] + 1) * (box[Y_HIGH] - box[Y_LOW] + 1)
@@ -213,7 +217,8 @@ def _cell(x: int, y: int) -> int:
 
 @compiled
 def _sweep(segments: Segments, boxes: Ints, cell: Ints, box: Ints, range_m: float) -> Ints:
-    """Contacts of all pairs that share a cell at a time. Entries come by cell, then by time."""
+    """Return the contacts of all pairs that share a cell at a time. `cell` and `box` are sorted by
+    cell, then by time."""
     found = np.empty((64, 4), np.int64)
     size = 0
     for i in range(len(cell)):
@@ -222,7 +227,8 @@ def _sweep(segments: Segments, boxes: Ints, cell: Ints, box: Ints, range_m: floa
             other = boxes[box[j]]
             if cell[j] != cell[i] or other[T0] >= one[T1]:
                 break
-            # A pair shares a rectangle of cells: only its lowest corner counts, so once.
+            # A pair shares a rectangle of cells. Only its lowest corner counts, so the pair counts
+            # once.
             x, y = max(one[X_LOW], other[X_LOW]), max(one[Y_LOW], other[Y_LOW])
             a, b = segments.node[one[SEGMENT]], segments.node[other[SEGMENT]]
             if a == b or cell[i] != _cell(x, y):
@@ -240,11 +246,12 @@ def _sweep(segments: Segments, boxes: Ints, cell: Ints, box: Ints, range_m: floa
 
 @compiled
 def _meeting(segments: Segments, one: int, other: int, range_m: float) -> tuple[int, int]:
-    """[up_us, down_us) in which two segments are within range; (0, 0) where they are not.
+    """Return [up_us, down_us) in which two segments are within range, or (0, 0).
 
     With d the distance and v the relative speed as vectors at the start of the shared time, these
-    are the roots of v.v t^2 + 2 d.v t + (d.d - r^2). The discriminant is taken from the cross
-    product and the smaller root from the constant term: both avoid the subtraction of near equals.
+    are the roots of v.v t^2 + 2 d.v t + (d.d - r^2). The discriminant is computed from the cross
+    product, and the smaller root from the constant term. Both avoid subtracting nearly equal
+    numbers.
     """
     start_us = max(segments.t0_us[one], segments.t0_us[other])
     shared_us = min(segments.t1_us[one], segments.t1_us[other]) - start_us
@@ -277,7 +284,7 @@ def _meeting(segments: Segments, one: int, other: int, range_m: float) -> tuple[
 
 @compiled
 def _speed(segments: Segments, row: int) -> tuple[float, float]:
-    """In metres per microsecond."""
+    """Return the velocity of a segment in metres per microsecond."""
     lasts_us = segments.t1_us[row] - segments.t0_us[row]
     return (
         (segments.x1[row] - segments.x0[row]) / lasts_us,

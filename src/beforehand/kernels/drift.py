@@ -1,9 +1,10 @@
-"""The compiled twin of `sim.drift.run_slowly`: processes with drifting clocks (OBS section 5).
+"""The compiled equivalent of `sim.drift.run_slowly`: processes with drifting clocks (OBS section
+5).
 
-Rows 0 to n - 1 are the ordinary processes, row n is the observer. Copies under way are in timing
-wheels, one for each clock that delays are measured on: a ring of δ + 1 linked lists. A copy is in
-the list of the clock value, modulo δ + 1, at which it arrives. No delay is longer than δ, so all of
-a list is due when its clock gets there. The places of copies that have arrived are used again.
+Rows 0 to n - 1 are the ordinary processes, row n is the observer. Copies in transit are in timing
+wheels, one for each clock on which delays are measured. A wheel is a ring of δ + 1 linked lists. A
+copy is in the list of the clock value, modulo δ + 1, at which it arrives. No delay is longer than
+δ, so a whole list is due when its clock reaches it. The slots of arrived copies are reused.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ Keys = NDArray[np.uint64]
 
 LOST = -1
 
-# The streams of a run, as places in `keys`.
+# The streams of a run, as indices into `keys`.
 STEPS, TRAFFIC, DELAYS, TARGETS = 0, 1, 2, 3
 STREAMS = ("drift/steps", "drift/traffic", "drift/delays", "drift/targets")
 
-# The counters of a run, as places in `tally`.
+# The counters of a run, as indices into `tally`.
 SENT, ARRIVED, IN_FLIGHT, FREE, LOST_COPIES, EVENTS_MAX, COUNTERS = 0, 1, 2, 3, 4, 5, 6
 
 
 class Network(NamedTuple):
-    """What the run is given: the numbers of OBS section 5."""
+    """The parameters of a run: the numbers of OBS section 5."""
 
     epsilon: int
     delta: int
@@ -40,11 +41,11 @@ class Network(NamedTuple):
     stdev: float
     fan_out: int
     counts_steps: bool
-    """Delays in steps of the simulation, not in ticks of the sender's clock."""
+    """Whether delays count steps of the simulation instead of ticks of the sender's clock."""
 
 
 class State(NamedTuple):
-    """Everything that changes."""
+    """The mutable state of a run."""
 
     clock: Ints
     high: Ints
@@ -56,7 +57,7 @@ class State(NamedTuple):
     """(clock, slot): the first copy in the list of the timing wheel, or -1."""
     last: Ints
     following: Ints
-    """Of each copy the next one in its list, or -1."""
+    """For each copy the next one in its list, or -1."""
     copy_message: Ints
     copy_target: Ints
     tally: Ints
@@ -73,7 +74,7 @@ class State(NamedTuple):
 
 
 def new_state(processes: int, messages: int, network: Network) -> State:
-    """All clocks at 0; the start of a process counts as an event (OBS figure 1)."""
+    """Return the initial state. The start of a process counts as an event (OBS figure 1)."""
 
     def zeros(*shape: int) -> Ints:
         return np.zeros(shape, np.int64)
@@ -90,7 +91,7 @@ def new_state(processes: int, messages: int, network: Network) -> State:
         here=zeros(processes) + 1,
         first=zeros(processes, slots) - 1,
         last=zeros(processes, slots) - 1,
-        following=np.append(np.arange(1, copies), -1),  # the free places, one after the other
+        following=np.append(np.arange(1, copies), -1),  # the list of free slots
         copy_message=zeros(copies),
         copy_target=zeros(copies),
         tally=zeros(COUNTERS),
@@ -107,10 +108,10 @@ def new_state(processes: int, messages: int, network: Network) -> State:
 
 @compiled
 def delay_units(key: np.uint64, origin: int, seq: int, target: int, network: Network) -> int:
-    """How long one copy takes, 1 to δ whole units, or `LOST`.
+    """Return how long one copy takes, 1 to δ whole units, or `LOST`.
 
-    A draw below 0 is drawn again, one above δ means that the message is lost (OBS section 5). A
-    clock shows whole units only: the copy is there when the clock has reached the drawn value.
+    A draw below 0 is repeated. A draw above δ means that the message is lost (OBS section 5). A
+    clock shows whole units only, so the copy arrives when the clock has reached the drawn value.
     """
     key = mix(mix(mix(key, origin), seq), target)
     attempt = 0
@@ -123,7 +124,7 @@ def delay_units(key: np.uint64, origin: int, seq: int, target: int, network: Net
 
 @compiled
 def targets_of(key: np.uint64, origin: int, seq: int, processes: int, fan_out: int) -> Ints:
-    """The processes that a message goes to: `fan_out` of the others, in rising order."""
+    """Return the processes to which a message goes: `fan_out` of the others, in ascending order."""
     key = mix(mix(key, origin), seq)
     others = np.arange(processes - 1)
     for i in range(fan_out):  # the first steps of a Fisher-Yates shuffle
@@ -135,7 +136,7 @@ def targets_of(key: np.uint64, origin: int, seq: int, processes: int, fan_out: i
 
 @compiled
 def ticking_process(key: np.uint64, draw: int, processes: int) -> int:
-    """Who is picked by the given draw, the observer included."""
+    """Return the process that the given draw picks; `processes` stands for the observer."""
     return int(unit(mix(key, draw)) * (processes + 1))
 
 
@@ -146,7 +147,7 @@ def sends_now(key: np.uint64, process: int, tick: int, rate: float) -> bool:
 
 @compiled
 def run(state: State, keys: Keys, network: Network) -> None:
-    """Until all messages are sent and no copy is under way."""
+    """Run until all messages are sent and no copy is in transit."""
     clock, tally = state.clock, state.tally
     processes, messages = state.high.shape[0], state.origin.shape[0]
     draw = 0
@@ -236,7 +237,7 @@ def _put(state: State, measure: int, due: int, message: int, target: int) -> Non
 
 @compiled
 def _receive(state: State, p: int, message: int) -> None:
-    """OBS figure 1, on the first ε + 1 elements from the top: see
+    """Merge a received timestamp as in OBS figure 1, for the ε + 1 elements from the top: see
     `protocols.observer.timestamp`."""
     high = state.r[message] + state.c[message]
     _raise_to(state, p, max(state.clock[p], high))

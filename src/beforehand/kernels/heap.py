@@ -1,7 +1,7 @@
-"""A 4-ary heap of events for compiled worlds: the earliest first, ties broken by a ticket.
+"""A 4-ary heap of events for compiled worlds: the earliest first, with ties broken by a ticket.
 
 An event is one int64: the time in the high 34 bits (4.7 hours in microseconds), the ticket in the
-low 29 (537 million). The ticket says what the event is; comparing two events is comparing two
+low 29 (537 million). The ticket identifies the event. Comparing two events is comparing two
 integers. The caller owns the array and the count: `size = push(heap, size, event(due_us, ticket))`,
 then `next_event = heap[0]; size = pop(heap, size)`.
 """
@@ -37,7 +37,7 @@ def ticket(event: int) -> int:
 
 @compiled
 def push(heap: Heap, size: int, event: int) -> int:
-    """The new size. The array must have room."""
+    """Add an event and return the new size. The array must have room."""
     hole = size
     while hole > 0:
         above = (hole - 1) >> 2
@@ -51,12 +51,12 @@ def push(heap: Heap, size: int, event: int) -> int:
 
 @compiled
 def pop(heap: Heap, size: int) -> int:
-    """Remove heap[0], the smallest; the new size."""
+    """Remove heap[0], the smallest, and return the new size."""
     size -= 1
     last = heap[size]
     hole = 0
     below = 1
-    # The hole sinks to the bottom along the smallest children, then the last event rises from
+    # The hole sinks to the bottom along the smallest children. Then the last event rises from
     # there, mostly not far. The smallest of four is chosen without a branch: the outcome is as good
     # as random, and a mispredicted branch costs more than the comparison.
     while below + 4 <= size:

@@ -1,4 +1,4 @@
-"""How many hops a message had made when it came in, from who handed it on."""
+"""Count the hops of received messages, from the node that forwarded each."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from beforehand.kernels.compiling import compiled
 Ints = NDArray[np.int64]
 
 UNKNOWN = -1
-"""Of what came from a node that never had it."""
+"""The hop count of a message that came from a node which never had it."""
 
 
 def count_hops(node: Ints, message: Ints, sender: Ints, origin: Ints) -> Ints:
-    """Of each reception, in the order in which they happened; all of shape (receptions,).
+    """Return the hop count of each reception, in the order in which they happened.
 
-    message: numbers from 0 on. One more than the sender's own copy had made, where the last of
-    several counts; the copy of the origin has made none.
+    All arrays have the shape (receptions,). message: numbers from 0 on. A reception has one hop
+    more than the sender's own copy, the last one if there are several. The origin's copy has 0.
     """
     stride = int(message.max(initial=0)) + 1
     places, at = np.unique(node * stride + message, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Laws of chance by key: the same draw in a world that runs the cores and in its compiled twin."""
+"""Probability distributions by key, with the same draws in Python and in compiled code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ UNIFORM, TRIANGULAR, NORMAL, EXPONENTIAL = range(4)
 
 @compiled
 def draw_us(key: np.uint64, law: int, a: float, b: float) -> int:
-    """One duration. uniform: between a and b; triangular: the same, densest in the middle;
-    normal: mean a, standard deviation b, cut off at 0; exponential: mean a."""
+    """Return one duration.
+
+    - uniform: between a and b
+    - triangular: between a and b, densest in the middle
+    - normal: mean a, standard deviation b, truncated at 0
+    - exponential: mean a"""
     if law == UNIFORM:
         return int(a + (b - a) * unit(key))
     if law == TRIANGULAR:
@@ -29,5 +33,5 @@ def draw_us(key: np.uint64, law: int, a: float, b: float) -> int:
 def travel_us(
     key: np.uint64, origin: int, seq: int, link: int, law: int, a: float, b: float
 ) -> int:
-    """How long message (origin, seq) is on its way over a link."""
+    """Return the propagation delay of message (origin, seq) over a link."""
     return draw_us(mix(mix(mix(key, origin), seq), link), law, a, b)

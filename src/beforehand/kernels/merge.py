@@ -1,13 +1,13 @@
-"""The logs of many nodes as one order that agrees with causality, without any clock.
+"""Merge the logs of many nodes into one order that agrees with causality, without any clock.
 
-Two things are certain: a node's own events came in its own order, and a message was broadcast
-before it was delivered. Every order that keeps to both has the same causal past for every event, so
-whichever is taken, the same deliveries are late or come twice.
+Two facts are certain: a node's own events happened in its own order, and a message was broadcast
+before it was delivered. Every order that respects both gives every event the same causal past. So
+the same deliveries are late or duplicate, whichever order is taken.
 
-Each node is read as far as it goes: to its end, or to a delivery of what is not broadcast yet. The
-broadcast wakes those who wait for it. So an event is looked at once, or twice if its node waited
-there. If everybody waits, the logs are impossible: somebody delivered what was broadcast only after
-that. One delivery of such a ring is taken as it stands, and told.
+Each node is read as far as possible: to its end, or to a delivery of a message that is not yet
+broadcast. The broadcast wakes the nodes that wait for it. So an event is visited once, or twice if
+its node waited there. If all nodes wait, the logs are impossible: some node delivered a message
+that was broadcast only after that. One delivery of such a cycle is forced, and reported.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NOBODY = -1
 
 
 def merge_by_causality(node: Small, message: Small, spoken: Ints) -> tuple[Ints, Ints]:
-    """Rows in an order that agrees with causality, and those that agree with none, as they come.
+    """Return the rows in an order that agrees with causality, and the forced rows in that order.
 
-    node: of each row, 0, 1, ...; the rows of a node lie together, in its own order, shape (rows,).
-    message: which is broadcast or delivered there, -1 if nobody broadcast it, shape (rows,).
+    node: of each row, 0, 1, ...; the rows of a node are adjacent, in its own order, shape (rows,).
+    message: the message of each row, -1 if no node broadcast it, shape (rows,).
     spoken: the row of each message's broadcast, shape (messages,).
     """
     nodes_count = int(node[-1]) + 1 if len(node) else 0
@@ -50,8 +50,8 @@ def _merge(
     nodes_count = len(bounds) - 1
     at = bounds[:-1].copy()
     is_spoken = np.zeros(len(spoken), np.bool_)
-    first_waiting = np.full(len(spoken), NOBODY, np.int32)  # of each message: a list through
-    next_waiting = np.full(nodes_count, NOBODY, np.int32)  # these, since a node waits for one
+    first_waiting = np.full(len(spoken), NOBODY, np.int32)  # by message: the head of its list
+    next_waiting = np.full(nodes_count, NOBODY, np.int32)  # by node: a node waits for one message
     awake = np.arange(nodes_count - 1, -1, -1).astype(np.int32)
     awake_count = nodes_count
     done = 0
@@ -85,12 +85,12 @@ def _merge(
 
 @compiled
 def _in_ring(node: Small, message: Small, spoken: Ints, bounds: Ints, at: Ints) -> int:
-    """One of those who wait for each other in a ring, when nobody is awake."""
+    """Return a node of a cycle of nodes that wait for each other, when no node is awake."""
     who = 0
     while at[who] == bounds[who + 1]:
         who += 1
-    # Whoever should have broadcast waits as well; after as many steps as there are nodes, the
-    # way to them is behind us.
+    # The node that should have broadcast waits as well. After as many steps as there are nodes, the
+    # walk is inside a cycle.
     for _ in range(len(at)):
         who = node[spoken[message[at[who]]]]
     return who
@@ -98,7 +98,7 @@ def _in_ring(node: Small, message: Small, spoken: Ints, bounds: Ints, at: Ints) 
 
 @compiled
 def _unlink(first_waiting: Small, next_waiting: Small, what: int, who: int) -> None:
-    """It waits no more, and may soon wait for something else."""
+    """Remove a node from the list of those that wait for a message."""
     if first_waiting[what] == who:
         first_waiting[what] = next_waiting[who]
         return

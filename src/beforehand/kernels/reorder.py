@@ -1,8 +1,8 @@
-"""The queue of `protocols.observer.observer` on arrays: arrivals in, deliveries out, the rest kept
-for later.
+"""The queue of `protocols.observer.observer` on arrays: it takes arrivals, returns deliveries, and
+keeps the rest.
 
 A `Queue` is three int64 arrays and nothing else, so a streaming operator can store it as bytes
-between two batches. Cutting the arrivals into batches changes neither the order nor the times.
+between two batches. The division of arrivals into batches changes neither order nor times.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Flags = NDArray[np.bool_]
 LEAST = int(np.iinfo(np.int64).min)
 FOREVER = int(np.iinfo(np.int64).max)
 
-# A row of the queue: the columns of its place, then these. The ticket is the last column that is
-# compared, so equal timestamps go in order of arrival.
+# A row of the queue has the columns of its sort key, then these. The ticket is the last column that
+# is compared, so equal timestamps are in order of arrival.
 TICKET, DUE, LABEL = -3, -2, -1
 
 
@@ -48,28 +48,29 @@ class Stamps(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """What an observer carries from one batch to the next."""
+    """The state of an observer between two batches."""
 
     rows: Ints
     """The waiting messages, as a binary heap."""
     front: Ints
-    """The largest timestamp delivered so far; starts with `LEAST` before the first delivery."""
+    """The largest timestamp delivered so far; it begins with `LEAST` before the first delivery."""
     clock: Ints
-    """The last tick seen, and the number of tickets given out."""
+    """The last tick seen, and the number of tickets issued."""
 
 
 class Delivered(NamedTuple):
-    """What one batch delivered, in this order."""
+    """The deliveries of one batch, in order."""
 
     label: Ints
-    """As the caller named the message on arrival."""
+    """The label that the caller gave the message on arrival."""
     tick: Ints
     is_overtaken: Flags
-    """Delivered after a message with a larger timestamp: see `Disorder.overtaken`."""
+    """Whether it was delivered after a message with a larger timestamp: see
+    `Disorder.overtaken`."""
 
 
 class Doubts(NamedTuple):
-    """Which arrivals of a batch broke the guarantees: see `Disorder`."""
+    """The arrivals of a batch that broke the guarantees: see `Disorder`."""
 
     is_late: Flags
     is_ahead: Flags
@@ -93,13 +94,13 @@ def reorder(
     rule: Rule,
     until: int | None = None,
 ) -> tuple[Queue, Delivered, Doubts]:
-    """Put one batch through the queue, then run the observer's clock on to `until`.
+    """Put one batch through the queue, then advance the observer's clock to `until`.
 
-    arrival: the observer's time at each arrival, which never falls, from batch to batch neither:
-        where a clock was set back, the highest value that it has shown (see
+    arrival: the observer's time at each arrival, which never decreases, also between batches. If
+        the clock was set back, it is the highest value that the clock has shown (see
         `protocols.observer.observer`).
-    label: what the caller calls each message, given back in `Delivered`.
-    until: the last tick whose deliveries are made; None for that of the last arrival.
+    label: the caller's label of each message, which `Delivered` returns.
+    until: the last tick whose deliveries are made; None: that of the last arrival.
     """
     ticks = np.concatenate([queue.clock[:1], arrival])
     if until is not None:
@@ -116,7 +117,7 @@ def reorder(
 
 
 def _believe(stamps: Stamps, arrival: Ints, rule: Rule) -> tuple[Stamps, Doubts]:
-    """The stamps, with those that cannot be true set to the time of their receipt."""
+    """Return the stamps, with impossible ones replaced by the time of their receipt."""
     process, r, c, kn = stamps
     is_ahead = r + c > arrival + rule.epsilon
     is_odd = (c < 0) | (c > rule.epsilon) | ((kn < 0) | (kn > rule.kn_max)).any(axis=1)
@@ -150,7 +151,7 @@ def _rows(queue: Queue, label: Ints, stamps: Stamps, rule: Rule) -> Ints:
 def _run(
     table: Ints, held: int, ticks: Ints, arrivals: int, front: Ints
 ) -> tuple[Ints, Ints, Ints, Flags]:
-    """The heap that is left, and the rows delivered, when, and whether overtaken.
+    """Return the remaining heap, the delivered rows, their ticks, and whether they were overtaken.
 
     ticks: the clock before the batch, at each arrival, and perhaps at the end.
     """
@@ -163,7 +164,7 @@ def _run(
     is_overtaken = np.zeros(table.shape[0], np.bool_)
     done = 0
     now = ticks[0]
-    # One round more than there are ticks, for what the last arrival made ready.
+    # One round more than there are ticks, for messages that the last arrival made ready.
     for i in range(1, ticks.shape[0] + 1):
         limit = ticks[min(i, ticks.shape[0] - 1)]
         while size > 0 and table[heap[0], DUE] <= limit:
@@ -182,7 +183,7 @@ def _run(
 
 @compiled
 def _advances(row: Ints, front: Ints) -> bool:
-    """Whether the row's timestamp is not below `front`, which it then replaces."""
+    """Return whether the row's timestamp is not below `front`, and if so, replace `front` by it."""
     key = row.shape[0] + TICKET - front.shape[0]
     for i in range(front.shape[0]):
         if row[key + i] != front[i]:

@@ -1,4 +1,4 @@
-"""How far a delivery order is from causal order, counted against vector clocks (OBS section 6).
+"""Count how far a delivery order is from causal order, against vector clocks (OBS section 6).
 
 The vector clocks are the ground truth of a simulation. No observer sees them.
 """
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 
 class Violations(NamedTuple):
-    """Counts over the messages that were delivered; a lost message violates nothing."""
+    """Counts over the delivered messages; a lost message violates nothing."""
 
     delivered: int
     backward: int
@@ -30,7 +30,7 @@ class Violations(NamedTuple):
 
     @property
     def messages_percent(self) -> float:
-        """The paper's measure: the mean of the shares of backward and forward violations."""
+        """Return the paper's measure: the mean percentage of backward and forward violations."""
         return 50.0 * (self.backward + self.forward) / max(self.delivered, 1)
 
     @property
@@ -39,12 +39,12 @@ class Violations(NamedTuple):
 
 
 def count_violations(order: Ints, origin: Ints, seq: Ints, past: Ints) -> Violations:
-    """Violations of causal order when messages are delivered in `order`.
+    """Return the violations of causal order when messages are delivered in `order`.
 
     order: message numbers in order of delivery, each at most once, shape (delivered,).
     origin, seq: of each message; seq counts 1, 2, ... along one origin, shape (messages,).
-    past: how many messages of each origin had been sent in the causal past of this one, itself
-        included, shape (messages, origins): the vector clock of its sending.
+    past: the vector clock of each sending, shape (messages, origins): how many messages of each
+        origin were sent in the causal past of this one, itself included.
     """
     seqs = int(seq.max(initial=0))
     forward, pairs = _forward(order, origin, seq, past, seqs)
@@ -75,7 +75,7 @@ def _forward(order: Ints, origin: Ints, seq: Ints, past: Ints, seqs: int) -> tup
 
 @compiled
 def _backward(order: Ints, origin: Ints, seq: Ints, past: Ints, seqs: int) -> tuple[int, int]:
-    """From the last delivery to the first: what is delivered later, by origin and seq."""
+    """Count from the last delivery to the first, with the later deliveries by origin and seq."""
     origins = past.shape[1]
     later = np.zeros((origins, seqs + 1), np.int64)  # a Fenwick tree per origin
     least = np.full(origins, seqs + 1)
@@ -85,7 +85,7 @@ def _backward(order: Ints, origin: Ints, seq: Ints, past: Ints, seqs: int) -> tu
         m = order[i]
         count = 0
         for o in range(origins):
-            # Disorder is local: nearly always everything in the past was delivered before.
+            # Disorder is local: nearly always all causes were delivered before.
             if past[m, o] >= least[o]:
                 at = past[m, o]
                 while at > 0:

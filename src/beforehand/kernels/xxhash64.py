@@ -1,6 +1,6 @@
-"""A hash of where and what: the XXH64 of Spark, so that both draw the same sample.
+"""XXH64 as in Spark, so that both draw the same sample.
 
-Only for numbers of four and eight bytes, each hashed with the hash of those before it as the seed.
+It hashes only numbers of 4 and 8 bytes. The hash of the previous numbers is the seed for the next.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P1, P2, P3, P4, P5 = (
 
 
 def xxhash64(*columns: NDArray[Any]) -> NDArray[np.int64]:
-    """`xxhash64(...)` of Spark SQL, row by row: columns of int32 and of int64."""
+    """Return `xxhash64(...)` of Spark SQL, row by row, for columns of int32 and of int64."""
     found = np.full(len(columns[0]), SEED, np.uint64)
     for column in columns:
         if column.dtype == np.int32:
@@ -49,7 +49,7 @@ def _rotate(words: Words, bits: int) -> Words:
 
 
 def _avalanche(words: Words) -> Words:
-    """Every bit of the input changes about half of those of the result."""
+    """Mix the bits: every bit of the input changes about half of the bits of the result."""
     words = (words ^ (words >> np.uint64(33))) * P2
     words = (words ^ (words >> np.uint64(29))) * P3
     return words ^ (words >> np.uint64(32))

@@ -1,7 +1,7 @@
-"""The compiled twin of `sim.radio.Air`: the same events for the same requests and the same seed.
+"""The compiled equivalent of `sim.radio.Air`: the same events for the same requests and seed.
 
-What a node knows is a row of `State.node`, so that hearing a frame touches one or two cache lines.
-A queue is a linked list through the frames; frames have numbers in the order of the requests.
+The state of a node is a row of `State.node`, so hearing a frame touches one or two cache lines. A
+queue is a linked list through the frames. Frames are numbered in the order of the requests.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DUE, ARMED, SLOTS, COUNT, HEARD, BUSY, LOCKED, SENDING = 0, 1, 2, 3, 4, 5, 6, 7
 SENT, DRAWS, START, END, FRAME, AUDIENCE, FIRST, LAST = 8, 9, 10, 11, 12, 13, 14, 15
 QUEUED, COLUMNS = 16, 17
 
-# The places of `State.tally`.
+# The indices of `State.tally`.
 AGENDA, LOGGED, FRAMES, CHANGED, THROWN, TALLIES = 0, 1, 2, 3, 4, 5
 
-# What a row of the log is about: t_us, kind, node (who hears, or starts), frame.
+# The kinds of log rows. A row is t_us, kind, node (the receiver, or the sender at a start), frame.
 STARTED, RECEIVED, COLLIDED, DEAF = 0, 1, 2, 3
 
 
@@ -51,13 +51,13 @@ class Rules(NamedTuple):
 class State(NamedTuple):
     node: Ints
     neighbours: Ints
-    """(node, place): who is in range, sorted; the caller may change it between two steps."""
+    """(node, place): the nodes in range, sorted. The caller may change it between two steps."""
     degree: Ints
     audience: Ints
-    """Of each node's last frame, as `neighbours` was when it started."""
+    """The receivers of each node's last frame: `neighbours` when it started."""
     agenda: Ints
     airtime_us: Ints
-    """Of each frame; `NEVER_US` if it found a full queue."""
+    """The airtime of each frame; `NEVER_US` if it found a full queue."""
     following: Ints
     """The next frame in the same queue, or `NOBODY`."""
     tally: Ints
@@ -65,7 +65,7 @@ class State(NamedTuple):
 
 
 def new_state(neighbours: Ints, degree: Ints, frames_max: int, rows_max: int) -> State:
-    """Nobody has anything to send."""
+    """Return the initial state, in which no node has a frame to send."""
     nodes = len(neighbours)
     node = np.full((nodes, COLUMNS), NEVER_US, np.int64)
     node[:, [SLOTS, COUNT, HEARD, SENDING, SENT, DRAWS, AUDIENCE, QUEUED]] = 0
@@ -141,7 +141,7 @@ def _ask(state: State, rules: Rules, now_us: int, node: int) -> None:
 
 @part
 def transmit(state: State, rules: Rules, now_us: int, node: int, airtime_us: int) -> int:
-    """The number of the frame."""
+    """Queue a frame and return its number. If the queue is full, the frame never starts."""
     row = state.node[node]
     frame = int(state.tally[FRAMES])
     state.tally[FRAMES] += 1
@@ -244,7 +244,7 @@ def _end(state: State, rules: Rules, now_us: int, node: int) -> None:
 
 @part
 def step(state: State, rules: Rules) -> None:
-    """The next event of the agenda, which is not empty."""
+    """Execute the next event of the agenda, which is not empty."""
     entry = state.agenda[0]
     state.tally[AGENDA] = pop(state.agenda, state.tally[AGENDA])
     now_us = due_us(entry)
@@ -268,7 +268,7 @@ def step(state: State, rules: Rules) -> None:
 
 @part
 def join(state: State, node: int, peer: int) -> None:
-    """`node` hears `peer` from now on."""
+    """Let `node` hear `peer` from now on."""
     row = state.neighbours[node]
     place = state.degree[node]
     while place > 0 and row[place - 1] > peer:
@@ -280,7 +280,7 @@ def join(state: State, node: int, peer: int) -> None:
 
 @part
 def part_from(state: State, node: int, peer: int) -> None:
-    """`node` does not hear `peer` any more."""
+    """Let `node` no longer hear `peer`."""
     row = state.neighbours[node]
     place = 0
     while row[place] != peer:
@@ -302,11 +302,11 @@ def _change(state: State, node: int, peer: int, is_up: int) -> None:
 
 @kernel
 def play(state: State, rules: Rules, requests: Ints, changes: Ints, until_us: int) -> bool:
-    """Whether all is done; if not, the log is full: empty it and call again.
+    """Return whether all is done; if not, the log is full: empty it and call again.
 
     requests: rows of t_us, node and airtime_us. changes: rows of t_us, node, peer and whether they
-    are in range from then on. Both sorted by time; in one instant first what is due on the air,
-    then changes, then requests. What happens at `until_us` or later does not happen.
+        are in range from then on. Both are sorted by time. At one instant, events on the air come
+        first, then changes, then requests. `until_us` is the end of the run, exclusive.
     """
     tally = state.tally
     rows_max = len(state.log) - state.neighbours.shape[1]

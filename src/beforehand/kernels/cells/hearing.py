@@ -1,7 +1,7 @@
-"""Who takes a frame that has ended on the air, among all that heard it: for a world of cells.
+"""Determine which nodes accept a frame that has ended on the air, for a world of cells.
 
-A frame belongs to a host and the station of its cell. Whoever else is in range hears it, and its
-receiver may be kept from hearing another one; but it is nothing to its node.
+A frame belongs to a host and the station of its cell. Every other node in range hears it too, and
+it may collide there with another frame; but that node ignores it.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from beforehand.kernels.heap import due_us
 Ints = NDArray[np.int64]
 
 EVERYBODY = -1
-"""As the target of a frame: all who are in the cell."""
+"""As the target of a frame: all nodes of the cell."""
 NOWHERE = -1
-"""As the cell of a host."""
+"""As the cell of a host: none."""
 FATES = 3
 
-# The columns of a request, and of what is known of a frame.
+# The columns of a request, and of `Hearing.frame`.
 NODE, AIRTIME, TARGET, KIND, REQUEST = 0, 1, 2, 3, 4
-# The places of what a call leaves behind.
+# The indices of `Hearing.answer`.
 INSTANT, DUE, TAKEN, ENDED, ANSWERS = 0, 1, 2, 3, 4
 
 
 class Hearing(NamedTuple):
     stations: int
-    """The first so many nodes are stations, all others are hosts."""
+    """The number of stations. They are the first nodes; all other nodes are hosts."""
     cell: Ints
-    """Of each node: the station in whose cell it is, or `NOWHERE`."""
+    """For each node: the station in whose cell it is, or `NOWHERE`."""
     entered: Ints
-    """The number of the first frame that was asked for after it came there; what is older was under
-    way when it came or left, and is lost."""
+    """For each node: the number of the first frame that was requested after it entered the cell.
+    Older frames were in transit when it came or left, and are lost."""
     frame: Ints
     """(frame, column): its request."""
     counts: Ints
-    """(kind of frame, whether it was for a host, fate): at those it was meant for."""
+    """(kind of frame, whether it was for a host, outcome): counts at intended receivers."""
     heard: Ints
-    """(fate): at all who were in range."""
+    """(outcome): counts at all nodes in range."""
     taken: Ints
-    """Rows of frame and node: who takes it, in the order of the nodes."""
+    """Rows of frame and node: the nodes that accept a frame, in ascending order."""
     ended: Ints
     """Frames that are over."""
     answer: Ints
 
 
 def new_hearing(stations: int, nodes: int, kinds: int, frames_max: int) -> Hearing:
-    """Nobody is in a cell."""
+    """Return the initial state, in which no host is in a cell."""
     return Hearing(
         stations=stations,
         cell=np.full(nodes, NOWHERE, np.int64),
@@ -80,9 +80,11 @@ def new_hearing(stations: int, nodes: int, kinds: int, frames_max: int) -> Heari
 def advance(
     state: State, rules: Rules, hearing: Hearing, requests: Ints, now_us: int, until_us: int
 ) -> None:
-    """Ask for frames at `now_us`, then go on until the first instant at which a frame ends, or to
-    the end of `until_us`. `hearing.answer` has that instant or `NEVER_US`, when the air is due
-    next or `NEVER_US`, and how many rows there are of what was taken and what has ended."""
+    """Request frames at `now_us`, then advance to the first instant at which a frame ends, or to
+    the end of `until_us`.
+
+    `hearing.answer` then has that instant or `NEVER_US`, the time of the next event or `NEVER_US`,
+    and the numbers of rows in `taken` and `ended`."""
     tally, answer = state.tally, hearing.answer
     for k in range(len(requests)):
         number = transmit(state, rules, now_us, requests[k, NODE], requests[k, AIRTIME])
@@ -123,7 +125,7 @@ def advance(
 
 @kernel
 def change(state: State, node: int, peer: int, is_up: bool) -> None:
-    """Two nodes come into range of each other, or are no longer."""
+    """Bring two nodes into range of each other, or out of range."""
     if is_up:
         join(state, node, peer)
         join(state, peer, node)

@@ -1,10 +1,10 @@
-"""The compiled twin of `sim.overlay`: same seed, same packets, same events (a test says so).
+"""The compiled equivalent of `sim.overlay`: same seed, same packets, same events (a test compares).
 
-A message has the index `origin * messages + seq - 1`, and whatever is known of messages is a set of
-bits: what a node has, what it holds back, what a message needs, what depends on it. Who waits for
-an arrival is found by comparing two of them, 16 words where there are 1,024 messages. A run of a
-million receptions allocates a handful of arrays. The steps are those of `protocols.vcube.node`,
-under the same names.
+A message has the index `origin * messages + seq - 1`. All knowledge about messages is in bit sets:
+the messages that a node has or holds back, the causes of a message, the messages that depend on it.
+The messages that wait for an arrival are found by comparing two sets, of 16 words for 1,024
+messages. A run of a million receptions allocates a handful of arrays. The steps are those of
+`protocols.vcube.node`, under the same names.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from beforehand.kernels.overlay.state import (
 )
 
 LINE = 8
-"""Words in a line of the cache."""
+"""Words in a cache line."""
 
 
 @kernel
 def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
-    """Fill `rows`, given when each message is broadcast. How many is in `state.counts`."""
+    """Fill `rows`, given when each message is broadcast. `state.counts` has the number of rows."""
     calendar, broadcasts = state.calendar, len(times)
     for m in range(broadcasts):
         insert(calendar, event(times[m], m))
@@ -80,8 +80,9 @@ def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
 
 @part
 def _look_ahead(state: State, broadcasts: int) -> None:
-    """Prefetch what the packets of today will need: cache misses that do not depend on each other
-    overlap, and ten of them take about as long as one."""
+    """Prefetch what the packets of today will need.
+
+    Cache misses that do not depend on each other overlap: ten take about as long as one."""
     seen, today, sets = ZERO, state.calendar.today, state.sets
     for i in range(state.calendar.counts[TODAY]):
         end = ticket(today[i]) - broadcasts
@@ -95,7 +96,7 @@ def _look_ahead(state: State, broadcasts: int) -> None:
                 seen ^= state.needs[m, word] ^ state.needed[m, word]
                 for which in range(HOT):
                     seen ^= sets[node, which, word]
-    state.counts[SEEN] = np.int64(seen)  # or the compiler would leave the reading out
+    state.counts[SEEN] = np.int64(seen)  # else the compiler would remove the reads
 
 
 # ---- inputs -------------------------------------------------------------------------------------
@@ -125,7 +126,8 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
 
 @part
 def _take_past(fixed: Fixed, state: State, node: int, m: int) -> None:
-    """Of each origin, the last message delivered since the node's own last one."""
+    """Store the causes of `m`: of each origin, the last message delivered since the node's own last
+    broadcast."""
     sets = state.sets
     start = end = state.counts[PAST]
     for word in range(sets.shape[2]):
@@ -146,7 +148,7 @@ def _take_past(fixed: Fixed, state: State, node: int, m: int) -> None:
 def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> None:
     label = state.cargo[end : end + LABEL]
     node, height, packet, start = label[TARGET], label[HEIGHT], label[PACKET], end - label[LOADED]
-    # In the single tree a node's own message comes back, to be sent on and nothing else.
+    # In the single tree a node's own message comes back, only to be forwarded.
     for at in range(start, end):
         if fixed.origin[state.cargo[at]] != node:
             row(state, rows, now_us, node, RECEIVE, state.cargo[at], packet)
@@ -176,7 +178,8 @@ def _arrive(
     is_alone = not _advance(fixed, state, node, m, height)
     state.counts[ARRIVALS] += 1
     if is_alone:
-        # What is delivered has been received: without an undelivered cause nothing is held back.
+        # A delivered message has been received, so without an undelivered cause nothing is held
+        # back.
         left = 0 if is_ready else _blocked(fixed, state, node, m, height)
         if left:
             state.order[node, m] = state.counts[ARRIVALS]
@@ -198,10 +201,10 @@ def _arrive(
 
 @part
 def _release(fixed: Fixed, state: State, node: int) -> int:
-    """Judge anew the messages in `woken`; they are then in `work`, in the order of arrival."""
+    """Judge the messages in `woken` again, and put them into `work` in the order of arrival."""
     woken, sets, count = state.woken, state.sets, 0
     for word in range(len(woken)):
-        while woken[word] != ZERO:  # a message after the previous one of its origin
+        while woken[word] != ZERO:  # in order of seq for each origin
             m = (word << 6) + lowest(woken[word])
             woken[word] &= woken[word] - ONE
             state.before[m] = state.postponed[node, m]
@@ -221,7 +224,7 @@ def _release(fixed: Fixed, state: State, node: int) -> int:
 
 @part
 def _insert(state: State, node: int, m: int, count: int) -> None:
-    """Into `work`, which is short, by the order of arrival."""
+    """Insert a message into `work`, which is short, by the order of arrival."""
     work, order = state.work, state.order
     i = count
     while i > 0 and order[node, work[i - 1]] > order[node, m]:
@@ -232,7 +235,7 @@ def _insert(state: State, node: int, m: int, count: int) -> None:
 
 @part
 def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool:
-    """Did anything wait for this arrival? It is in `woken`."""
+    """Put the messages that waited for this arrival into `woken`. Return whether there are any."""
     sets = state.sets
     first = fixed.origin[m] * fixed.messages
     if m > first and not has(sets, node, PASSED, m - 1):
@@ -241,13 +244,14 @@ def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool
     found, words, is_here = ZERO, len(state.woken), True
     while is_here:
         add(sets, node, PASSED, m)
-        # Nothing is held back for what the node sends to nobody.
+        # Nothing is held back for a message that the node forwards to no cluster.
         for word in range(words if height and meets(state.needed, m, sets, node, HELD) else 0):
             items = state.needed[m, word] & sets[node, HELD, word]
             while items != ZERO:
                 item = (word << 6) + lowest(items)
                 items &= items - ONE
-                # What is held back from more clusters than this one serves waits for another.
+                # A message that is held back from more clusters than this one serves waits for
+                # another.
                 if height >= state.postponed[node, item]:
                     state.woken[word] |= ONE << np.uint64(item & 63)
                     found = ONE
@@ -274,7 +278,7 @@ def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> int:
             cause = (word << 6) + lowest(missing)
             missing &= missing - ONE
             origin = fixed.origin[cause]
-            # In a full cube only the distance matters: a table that stays in the cache.
+            # In a full cube only the distance matters, and its table stays in the cache.
             height = fixed.height[node ^ origin] if fixed.is_full else fixed.heights[node, origin]
             worst = max(worst, height)
             if worst >= limit:
@@ -287,7 +291,7 @@ def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> int:
 
 @part
 def _deliver(fixed: Fixed, state: State, node: int, m: int) -> None:
-    """A message, and all that this makes ready."""
+    """Deliver a message, and all messages that this makes ready."""
     counts, ready, sets, words = state.counts, state.ready, state.sets, len(state.woken)
     at = counts[READY]
     ready[at] = m
@@ -309,7 +313,7 @@ def _deliver(fixed: Fixed, state: State, node: int, m: int) -> None:
 
 @part
 def _is_ready(fixed: Fixed, state: State, node: int, m: int) -> bool:
-    """Are all causes of a message delivered?"""
+    """Return whether all causes of a message are delivered."""
     if m > fixed.origin[m] * fixed.messages and not has(state.sets, node, DELIVERED, m - 1):
         return False
     return not lacks(state.needs, m, state.sets, node, DELIVERED)

@@ -1,4 +1,4 @@
-"""How the compiled overlay world sends: what goes into a packet, when it leaves and arrives."""
+"""How the compiled overlay world sends: the content of packets, and their times."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def serve(
     served: int,
     height: int,
 ) -> None:
-    """One message to the clusters served+1..height."""
+    """Send one message to the clusters served+1..height."""
     for level in range(served + 1, height + 1):
         child = fixed.child[node, level]
         if child != NONE:
@@ -65,7 +65,7 @@ def load(state: State, m: int) -> None:
 def pack(
     fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, level: int, count: int
 ) -> None:
-    """What the first `count` messages of `work` have for one cluster."""
+    """Send to one cluster those of the first `count` messages of `work` that may now go."""
     child = fixed.child[node, level]
     loaded, size = 0, fixed.header_bytes
     for i in range(count):
@@ -93,7 +93,7 @@ def close(
     height: int,
     loaded: int,
 ) -> None:
-    """Send what was loaded last, as one packet."""
+    """Send the messages that were loaded last, as one packet."""
     counts = state.counts
     packet, end = counts[PACKETS], counts[CARGO]
     counts[PACKETS] = packet + 1

@@ -1,4 +1,4 @@
-"""The data of the compiled overlay world: its input, its state, its output, and sets as bits."""
+"""The data of the compiled overlay world: its input, state and output, and its bit sets."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 PASSED, HELD, DELIVERED, PENDING, EARLY, TOLD = range(6)
-"""The sets of messages that a node keeps: those that are here, with all earlier ones of the same
-origin; those held back from some cluster; those delivered; those that wait for a delivery; those
-that came before an earlier one of their origin; those delivered when it last broadcast."""
+"""The sets of messages that a node keeps:
+
+- PASSED: received, with all earlier ones of the same origin
+- HELD: held back from some cluster
+- DELIVERED: delivered
+- PENDING: waiting for delivery
+- EARLY: received before an earlier one of the same origin
+- TOLD: delivered when the node last broadcast"""
 HOT = 4
-"""The first so many of these sets are looked at for every message."""
+"""How many of these sets, from the first on, are read for every message."""
 
 
 class Fixed(NamedTuple):
-    """What does not change during a run."""
+    """The constants of a run."""
 
     nodes: int
     messages: int
-    """Of each node."""
+    """The number of messages of each node."""
     dimension: int
     root: int
-    """Of the one tree, or NONE."""
+    """The root of the single tree, or NONE."""
     aggregates: bool
     process_us: int
     transmit_us: int
@@ -46,47 +51,47 @@ class Fixed(NamedTuple):
     law: tuple[int, float, float]
     key: np.uint64
     has_past: bool
-    """Are the causes of the messages given?"""
+    """Whether the causes of the messages are given."""
     origin: Ints
-    """Of each message."""
+    """The origin of each message."""
     child: Ints
     """(node, cluster): the first live node of the cluster, or NONE."""
     heights: Bytes
-    """(node, origin): how many clusters the node serves for the origin's messages; empty if
-    `is_full`."""
+    """(node, origin): the number of clusters that the node serves for messages of the origin; empty
+    if `is_full`."""
     is_full: bool
-    """There is a tree for each origin, and no node is missing from the cube."""
+    """Whether there is a tree for each origin, and no node is missing from the cube."""
     height: Bytes
     """node ^ origin: the same as `heights`, if `is_full`."""
 
 
 class State(NamedTuple):
-    """What does. The comments name the axes.
+    """The mutable state of a run. The comments name the axes.
 
-    Sets of messages are bits, 64 to a word: comparing what a message needs with what a node has
-    takes as many steps as there are words, and the words of a node stay in the cache.
+    Sets of messages are bits, 64 to a word. Comparing the causes of a message with the messages of
+    a node takes one step per word, and the words of a node stay in the cache.
     """
 
     counts: Longs  # ROWS, PACKETS, ...
     needs: Bits  # message, word: its causes
-    needed: Bits  # message, word: those of which it is a cause, the next of its origin included
+    needed: Bits  # message, word: those of which it is a cause, with the next of its origin
     sets: Bits  # node, (PASSED, ...), word
-    order: Ints  # node, message: when it arrived, if it is held back
+    order: Ints  # node, message: its order of arrival, if it is held back
     postponed: Bytes  # node, message: clusters 1..postponed are still to be served
     calendar: Calendar
     free_us: Longs  # node: when its sending queue is empty
-    cargo: Ints  # of every packet the messages, then TARGET, ...
+    cargo: Ints  # for every packet the messages, then TARGET, ...
     past_start: Ints  # message: where its causes begin in `past`
     past_count: Ints  # message
     past: Ints
-    woken: Bits  # word: what one arrival may release
+    woken: Bits  # word: the messages that one arrival may release
     ready: Ints  # the messages that one step delivers
-    work: Ints  # those that one step may release
-    before: Bytes  # message: what it had postponed before the step
+    work: Ints  # the messages that one step may release
+    before: Bytes  # message: its `postponed` before the step
 
 
 class Rows(NamedTuple):
-    """What comes out: a row for each event, up to `value`; then a row for each packet."""
+    """The output: up to `value` a row for each event, then a row for each packet."""
 
     t_us: Longs
     node: Ints
@@ -101,8 +106,8 @@ class Rows(NamedTuple):
 
 
 TARGET, HEIGHT, PACKET, LOADED = range(4)
-"""The label of a packet, four words of `cargo` behind its messages: to whom, the height of its tree
-there, its number, and how many messages it has. An event holds the place of the label, so that one
+"""The label of a packet, four words of `cargo` after its messages: its target, the height of its
+tree there, its number, and its number of messages. An event holds the position of the label, so one
 cache miss brings both the label and the messages before it."""
 LABEL = 4
 ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST, READY = range(7)
@@ -110,7 +115,7 @@ ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST, READY = range(7)
 
 @compiled
 def heights_of(child: Ints, root: int) -> Bytes:
-    """`Fixed.heights`, by walking down every tree from its root."""
+    """Return `Fixed.heights`, by walking down every tree from its root."""
     nodes, levels = child.shape
     heights = np.zeros((nodes, nodes), np.int8)
     todo = np.empty(nodes, np.int32)
@@ -131,7 +136,7 @@ def heights_of(child: Ints, root: int) -> Bytes:
 
 
 def make_state(nodes: int, messages: int) -> State:
-    """`messages` is how many there are of all nodes together."""
+    """Return the initial state. messages: the number of messages of all nodes together."""
     words = (messages + 63) // 64
     packets_max = nodes * messages
     return State(
@@ -192,16 +197,16 @@ def has(sets: Bits, node: int, which: int, m: int) -> bool:
 
 @part
 def lowest(word: np.uint64) -> int:
-    """The position of the lowest bit of a word that has one."""
+    """Return the position of the lowest set bit of a word that is not 0."""
     return int(trailing_zeros(word))  # type: ignore[call-arg]  # one argument, once compiled
 
 
-# The next two have no early exit from their loop, so that the compiler vectorises it.
+# The next two loops have no early exit, so that the compiler vectorises them.
 
 
 @part
 def meets(bits: Bits, m: int, sets: Bits, node: int, which: int) -> bool:
-    """Is anything of row `m` in the set?"""
+    """Return whether any message of row `m` is in the set."""
     found = ZERO
     for word in range(bits.shape[1]):
         found |= bits[m, word] & sets[node, which, word]
@@ -210,7 +215,7 @@ def meets(bits: Bits, m: int, sets: Bits, node: int, which: int) -> bool:
 
 @part
 def lacks(bits: Bits, m: int, sets: Bits, node: int, which: int) -> bool:
-    """Is anything of row `m` not in the set?"""
+    """Return whether any message of row `m` is missing from the set."""
     found = ZERO
     for word in range(bits.shape[1]):
         found |= bits[m, word] & ~sets[node, which, word]
