@@ -84,6 +84,11 @@ GENERATED = re.compile(
 )
 
 
+UNNAMED = re.compile(
+    r'(?:^\s*(?:#|-|"{3})?\s*|[.:"] |"{3})((?:Who|Whoever|Whom|Somebody) \w+)', re.M
+)
+
+
 def read_modules(package: Path) -> dict[str, str]:
     """Source text by dotted name, without the name of the package itself."""
     modules = {}
@@ -187,6 +192,11 @@ def unfinished(text: str) -> list[str]:
     return [match[0] for match in UNFINISHED.finditer(text)]
 
 
+def unnamed_actors(text: str) -> list[str]:
+    """Sentences whose subject the reader would have to guess."""
+    return [f"name the actor: {match[1]}" for match in UNNAMED.finditer(text)]
+
+
 def vague_names(path: str, text: str) -> list[str]:
     """A file, class or function whose name says only that it is of use."""
     named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -231,6 +241,11 @@ def test_the_package_comes_in_small_pieces(check):
 def test_source_is_tidy(check):
     sources = read_texts({".py"})
     expect_none(f"{path}: {found}" for path, text in sources.items() for found in check(text))
+
+
+def test_sentences_name_their_actor():
+    texts = read_texts({".py", ".md"})
+    expect_none(f"{path}: {a}" for path, text in texts.items() for a in unnamed_actors(text))
 
 
 def test_names_say_what_things_are():
@@ -353,6 +368,8 @@ def test_modules_are_named_as_they_are_imported(tmp_path):
         (machine_paths, "open('/ho" + "me/ann/data.csv')", "https://example.org/homework/x"),
         (machine_paths, "see /wo" + "rk/main", "the network/s"),
         (unfinished, "# TO" + "DO: later", "mastodon"),
+        (unnamed_actors, "x. Who" + " comes first wins.", "The node that comes first wins."),
+        (unnamed_actors, "# Who" + "ever asks is told.", "A peer knows who asked."),
         (unfinished, "# FIX" + "ME", "fixed"),
         (generated, ["a/b.parquet"], ["a/b.py", "docs/delay.svg"]),
         (generated, ["x.png"], ["reference/figure-3.csv"]),

@@ -68,7 +68,7 @@ class MemoryMesh:
 
 
 class Net:
-    """Who is linked with whom, and the frames between them."""
+    """The links between members, and the frames on them."""
 
     def __init__(self):
         self.meshes = {}

@@ -144,7 +144,7 @@ ends the connection. Number 0 is the hello, the others are records with their le
 
 
 class Proxy:
-    """Somebody on the path, who knows no key: passes on what it pleases, and records all."""
+    """An attacker on the path without a key: it forwards what it chooses, and records all."""
 
     def __init__(self, target: Address, change: Change) -> None:
         self.target, self.change = target, change

@@ -216,7 +216,7 @@ def test_a_peer_may_be_given_alone(tmp_path):
 
 @pytest.mark.parametrize("wrong", [("bob",), "bob", None, ("bob", "5"), ["bob", 5], (5, 5)])
 def test_what_names_no_message_is_refused_and_not_passed_over(tmp_path, wrong):
-    """Who acknowledged an id in place of a list of them acknowledged nothing, without a word."""
+    """An application that gave one id in place of a list acknowledged nothing, without an error."""
 
     async def play():
         async with member(Net(), tmp_path, "ann", inbox=True) as ann:

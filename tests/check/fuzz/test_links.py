@@ -15,7 +15,7 @@ from beforehand.runtime.transport import mesh
 from beforehand.runtime.transport.limits import Limits
 
 LIMITS = Limits(backoff_min_seconds=0.001, backoff_max_seconds=0.001)
-"""Who was refused may come back at once."""
+"""A refused dialer may come back at once."""
 COUNT = 2000
 
 

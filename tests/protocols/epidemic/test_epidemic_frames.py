@@ -19,7 +19,7 @@ MANY = frozenset((9, seq) for seq in range(50))
 
 
 def sign_as(node):
-    """Whoever knows the name can sign: enough to tell signed from unsigned."""
+    """Any node that knows the name can sign: enough to tell signed from unsigned."""
     return Proofs("g", lambda data: repr(node).encode() + data, is_signed)
 
 
@@ -123,7 +123,7 @@ def test_a_forged_answer_kept_a_message_from_being_asked_of_anybody_else():
 
 @pytest.mark.parametrize("liar", [1, 3])
 def test_garbage_under_the_id_of_a_message_kept_it_from_coming(liar):
-    """Whoever sent it, it ended the search: the one who was asked left, and nobody else was."""
+    """A refused message ended the search: the requested peer left, and no other was asked."""
     core, out = make(0, proofs=sign_as(0)), Outbox()
     wanted = frozenset({(1, 1)})
     for peer in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Who has come as far as its neighbours is told so with one id for each origin."""
+"""A peer that has delivered as much as the node gets one id per origin: a digest."""
 
 import pytest
 from tests.protocols.nets import Net, make

@@ -23,7 +23,7 @@ HOST, OTHER = 7, 8
 
 
 def proofs(node):
-    """Whoever knows the name can sign: enough to tell signed from unsigned."""
+    """Any node that knows the name can sign: enough to tell signed from unsigned."""
     return Proofs("port", lambda data: repr(node).encode() + data, is_signed)
 
 

@@ -98,7 +98,7 @@ def test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_
 
 @pytest.mark.parametrize("kind", ["barrier", "vector"])
 def test_what_waited_for_one_of_several_comes_after_all_of_them(kind):
-    """Whoever names a message before it is said is set free by it; the others do not name it."""
+    """A message that names a later broadcast is released by it; the others do not name it."""
     out, told = Outbox(), core(kind)
     told.on_link(0, "eve", True, out)
     told.on_message(0, "eve", Data((Message(("eve", 1), (("ann", 1),), b"!"),)), out)

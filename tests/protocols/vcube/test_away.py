@@ -184,7 +184,7 @@ class Net:
             self.at(due_us, self._arrive, node, target, self.breaks.get(key, 0), frame)
 
     def deliver(self, node, messages):
-        # Who forgot everything is somebody else.
+        # A node that lost its state counts as another node.
         name = f"{node}, life {self.lives[node]}" if node == self.forgetful else node
         for message in messages:
             self.oracle.see(name, "deliver", message.id)

@@ -231,7 +231,7 @@ def test_what_is_given_up_here_is_forwarded_all_the_same():
 
 
 def test_what_is_passed_over_takes_its_causes_along():
-    """(2, 1) caused (3, 1). Whoever passes over the effect alone would deliver the cause late."""
+    """(2, 1) caused (3, 1). A node that skips the effect alone would deliver the cause late."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
     bench.answer((0, 0, 1, 1))

@@ -230,7 +230,7 @@ def test_what_was_recorded_in_a_cell_and_is_replayed_is_not_heard(tmp_path):
             assert north.counters.air.heard - before < 5, "beats of hosts, and no replay"
             await ann.broadcast(b"two")
             assert await take(bob, 1) == [b"two"]
-            # Who never heard of ann and bob takes their old words for new; their tick is not.
+            # A station that never heard ann and bob takes replayed frames as new; the tick is old.
             north._air._ear._senders.clear()
             north._ticks.clear()
             north._ticks.append(1)

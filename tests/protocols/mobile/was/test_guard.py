@@ -1,4 +1,4 @@
-"""Who is unregistered because of it the cell hears little but repetitions."""
+"""The guard unregisters the hosts because of which a cell hears little but repetitions."""
 
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.contract.outbox import Outbox
