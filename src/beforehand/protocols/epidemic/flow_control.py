@@ -287,6 +287,11 @@ class FlowControl(Sender):
 
     # ---- frames ---------------------------------------------------------------------------------
 
+    @property
+    def has_work(self) -> bool:
+        """Whether `flush` could emit a frame or set a timer."""
+        return bool(self._touched) or (self._has_digest and not self._is_digest_armed)
+
     def flush(
         self,
         now_us: int,

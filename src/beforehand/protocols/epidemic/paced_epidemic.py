@@ -118,6 +118,8 @@ class PacedEpidemic(Epidemic):
 
     def _flush(self, now_us: int, out: Outbox[Frame]) -> None:
         """Send what flow control allows, at the end of every input."""
+        if not self.flow.has_work:
+            return  # an unknown timer must not even move the horizon
         horizon_us = self._horizon(now_us)
         self.flow.flush(
             *(now_us, horizon_us, out, self._version_vectors.known),
