@@ -200,8 +200,8 @@ MUTANTS = [
     (
         "a message that fits into no frame is accepted",
         "Epidemic._acceptable",
-        "fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]",
-        "fitting = messages",
+        "fitting(messages, MESSAGE_BYTES_MAX)",
+        "messages",
         "test_a_message_that_fits_into_no_frame_is_refused",
     ),
     (

@@ -18,6 +18,9 @@ from beforehand.protocols.epidemic.sizes import (
     OWN_BYTES_MAX,
     cut_ids,
     fits,
+    fitting,
+    held_bytes,
+    held_bytes_sum,
     ids_bytes,
     wire_bytes,
 )
@@ -123,3 +126,13 @@ def test_a_store_with_a_message_that_fits_into_no_frame_opens_without_it():
     core.restore(NOW_US, {"message": {unfit.id: unfit, fit.id: fit}}, out)
     assert core.holds(NOW_US) == {fit.id}
     assert ("message", unfit.id, None) in out.saves
+
+
+@pytest.mark.parametrize("causes", [0, 1, 8, 9, 300])
+def test_sums_and_filters_agree_with_the_sizes_of_single_messages(causes):
+    past = tuple((f"node-{n}", 1 << 61) for n in range(causes))
+    messages = [signed("eve", past, bytes(size)) for size in (0, 10, MESSAGE_BYTES_MAX)]
+    assert held_bytes_sum(messages) == sum(map(held_bytes, messages))
+    for some in (messages, messages[:2], messages[:0]):
+        fit = [message for message in some if fits(message, MESSAGE_BYTES_MAX)]
+        assert list(fitting(some, MESSAGE_BYTES_MAX)) == fit

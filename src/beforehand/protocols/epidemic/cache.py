@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from beforehand.protocols.contract.base import Message, MessageId
-from beforehand.protocols.epidemic.sizes import held_bytes
+from beforehand.protocols.epidemic.sizes import held_bytes, held_bytes_sum
 from beforehand.protocols.orders.order import LONG_AHEAD, PURGE_AT_MIN
 
 Eviction = Literal["oldest", "random"]
@@ -55,7 +55,7 @@ class Cache:
                 earliest_us = id[1]
         self._rank, self._earliest_us = rank, earliest_us
         if self._bytes_max is not None:
-            self._bytes += sum([held_bytes(message) for message in messages])
+            self._bytes += held_bytes_sum(messages)
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):

@@ -41,7 +41,7 @@ from beforehand.protocols.epidemic.frames import NONE, Announce, Data, Frame, Pu
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.peer import KNOWN_TO_PEER_MIN, Peer
 from beforehand.protocols.epidemic.sender import Direct, Sender
-from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fits
+from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fits, fitting
 from beforehand.protocols.epidemic.version_vector import VectorFrame, VersionVectors
 from beforehand.protocols.orders.order import LONG_AGO, ORDER_TIMER, OWN, Order
 
@@ -300,8 +300,7 @@ class Epidemic:
     def _acceptable(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages that have a valid proof and fit into a frame."""
         assert self._proofs is not None, "can't happen: without proofs all are taken"
-        fitting = [message for message in messages if fits(message, MESSAGE_BYTES_MAX)]
-        return self._proofs.proven(fitting)
+        return self._proofs.proven(fitting(messages, MESSAGE_BYTES_MAX))
 
     def _trim(self, peer: NodeId, link: Peer) -> None:
         offers, early = self._sender.offers(peer), self.order.early

@@ -36,6 +36,8 @@ _ID_MAX = _ID_HEAD + 4 * NAME_CHARS_MAX
 _ID_USUAL = 32
 _FEW = 8
 """Up to this many causes, `wire_bytes` does not measure their names."""
+_HELD_ALONE = HEAD_BYTES + _ID_USUAL + OBJECT_BYTES
+"""What a held message without causes, payload and proof counts."""
 
 
 def ids_bytes(ids: Sequence[MessageId]) -> int:
@@ -61,9 +63,29 @@ def fits(message: Message, bytes_max: int) -> bool:
     return rest + _ID_MAX * len(past) <= bytes_max or rest + ids_bytes(past) <= bytes_max
 
 
+def fitting(messages: Sequence[Message], bytes_max: int) -> Sequence[Message]:
+    """Return the messages whose encoded length is at most `bytes_max`."""
+    room = bytes_max - HEAD_BYTES - _ID_MAX
+    for message in messages:  # most are far smaller: their causes need not be measured
+        if len(message.payload) + len(message.proof) + _ID_MAX * len(message.past) > room:
+            return [message for message in messages if fits(message, bytes_max)]
+    return messages
+
+
 def held_bytes(message: Message) -> int:
     """Return the bytes that a held message counts against `capacity_bytes`."""
     return wire_bytes(message) + OBJECT_BYTES
+
+
+def held_bytes_sum(messages: Sequence[Message]) -> int:
+    """Return the sum of `held_bytes`, without a call for each message that has few causes."""
+    sizes = [
+        _ID_USUAL * len(past) + len(message.payload) + len(message.proof)
+        if len(past := message.past) <= _FEW
+        else held_bytes(message) - _HELD_ALONE
+        for message in messages
+    ]
+    return _HELD_ALONE * len(messages) + sum(sizes)
 
 
 def cut_ids(ids: Iterable[MessageId], bytes_max: int) -> Iterator[tuple[frozenset[MessageId], int]]:
