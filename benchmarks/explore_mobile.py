@@ -71,7 +71,7 @@ LARGE: dict[str, Trouble] = {
     "two hosts, three messages, a move": {"broadcasts": (2, 1), "flaps": 1},
 }
 CASES = {
-    "mobile": MOVING | BY_WAS,
+    "was": MOVING | BY_WAS,
     "was_flood": MOVING | BY_WAS,
     "ck": MOVING,
     "tcp_flooding": STAYING,
@@ -127,7 +127,7 @@ def main() -> int:
     options.add_argument("--large", action="store_true", help="those that take long, with WAS")
     options.add_argument("--states", type=int, default=STATES_MAX, help="no more than these")
     args = options.parse_args()
-    cases = {"mobile": LARGE} if args.large else CASES
+    cases = {"was": LARGE} if args.large else CASES
     rows = [
         (protocol, name, trouble, args.states)
         for protocol in ([args.protocol] if args.protocol else cases)
@@ -138,10 +138,10 @@ def main() -> int:
     is_good = bool(rows)
     with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for row in pool.imap(_run, rows, chunksize=1):
-            seen |= set(row["seen"]) if row["protocol"] == "mobile" else set()
+            seen |= set(row["seen"]) if row["protocol"] == "was" else set()
             is_good &= row["is_complete"] and not row["problem"]
             print(json.dumps(row), flush=True)
-    missing = sorted(MUST_SEE - seen) if rows[0][0] == "mobile" and not args.only else []
+    missing = sorted(MUST_SEE - seen) if rows[0][0] == "was" and not args.only else []
     print(json.dumps({"bench": "explore/mobile", "never_seen": missing}))
     return 0 if is_good and not missing else 1
 

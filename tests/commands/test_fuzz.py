@@ -114,3 +114,21 @@ def test_a_failure_with_each_kind_of_trouble_is_replayed_as_it_was(trouble, caps
     assert outcome.story.startswith(f"there was {trouble}:")
     assert main(shlex.split(outcome.replay)[1:]) == 1
     assert outcome.story in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("was", "was"), ("was-flood", "was_flood"), ("was_flood", "was_flood"), ("mobile", "was")],
+)
+def test_a_protocol_has_one_name_with_hyphens_or_not(written, name, capsys):
+    assert main(["fuzz", "--protocol", written, "--replay", "1", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert [row["protocol"] for row in json.loads(shown.out)] == [name]
+    assert ("is called `was` now" in shown.err) == (written == "mobile")
+
+
+def test_names_of_protocols_are_shown_with_hyphens(capsys):
+    assert main(["fuzz", "--protocol", "gossip"]) == 2
+    told = capsys.readouterr().err
+    assert "`was-flood`" in told
+    assert "`tcp-flooding`" in told

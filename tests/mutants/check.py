@@ -456,8 +456,8 @@ MUTANTS = [
     (
         "a failure is replayed with another seed",
         "Outcome.replay",
-        "--protocol {self.protocol} --replay {self.seed}",
-        "--protocol {self.protocol} --replay {self.seed + 1}",
+        "{spelled(self.protocol)} --replay {self.seed}",
+        "{spelled(self.protocol)} --replay {self.seed + 1}",
         "test_a_failure_with_each_kind_of_trouble_is_replayed_as_it_was[a full cache]",
     ),
     (

@@ -31,7 +31,7 @@ SEEDS = 40
 FRAMES = 12
 CODECS = {"detector": VCUBE, "feed": OBSERVER, "cell": MOBILE}
 SIGNING = [name for name in FAMILIES if name not in ("observer", "ck", "tcp_flooding")]
-FRAMED = ("vcube", "observer", "mobile", "was_flood")
+FRAMED = ("vcube", "observer", "was", "was_flood")
 """Epidemic forwarding refuses frames of other codecs only. CK and TCP flooding are baselines of
 simulations: their frames never come from a socket."""
 

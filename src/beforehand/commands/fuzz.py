@@ -47,12 +47,8 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.check.families import FAMILIES
-    from beforehand.check.fuzz.targets import TARGETS
 
-    if args.protocol is not None and args.protocol not in TARGETS:
-        hint = choose(args.protocol, TARGETS)
-        raise InputError(f"unknown protocol `{args.protocol}`", hint=hint)
-    protocols = tuple(FAMILIES) if args.protocol is None else (args.protocol,)
+    protocols = tuple(FAMILIES) if args.protocol is None else (_find(args.protocol),)
     if args.replay is not None:
         for name in ("seeds", "start", "workers"):
             if getattr(args, name) is not None:
@@ -60,6 +56,19 @@ def run(args: argparse.Namespace) -> int:
                 raise InputError(problem, where=f"--{name}", hint="leave it out")
         return _replay(args.replay, protocols, as_json=args.json)
     return _swarm(args, protocols)
+
+
+def _find(written: str) -> str:
+    from beforehand.check.fuzz.fuzz import spelled
+    from beforehand.check.fuzz.targets import FORMER, TARGETS, find_target
+
+    name = find_target(written)
+    if name is None:
+        hint = choose(written, map(spelled, TARGETS))
+        raise InputError(f"unknown protocol `{written}`", hint=hint)
+    if written in FORMER:
+        note(f"`{written}` is called `{spelled(name)}` now")
+    return name
 
 
 def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
@@ -86,6 +95,7 @@ def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
 
 
 def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
+    from beforehand.check.fuzz.fuzz import spelled
     from beforehand.check.fuzz.swarm import run_swarm
 
     start, seeds = args.start or 0, args.seeds or SEEDS
@@ -114,7 +124,7 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
     else:
         rows = [
             (
-                *(name, f"{t.runs:,}", f"{t.moves:,}"),
+                *(spelled(name), f"{t.runs:,}", f"{t.moves:,}"),
                 *(f"{t.deliveries:,}", f"{t.waited:,}", str(t.failures)),
             )
             for name, t in swarm.tallies.items()

@@ -31,7 +31,7 @@ def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
     assert [outcome.problem for outcome in outcomes if outcome.problem] == []
     seen = set().union(*(outcome.sights for outcome in outcomes))
     assert {"moved", "went away", "crashed", "joined late", "left", "waited", "lost"} <= seen
-    assert "--protocol was_wide --replay 0" in outcomes[0].replay
+    assert "--protocol was-wide --replay 0" in outcomes[0].replay
 
 
 def test_who_was_in_a_cell_for_a_moment_and_did_not_join_is_not_missed():

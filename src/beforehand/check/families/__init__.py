@@ -12,6 +12,6 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(*CONTACTS, Group(), VCubeFamily(), ObserverFamily()),
-        *(MobileFamily(), MobileFamily("was_flood", floods=True), CkFamily(), TcpFamily()),
+        *(MobileFamily(), MobileFamily(floods=True), CkFamily(), TcpFamily()),
     )
 }

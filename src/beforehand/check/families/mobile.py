@@ -35,10 +35,15 @@ class MobileFamily(Family):
         *("forgotten", "too many repetitions", "taken as new", "left"),
     )
 
-    def __init__(self, name: str = "mobile", *, floods: bool = False) -> None:
+    def __init__(self, *, floods: bool = False) -> None:
         """floods: handoffs as in MOB-TR."""
-        self.name = name
+        self.name = "was_flood" if floods else "was"
         self._floods = floods
+
+    @property
+    def stream(self) -> str:
+        """WAS was once called `mobile` here: its seeds keep their worlds."""
+        return "was_flood" if self._floods else "mobile"
 
     def draw(self, rng: random.Random) -> Case:
         stations, hosts = rng.choice((2, 2, 3, 4)), rng.choice((2, 3, 4, 6))

@@ -66,7 +66,12 @@ class Outcome:
 
     @property
     def replay(self) -> str:
-        return f"beforehand fuzz --protocol {self.protocol} --replay {self.seed}"
+        return f"beforehand fuzz --protocol {spelled(self.protocol)} --replay {self.seed}"
+
+
+def spelled(name: str) -> str:
+    """Return the name of a protocol as people write it, with hyphens."""
+    return name.replace("_", "-")
 
 
 def run_seed(
@@ -95,11 +100,11 @@ def run_seed(
 
 def play(seed: int, family: Family, make_core: MakeCore | None = None) -> tuple[Net, list[Move]]:
     """Return the net at the end, or at the first problem, and the moves that led there."""
-    rng = generator(seed, f"fuzz {family.name}")
+    rng = generator(seed, f"fuzz {family.stream}")
     case = family.draw(rng)
     # The fuzzer draws the thresholds here for every family, so a new core needs no code for this.
     # They have their own random stream, so no other draw depends on them.
-    if stream_key(seed, f"thresholds {family.name}") % 2:
+    if stream_key(seed, f"thresholds {family.stream}") % 2:
         case = replace(case, thresholds="low")
     with in_force(case.thresholds):
         net = make_net(family, case, make_core)

@@ -10,8 +10,17 @@ from beforehand.check.fuzz.fuzz import Outcome, run_seed
 from beforehand.check.fuzz.wide import run_wide
 
 WIDE = ("was", "was_flood", "ck")
+FORMER = {"mobile": "was"}
+"""Names that protocols had in earlier versions."""
 
 TARGETS: dict[str, Callable[[int], Outcome]] = {
     **{name: partial(run_seed, family=family) for name, family in FAMILIES.items()},
     **{f"{system}_wide": partial(run_wide, system=system) for system in WIDE},
 }
+
+
+def find_target(written: str) -> str | None:
+    """Return the name of the target that a user wrote, with or without hyphens, or None."""
+    name = written.replace("-", "_")
+    name = FORMER.get(name, name)
+    return name if name in TARGETS else None

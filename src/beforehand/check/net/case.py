@@ -102,6 +102,11 @@ class Family(ABC):
     sights: tuple[str, ...]
     """The situations that a swarm of seeds must reach. Without them a pass proves little."""
 
+    @property
+    def stream(self) -> str:
+        """The name of the random stream from which its cases are drawn."""
+        return self.name
+
     @abstractmethod
     def draw(self, rng: random.Random) -> Case:
         """Draw a case for the fuzzer, from small without faults to large with many faults."""
