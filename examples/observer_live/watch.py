@@ -33,7 +33,7 @@ SCHEMA = (
     " verb string, question string, target int, arrived bigint"
 )
 IDLE_US = 3_000_000
-PATIENCE_S = 60
+PATIENCE_S = 200
 
 
 def main() -> int:

@@ -270,7 +270,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --out {zoo}/to-device", 2, "not a regular file"),
     ),
     "run": (
-        ("", 2, "required: scenario"),
+        ("", 0, "city-bus"),
         ("{zoo}/toml/none.toml", 2, "no such scenario"),
         ("{zoo}/toml/sound.toml --dry-run --master local[0]", 2, "not a Spark master"),
         ("{zoo}/toml/sound.toml --dry-run --master yarnn", 2, "not a Spark master"),

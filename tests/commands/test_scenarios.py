@@ -47,9 +47,9 @@ def test_a_file_goes_before_a_scenario_of_that_name(folder):
 
 
 def test_an_unknown_scenario_is_refused_with_a_guess(capsys):
-    assert main(["run", "scenarios/citybus.toml"]) == 2
+    assert main(["run", "citybus"]) == 2
     told = capsys.readouterr().err
-    assert "scenarios/citybus.toml" in told
+    assert "at citybus" in told
     assert "did you mean `city-bus`?" in told
 
 

@@ -149,8 +149,10 @@ def test_wires_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
                 await ann.broadcast(b"%d" % turn)
                 if turn % 5 == 4:
                     await until(lambda: north._mesh._open)
-                    for link in list(north._mesh._open):
+                    broken = list(north._mesh._open)
+                    for link in broken:
                         link._transport.abort()
+                    await until(lambda links=broken: north._mesh._open.isdisjoint(links))
             assert await take(bob, 30) == [b"%d" % turn for turn in range(30)]
             assert north.counters.links.links > 3
             await until(lambda: ann.counters.messages.delivered == 30)

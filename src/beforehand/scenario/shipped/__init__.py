@@ -31,13 +31,14 @@ def shipped() -> list[Shipped]:
 def find_scenario(named: str) -> Path:
     """Return the file of a scenario: the file of that path, or the scenario of that name.
 
-    Raise InputError if there is neither.
+    A path with a suffix is returned whether there is a file or not: the reader tells what is wrong.
+    Raise InputError if there is no scenario of that name.
     """
     path = Path(named)
-    if path.exists():
+    if path.suffix or path.exists():
         return path
     by_name = {one.name: one.path for one in shipped()}
     if named in by_name:
         return by_name[named]
-    hint = f"{choose(path.stem, by_name)}, or give a TOML file"
+    hint = f"{choose(named, by_name)}, or give a TOML file"
     raise InputError("there is no such scenario or file", where=named, hint=hint)
