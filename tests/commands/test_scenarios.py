@@ -64,3 +64,8 @@ def test_a_copy_is_made_once_and_is_a_scenario(folder, capsys):
 def test_a_copy_of_an_unknown_scenario_is_refused(capsys):
     assert main(["scenarios", "--copy", "my-gtf"]) == 2
     assert "did you mean `my-gtfs`?" in capsys.readouterr().err
+
+
+def test_a_path_of_no_file_is_refused_with_a_guess_among_the_shipped_ones(capsys):
+    assert main(["run", "scenarios/city-buss.toml"]) == 2
+    assert "did you mean `city-bus`?" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from typing import Any
 from beforehand.errors import InputError, InputErrors, closest
 from beforehand.files import read_text
 from beforehand.scenario.lines import KeyPath, key_lines, line_of
+from beforehand.scenario.shipped import shipped
 from beforehand.scenario.values import Parse
 
 Table = dict[str, Any]
@@ -129,8 +130,8 @@ def _known(word: str, names: Iterable[str]) -> str:
 
 
 def _likely(path: Path) -> str:
-    """Return a hint with a scenario of a similar name, in the same folder or in `scenarios/`."""
-    found = [file for folder in (path.parent, Path("scenarios")) for file in folder.glob("*.toml")]
-    names = {name: str(file) for file in found for name in (file.name, file.stem)}
+    """Return a hint with a scenario of a similar name, of the package or in the same folder."""
+    names = {one.path.name: one.name for one in shipped()}
+    names |= {n: str(file) for file in path.parent.glob("*.toml") for n in (file.name, file.stem)}
     near = difflib.get_close_matches(path.name, names, n=1)
     return f"did you mean `{names[near[0]]}`?" if near else "give the path of a TOML file"
