@@ -382,7 +382,7 @@ MUTANTS = [
         "search no more for what garbage came for",
         "Epidemic._on_data",
         "came, gone, fresh = [id for id in came if id not in refused], gone | refused, fine",
-        "fresh = proven",
+        "fresh = fine",
         "test_garbage_under_the_id_of_a_message_kept_it_from_coming",
     ),
     (
@@ -391,5 +391,33 @@ MUTANTS = [
         "    is_later = self.order.expires and now_us > self._horizon_us\n",
         "    is_later = self._horizon(now_us) > now_us\n",
         "test_a_question_changes_nothing[delta]",
+    ),
+    (
+        "an announcement that overtakes the answer gone is forgotten",
+        "Epidemic._on_announce",
+        "        link.reannounced |= frame.ids & link.requested\n",
+        "        pass\n",
+        "test_an_announcement_that_overtakes_the_answer_gone_is_not_forgotten",
+    ),
+    (
+        "a scenario is found by its path alone",
+        "find_scenario",
+        "    if named in by_name:\n",
+        "    if False:\n",
+        "test_a_scenario_runs_by_name_in_any_folder",
+    ),
+    (
+        "a former name of a protocol is unknown",
+        "find_target",
+        "    name = FORMER.get(name, name)\n",
+        "",
+        "test_a_protocol_has_one_name_with_hyphens_or_not[mobile-was]",
+    ),
+    (
+        "names of protocols are shown with underscores",
+        "spelled",
+        'return name.replace("_", "-")',
+        "return name",
+        "test_names_of_protocols_are_shown_with_hyphens",
     ),
 ]
