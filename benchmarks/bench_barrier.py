@@ -16,8 +16,8 @@ from beforehand.protocols.contract.base import Message, MessageId
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
-from beforehand.sim.run import Spec, run_one
-from beforehand.sim.summary import summarise
+from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.contacts.summary import summarise
 
 MINUTE_US = 60_000_000
 LIFETIMES = Lifetimes(60 * MINUTE_US, 60 * MINUTE_US)

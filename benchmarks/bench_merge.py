@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from beforehand.kernels.causality import index_log
-from beforehand.kernels.merge import merge_by_causality
+from beforehand.kernels.verify.causality import index_log
+from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.verify.verdict import verify_events
 
 REPEATS = 3

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beforehand.kernels.reorder import FOREVER, Ints, Stamps, empty_queue, reorder
+from beforehand.kernels.observer.reorder import FOREVER, Ints, Stamps, empty_queue, reorder
 from beforehand.protocols.observer.observer import Dial, cbd, dapw
 from beforehand.sim.drift import (
     Drift,

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
+from beforehand.kernels.observer.reorder import FOREVER, Stamps, empty_queue, reorder
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan, Settings, settle
 from beforehand.observe.state import (

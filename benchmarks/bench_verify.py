@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.causality import LATE, TWICE, History, find_violations, index_log
+from beforehand.kernels.verify.causality import LATE, TWICE, History, find_violations, index_log
 from beforehand.mobility.generators.walkers import generate
+from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import event_table, write_events
-from beforehand.sim.run import Spec, run_one
 from beforehand.verify.event_log import Log
 from beforehand.verify.verdict import RunVerdict, verify_events
 

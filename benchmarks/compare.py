@@ -98,7 +98,7 @@ def once(name: str) -> Once:
 
 
 def overlay(runner: str, nodes: int) -> Work:
-    from beforehand.sim import overlay
+    from beforehand.sim.overlay import world as overlay
 
     run = getattr(overlay, runner)
     run(overlay.OverlaySpec(8), 1)  # compile, or load from the cache
@@ -132,7 +132,7 @@ def buses() -> Work:
 
 
 def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
-    from beforehand.sim.run import run_one
+    from beforehand.sim.contacts.run import run_one
 
     return run_one(trace, spec).columns.values()
 
@@ -140,7 +140,7 @@ def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
 def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:
     """Return the spec for either tree: its parts are structs now, and were fields of the spec
     before."""
-    from beforehand.sim.run import Spec
+    from beforehand.sim.contacts.run import Spec
 
     make: Any = Spec
     default = make("none")

@@ -7,10 +7,10 @@ of pytest and those of Spark would all begin with compiling the same.
 from beforehand.mobility.generators import walkers
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.world import run as run_cells
+from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.contacts.summary import summarise
 from beforehand.sim.drift import Drift, figure_dials, measure
-from beforehand.sim.overlay import OverlaySpec, run_compiled
-from beforehand.sim.run import Spec, run_one
-from beforehand.sim.summary import summarise
+from beforehand.sim.overlay.world import OverlaySpec, run_compiled
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import beforehand
 from beforehand.cli import main
-from beforehand.commands.dispatch import COMMANDS
+from beforehand.commands.shell.dispatch import COMMANDS
 from beforehand.mobility.formats.contacts_list import write_contacts
 from beforehand.mobility.generators import crowd
 from beforehand.pipeline.experiment import world_names

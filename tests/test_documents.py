@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.cli import main
-from beforehand.commands.dispatch import COMMANDS
+from beforehand.commands.shell.dispatch import COMMANDS
 from beforehand.runtime.crypto.keys import new_group
 from tests.mobility.town import write_feed
 from tests.report.made_up import write_datasets

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import beforehand
-from beforehand.commands.dispatch import COMMANDS
+from beforehand.commands.shell.dispatch import COMMANDS
 
 REPO = Path(__file__).parent.parent
 

@@ -59,12 +59,12 @@ MAY_IMPORT = {
     # The last four are imported when they are first asked for.
     "__init__": (
         *("protocols", "runtime", *EVERYWHERE),
-        *("sim.run", "observe.stream", "pipeline.frames", "verify.verdict"),
+        *("sim.contacts.run", "observe.stream", "pipeline.frames", "verify.verdict"),
     ),
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")
-MAY_IMPORT["commands.dispatch"] = (*MAY_IMPORT["commands"], "__init__")
+MAY_IMPORT["commands.shell.dispatch"] = (*MAY_IMPORT["commands"], "__init__")
 MAY_IMPORT["cli"] = ("commands",)
 
 ENTRY_POINTS = ("__init__", "__main__", "cli")
@@ -277,19 +277,19 @@ def test_what_can_be_generated_is_not_committed():
         ("sim.engine", "from beforehand.pipeline import jobs"),
         ("sim.engine", "from beforehand.mobility.formats.gtfs.read import read_gtfs"),
         ("runtime.node", "from beforehand.sim.streams import mix"),
-        ("kernels.heap", "from beforehand.sim.streams import mix"),
+        ("kernels.queue.heap", "from beforehand.sim.streams import mix"),
         ("papers.observer", "from beforehand.sim.drift import Measure"),
         ("scenario.source", "from beforehand.pipeline.datasets import plan_dataset"),
         ("spark.session", "from beforehand.pipeline.jobs import run_scenario"),
         ("verify.verdict", "from beforehand.pipeline.schemas import EVENTS"),
         ("observe.files", "from beforehand.pipeline.jobs import run_scenario"),
-        ("kernels.heap", "from beforehand.sim import engine"),
-        ("kernels.heap", "from beforehand.protocols.contract.base import Message"),
+        ("kernels.queue.heap", "from beforehand.sim import engine"),
+        ("kernels.queue.heap", "from beforehand.protocols.contract.base import Message"),
         ("report.page", "from beforehand.protocols.contract.base import Message"),
         ("mobility.formats.gtfs.read", "from beforehand.sim.engine import World"),
         ("pipeline.jobs", "from beforehand.report.page import page"),
         ("pipeline.jobs", "from beforehand.cli import main"),
-        ("pipeline.worlds.drift", "from beforehand.commands.run import run"),
+        ("pipeline.worlds.drift", "from beforehand.commands.experiments.run import run"),
         ("__init__", "from beforehand.cli import main"),
         ("errors", "from beforehand.units import parse_duration"),
         ("newcomer.thing", ""),
@@ -305,10 +305,10 @@ def test_an_import_the_wrong_way_is_caught(module, statement):
     [
         ("protocols.contract.base", "import msgspec\nfrom beforehand.errors import LocalError"),
         ("check.fuzz.story", "from beforehand.sim import streams"),
-        ("sim.overlay", "from beforehand.kernels.overlay.run import simulate"),
+        ("sim.overlay.world", "from beforehand.kernels.overlay.run import simulate"),
         ("report.vcube.page", "from beforehand.papers.vcube import read_published"),
         ("sim.engine", "from beforehand.protocols.contract.base import Message"),
-        ("commands.report", "from beforehand.report.page import page"),
+        ("commands.experiments.report", "from beforehand.report.page import page"),
         ("pipeline.worlds.drift", "from beforehand.report.observer.page import page"),
         ("__main__", "from beforehand.cli import main"),
         ("protocols.contract.base", "import beforehandy.sim"),
@@ -321,15 +321,17 @@ def test_an_import_the_right_way_is_not(module, statement):
 
 def test_rooms_in_a_ring_are_caught():
     imports = {
-        "cli": ["sim.run", "errors"],
+        "cli": ["sim.contacts.run", "errors"],
         "errors": [],
-        "sim.run": ["sim.log", "kernels.overlay.run"],
+        "sim.contacts.run": ["sim.log", "kernels.overlay.run"],
         "sim.log": ["errors"],
-        "kernels.heap": [],
-        "kernels.overlay.run": ["kernels.heap"],
+        "kernels.queue.heap": [],
+        "kernels.overlay.run": ["kernels.queue.heap"],
     }
     assert cycle(imports) == []
-    ring = cycle({**imports, "kernels.heap": ["mobility.trace"], "mobility.trace": ["sim.log"]})
+    ring = cycle(
+        {**imports, "kernels.queue.heap": ["mobility.trace"], "mobility.trace": ["sim.log"]}
+    )
     assert set(ring) == {"sim", "kernels", "mobility"}
     assert ring[0] == ring[-1]
     assert " -> ".join(ring) in " -> ".join(["sim", "kernels", "mobility"] * 3)

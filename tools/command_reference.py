@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from beforehand.commands.dispatch import CODES, make_parser
+from beforehand.commands.shell.dispatch import CODES, make_parser
 
 PAGE = "reference/commands.md"
 WIDTH = "96"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from beforehand.runtime.host import Host
     from beforehand.runtime.overlay import Overlay
     from beforehand.runtime.queues.inbox import GroupMessage
-    from beforehand.sim.run import Spec, run_one
+    from beforehand.sim.contacts.run import Spec, run_one
     from beforehand.verify.verdict import verify_events
 
 __version__ = "0.1.0"
@@ -133,7 +133,7 @@ _PLACES = {
     "Port": "protocols.contract.driver",
     "Proofs": "protocols.contract.proof",
     "RemoteError": "errors",
-    "Spec": "sim.run",
+    "Spec": "sim.contacts.run",
     "StampClock": "protocols.observer.timestamp",
     "Stamped": "protocols.observer.observer",
     "Store": "protocols.contract.tables",
@@ -143,7 +143,7 @@ _PLACES = {
     "VCube": "protocols.vcube.node",
     "Vector": "protocols.orders.vector",
     "observe_events": "observe.stream:observe",
-    "run_one": "sim.run",
+    "run_one": "sim.contacts.run",
     "simulate_runs": "pipeline.frames",
     "verify_events": "verify.verdict",
     "verify_runs": "pipeline.frames",

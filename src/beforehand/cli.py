@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         _leave_on_interrupts()
-    from beforehand.commands.dispatch import dispatch
+    from beforehand.commands.shell.dispatch import dispatch
 
     return dispatch(arguments)
 

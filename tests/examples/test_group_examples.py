@@ -10,9 +10,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.runtime.processes import Process
+from tests.runtime.fixtures.processes import Process
 
-from beforehand.commands.dispatch import make_parser
+from beforehand.commands.shell.dispatch import make_parser
 from beforehand.runtime.crypto.keys import new_group
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -12,7 +12,7 @@ from beforehand.kernels.compiling import forget_stale
 SOURCE = Path(beforehand.__file__).parents[1]
 DRAW = """
 import numpy as np
-from beforehand.kernels.laws import EXPONENTIAL, draw_us
+from beforehand.kernels.random.laws import EXPONENTIAL, draw_us
 print(draw_us(np.uint64(2**63), EXPONENTIAL, 1e6, 0.0), len(draw_us.stats.cache_hits))
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from beforehand.kernels.reorder import Stamps
+from beforehand.kernels.observer.reorder import Stamps
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import Drift, simulate
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beforehand.kernels.reorder import Stamps
+from beforehand.kernels.observer.reorder import Stamps
 from beforehand.observe.tune import WAITS, Sample, measure, tune
 from beforehand.protocols.observer.observer import Dial, cbd
 from beforehand.sim.drift import Drift, simulate

@@ -20,8 +20,8 @@ from beforehand.pipeline.frames import (
     verify_runs,
 )
 from beforehand.pipeline.schemas import CONTACTS, names_of, table_of_rows
+from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import COLUMNS
-from beforehand.sim.run import Spec, run_one
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "pipeline.md"
 MINUTE = 60_000_000

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from beforehand.errors import InputError, InputErrors
+from beforehand.pipeline.contacts.plan import specs_of
 from beforehand.pipeline.experiment import read_scenario
-from beforehand.pipeline.plan import specs_of
 from beforehand.scenario.shipped import FOLDER
-from beforehand.sim.run import Spec
-from beforehand.sim.workload import Traffic
+from beforehand.sim.contacts.run import Spec
+from beforehand.sim.contacts.workload import Traffic
 
 SCENARIOS = FOLDER
 MINUTE_US = 60_000_000

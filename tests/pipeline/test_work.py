@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError
+from beforehand.pipeline.contacts.plan import PLAN_FILE, make_plan
+from beforehand.pipeline.contacts.positions import make_positions, read_trace, write_trace
+from beforehand.pipeline.contacts.simulate import RunFacts, simulate, watched_node
 from beforehand.pipeline.experiment import load_experiment, read_scenario, world_names
-from beforehand.pipeline.plan import PLAN_FILE, make_plan
-from beforehand.pipeline.positions import make_positions, read_trace, write_trace
-from beforehand.pipeline.simulate import RunFacts, simulate, watched_node
 from beforehand.pipeline.work import Progress, is_done, plan_work, read_progress, write_index
 from beforehand.pipeline.worlds.contacts import EXPERIMENT, traces_of
 

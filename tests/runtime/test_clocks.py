@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from beforehand.commands.membership import clock_trouble
+from beforehand.commands.nodes.membership import clock_trouble
 from beforehand.errors import InputError
 from beforehand.units import UNITS_US
-from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 
 HOUR_US, DAY_US = UNITS_US["h"], UNITS_US["d"]
 

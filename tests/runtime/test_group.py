@@ -11,7 +11,7 @@ from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
 from beforehand.runtime.queues.inbox import UNREAD_MAX
 from beforehand.runtime.transport.address import Address
-from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 
 
 def test_what_one_says_another_reads(tmp_path):

@@ -17,7 +17,7 @@ from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX
 from beforehand.runtime import group, node
 from beforehand.runtime.member import wall_clock_us
 from beforehand.runtime.storage.store import DiskStore
-from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 
 MINUTE_US = 60_000_000
 

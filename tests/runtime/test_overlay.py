@@ -11,8 +11,8 @@ from beforehand.protocols.vcube.frames import Answer, Ask, Known
 from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.mesh_member import MeshMember
 from beforehand.verify.verdict import verify_events
-from tests.runtime.memory_mesh import run, take, until
-from tests.runtime.overlays import opened, overlay, write_members
+from tests.runtime.fixtures.memory_mesh import run, take, until
+from tests.runtime.fixtures.overlays import opened, overlay, write_members
 
 NAMES = ("ann", "bob", "cid", "dee", "eve")
 

@@ -10,8 +10,8 @@ import pytest
 
 from beforehand.runtime.crypto.keys import new_group
 from tests.conftest import REPO
-from tests.runtime.namespaces import Segments, why_not
-from tests.runtime.processes import Process, fresh_environment
+from tests.runtime.fixtures.namespaces import Segments, why_not
+from tests.runtime.fixtures.processes import Process, fresh_environment
 from tests.waiting import SECONDS_MAX
 
 FIVE_LINES = """

@@ -13,10 +13,10 @@ from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.group import Group
 from beforehand.runtime.storage.event_log import ROSTER, EventLog
 from beforehand.verify.verdict import verify_events
-from tests.runtime.cells import host, station, write_stations
-from tests.runtime.memory_mesh import run, take, until
-from tests.runtime.overlays import QUICK, opened, write_members
-from tests.runtime.processes import Process
+from tests.runtime.fixtures.cells import host, station, write_stations
+from tests.runtime.fixtures.memory_mesh import run, take, until
+from tests.runtime.fixtures.overlays import QUICK, opened, write_members
+from tests.runtime.fixtures.processes import Process
 from tests.runtime.storage.test_event_log import Transactions, message
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.scenario.settings import FLAGS, NETWORK, TRAFFIC, parse_flag, with_settings
-from beforehand.sim.run import Spec
+from beforehand.sim.contacts.run import Spec
 
 EVERY = TRAFFIC | NETWORK
 PARTS = ("traffic", "links", "layer", "clocks")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.kernels.calendar import DAY_BITS
+from beforehand.kernels.queue.calendar import DAY_BITS
 from beforehand.sim.calendar_queue import CalendarQueue
 
 DELAYS_US = st.one_of(

@@ -7,10 +7,10 @@ import pytest
 from beforehand.mobility.generators import crowd
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.collector import no_collection
-from beforehand.sim.links import LinkModel
-from beforehand.sim.overlay import OverlaySpec
-from beforehand.sim.overlay import run as run_overlay
-from beforehand.sim.run import Spec, run_one
+from beforehand.sim.contacts.links import LinkModel
+from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.overlay.world import OverlaySpec
+from beforehand.sim.overlay.world import run as run_overlay
 
 A_FEW = 100
 """Of the libraries; a cycle per message or per node would be thousands."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beforehand.errors import InputErrors
-from beforehand.kernels.violations import count_violations
+from beforehand.kernels.verify.violations import count_violations
 from beforehand.protocols.observer.observer import PERFECT, cbd, dapw, dpc1, dpc2
 from beforehand.sim.drift import (
     Drift,

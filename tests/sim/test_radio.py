@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from beforehand.errors import InputErrors, LocalError
 from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
+from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
-from beforehand.sim.links import FOREVER_US
 from beforehand.sim.radio import Air, Radio, Signal
 from beforehand.sim.radio_play import Traffic, play, play_compiled
 from tests.sim.radio_traffic import (

@@ -14,10 +14,10 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.mobility.generators.crowd import generate
+from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
-from beforehand.sim.protocols import PROTOCOLS
-from beforehand.sim.run import Spec, run_one
 from beforehand.verify.event_log import KINDS
 from beforehand.verify.verdict import Verdict, verify_events, worst
 from tests.verify.test_verdict import CHAIN, table_of

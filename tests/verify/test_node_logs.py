@@ -14,12 +14,12 @@ from beforehand.cli import main
 from beforehand.errors import InputError
 from beforehand.mobility.generators.crowd import generate
 from beforehand.runtime.storage.event_log import KINDS as WRITTEN
+from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
-from beforehand.sim.run import Spec, run_one
 from beforehand.verify.node_logs import KINDS
 from beforehand.verify.verdict import verify_events
-from tests.kernels.test_merge import random_run
+from tests.kernels.verify.test_merge import random_run
 from tests.verify.test_verdict import CHAIN
 
 NAMES = ("zed", "ann", "bob", "cid", "dee")

@@ -10,8 +10,8 @@ import pytest
 from beforehand.check.rules.oracle import judge as judge_slowly
 from beforehand.errors import InputError
 from beforehand.mobility.generators.crowd import generate
+from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import event_table, write_events
-from beforehand.sim.run import Spec, run_one
 from beforehand.verify.verdict import verify_events
 
 CHAIN = [

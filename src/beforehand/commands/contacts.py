@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from beforehand.commands.console import (
+from beforehand.commands.shell.console import (
     STDOUT,
     Commands,
     add_command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from beforehand.commands.console import Commands, add_command, add_json, print_json
+from beforehand.commands.shell.console import Commands, add_command, add_json, print_json
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID
 
 

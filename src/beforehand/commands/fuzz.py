@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from beforehand.commands.console import (
+from beforehand.commands.shell.console import (
     SEED_MAX,
     Commands,
     add_command,

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from beforehand.commands.console import (
+from beforehand.commands.shell.console import (
     Commands,
     add_command,
     add_json,
@@ -20,7 +20,7 @@ from beforehand.commands.console import (
     print_table,
     whole,
 )
-from beforehand.commands.interrupt import GOES_ON, Interruption, interruptible
+from beforehand.commands.shell.interrupt import GOES_ON, Interruption, interruptible
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.files import check_folder_target, first_folder
 from beforehand.units import format_duration, parse_duration

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beforehand.commands.console import (
+from beforehand.commands.shell.console import (
     SEED_MAX,
     STDOUT,
     Commands,
@@ -35,7 +35,7 @@ from beforehand.units import format_duration, parse_duration, show_duration, sho
 
 if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
-    from beforehand.sim.run import Result, Spec
+    from beforehand.sim.contacts.run import Result, Spec
 
 EXAMPLE = "beforehand simulate meetings.txt --protocol delta --lifetime 20m --seed 7"
 
@@ -72,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
         tell("reading the trace", 0, None)
         trace = read_trace(args)
 
-    from beforehand.sim.workload import check_size
+    from beforehand.sim.contacts.workload import check_size
 
     check_size(trace, spec.traffic, where="--period")
     tell_trace(trace)
 
-    from beforehand.sim.protocols import PROTOCOLS
-    from beforehand.sim.run import run_one
-    from beforehand.sim.summary import count_violations, summarise
+    from beforehand.sim.contacts.protocols import PROTOCOLS
+    from beforehand.sim.contacts.run import run_one
+    from beforehand.sim.contacts.summary import count_violations, summarise
     from beforehand.verify.about import PROMISES
 
     with told_stages() as tell:
@@ -116,8 +116,8 @@ def _check_events_target(args: argparse.Namespace) -> None:
 
 
 def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> None:
+    from beforehand.sim.contacts.protocols import PROTOCOLS
     from beforehand.sim.log import event_table, events_bytes, write_events
-    from beforehand.sim.protocols import PROTOCOLS
 
     run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
     log = event_table(run, result.columns, promise=promise, names=trace.names)
@@ -129,7 +129,7 @@ def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> Non
 
 
 def read_spec(args: argparse.Namespace) -> Spec:
-    from beforehand.sim.run import Spec
+    from beforehand.sim.contacts.run import Spec
 
     lifetime_us = None
     if args.lifetime is not None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from beforehand.commands.console import note
+from beforehand.commands.shell.console import note
 from beforehand.errors import InputError
 from beforehand.scenario import values
 from beforehand.scenario.quantities import FLAGS

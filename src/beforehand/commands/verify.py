@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beforehand.commands.console import (
+from beforehand.commands.shell.console import (
     Commands,
     add_command,
     add_json,

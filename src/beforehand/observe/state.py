@@ -1,7 +1,7 @@
 """The state of one observer of a stream, and its transitions on new rows. No Spark here.
 
 Rows are Arrow tables from end to end, so that a column of any type keeps its type. The state of one
-observer is one blob: the queue of `kernels.reorder` and the rows that wait.
+observer is one blob: the queue of `kernels.observer.reorder` and the rows that wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beforehand.errors import LocalError
-from beforehand.kernels.reorder import (
+from beforehand.kernels.observer.reorder import (
     DUE,
     LABEL,
     LEAST,

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.reorder import FOREVER, Stamps, empty_queue, reorder
-from beforehand.kernels.violations import count_violations
+from beforehand.kernels.observer.reorder import FOREVER, Stamps, empty_queue, reorder
+from beforehand.kernels.verify.violations import count_violations
 from beforehand.protocols.observer.observer import Dial
 from beforehand.protocols.observer.timestamp import Guarantees, StampCodec
 from beforehand.sim.drift import rule_of

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from beforehand.errors import InputError
 from beforehand.mobility.trace import Ints, make_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
+from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.contacts.workload import check_size
 from beforehand.sim.log import METADATA, event_table
-from beforehand.sim.protocols import PROTOCOLS
-from beforehand.sim.run import Spec, run_one
-from beforehand.sim.workload import check_size
 from beforehand.spark.executors import same_code
 from beforehand.verify.event_log import logs_of
 from beforehand.verify.verdict import judge

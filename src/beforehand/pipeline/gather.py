@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from beforehand.files import read_parquet
-from beforehand.pipeline.metrics import MetricFacts
+from beforehand.pipeline.contacts.metrics import MetricFacts
+from beforehand.pipeline.contacts.simulate import RunFacts
+from beforehand.pipeline.contacts.verdicts import VerdictFacts
 from beforehand.pipeline.schemas import METRIC_FILES, RUNS, names_of, table_of_rows
-from beforehand.pipeline.simulate import RunFacts
 from beforehand.pipeline.stages import Job, Work
-from beforehand.pipeline.verdicts import VerdictFacts
 
 
 def gather_tables(work: Work) -> dict[str, pa.Table]:

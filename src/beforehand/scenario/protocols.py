@@ -8,8 +8,8 @@ from beforehand.errors import InputError
 from beforehand.scenario import values
 from beforehand.scenario.document import Document, Table
 from beforehand.scenario.lines import KeyPath
-from beforehand.sim.protocols import PROTOCOLS
-from beforehand.sim.run import Spec
+from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.sim.contacts.run import Spec
 
 LITERAL = ("literal_deadlines", "literal_barriers")
 KEYS = ("name", "lifetimes", *LITERAL)

@@ -17,7 +17,7 @@ from beforehand.scenario.document import Document, toml_value
 from beforehand.scenario.values import Parse
 
 if TYPE_CHECKING:
-    from beforehand.sim.run import Spec
+    from beforehand.sim.contacts.run import Spec
 
 
 class Setting(NamedTuple):

@@ -1,8 +1,8 @@
 """A calendar queue of events: a list per day, sorted when its day comes.
 
 A heap of 100,000 events touches memory all over at every step, so it does not stay in a cache. Here
-an event is appended to a list and touched again only on its day, as in `kernels.calendar`. As
-there, an event is one integer: its time, and a ticket that identifies it (`kernels.heap`).
+an event is appended to a list and touched again only on its day, as in `kernels.queue.calendar`. As
+there, an event is one integer: its time, and a ticket that identifies it (`kernels.queue.heap`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from operator import neg
 
-from beforehand.kernels.calendar import DAY_BITS
-from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
+from beforehand.kernels.queue.calendar import DAY_BITS
+from beforehand.kernels.queue.heap import TICKET_BITS, TICKETS_MAX
 
 TICKET_MASK = TICKETS_MAX - 1
 

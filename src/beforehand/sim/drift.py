@@ -20,9 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.kernels import drift as kernel
-from beforehand.kernels.reorder import FOREVER, Delivered, Rule, Stamps, empty_queue, reorder
-from beforehand.kernels.violations import count_violations
+from beforehand.kernels.observer import drift as kernel
+from beforehand.kernels.observer.reorder import (
+    FOREVER,
+    Delivered,
+    Rule,
+    Stamps,
+    empty_queue,
+    reorder,
+)
+from beforehand.kernels.verify.violations import count_violations
 from beforehand.protocols.contract.base import Message, NodeId, Timer
 from beforehand.protocols.contract.driver import Driver
 from beforehand.protocols.observer.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2

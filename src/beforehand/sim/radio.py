@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from beforehand.errors import InputError, InputErrors, LocalError
-from beforehand.kernels.heap import TICKET_BITS, TICKETS_MAX
-from beforehand.sim.links import FOREVER_US
+from beforehand.kernels.queue.heap import TICKET_BITS, TICKETS_MAX
+from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.streams import mix, stream_key
 
 STREAM = "radio/backoff"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from beforehand.errors import InputError, visible
 from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
-from beforehand.kernels.causality import History, RepeatedBroadcast, index_log
+from beforehand.kernels.verify.causality import History, RepeatedBroadcast, index_log
 from beforehand.verify.about import About, about_run, read_about
 
 EVENTS_FILE = "events.parquet"

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from beforehand.errors import InputError
 from beforehand.files import read_parquet
-from beforehand.kernels.causality import RepeatedBroadcast, index_log
-from beforehand.kernels.merge import merge_by_causality
+from beforehand.kernels.verify.causality import RepeatedBroadcast, index_log
+from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.verify.about import About, about_run, read_about
 from beforehand.verify.event_log import (
     NODE_FILES,

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, visible
-from beforehand.kernels.causality import (
+from beforehand.kernels.verify.causality import (
     KINDS,
     LATE,
     TWICE,

@@ -7,7 +7,7 @@ import random
 import sys
 
 import msgspec
-from tests.runtime.meshes import KEY, Recorder, run, started, until
+from tests.runtime.fixtures.meshes import KEY, Recorder, run, started, until
 
 from beforehand.check.fuzz.links import damage, throw
 from beforehand.runtime.crypto.keys import new_member

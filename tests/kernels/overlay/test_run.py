@@ -9,13 +9,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from beforehand.kernels import heap
-from beforehand.kernels.laws import travel_us
 from beforehand.kernels.overlay import send
 from beforehand.kernels.overlay.state import NONE, heights_of
+from beforehand.kernels.queue import heap
+from beforehand.kernels.random.laws import travel_us
 from beforehand.protocols.vcube.topology import dimension, first_live, live_heights
 from beforehand.sim import log
-from beforehand.sim.overlay import SYSTEMS, Law, OverlaySpec, run, run_compiled
+from beforehand.sim.overlay.world import SYSTEMS, Law, OverlaySpec, run, run_compiled
 from beforehand.sim.streams import mix, stream_key, unit
 
 FIRST_FAILURE = (Phase.explicit, Phase.generate)

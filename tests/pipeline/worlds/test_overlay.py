@@ -14,7 +14,7 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import overlay
 from beforehand.scenario.shipped import FOLDER
-from beforehand.sim.overlay import OverlaySpec
+from beforehand.sim.overlay.world import OverlaySpec
 from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 

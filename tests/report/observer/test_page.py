@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.commands.report import write_report
+from beforehand.commands.experiments.report import write_report
 from beforehand.errors import InputError
 from beforehand.report.observer.figures import (
     GRAPHS,

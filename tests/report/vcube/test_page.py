@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.report.made_up import write_rows
 
-from beforehand.commands.report import write_report
+from beforehand.commands.experiments.report import write_report
 from beforehand.errors import InputError
 from beforehand.papers.vcube import read_published
 from beforehand.report.vcube.data import Histogram, read_overlay

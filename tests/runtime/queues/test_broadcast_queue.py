@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from tests.runtime.memory_mesh import Net, member, run, take
+from tests.runtime.fixtures.memory_mesh import Net, member, run, take
 from tests.waiting import SECONDS_MAX
 
 from beforehand.errors import InputError, LocalError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.runtime.cells import host
-from tests.runtime.memory_mesh import run, take, until
+from tests.runtime.fixtures.cells import host
+from tests.runtime.fixtures.memory_mesh import run, take, until
 from tests.runtime.radio.test_cells import town
 
 from beforehand.errors import LocalError

@@ -7,8 +7,8 @@ import re
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from tests.runtime.cells import host, new_cell, station, write_stations
-from tests.runtime.memory_mesh import run, take, until
+from tests.runtime.fixtures.cells import host, new_cell, station, write_stations
+from tests.runtime.fixtures.memory_mesh import run, take, until
 
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.crypto.keys import new_group

@@ -8,8 +8,8 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from tests.runtime.namespaces import Segments, why_not
-from tests.runtime.processes import Process
+from tests.runtime.fixtures.namespaces import Segments, why_not
+from tests.runtime.fixtures.processes import Process
 from tests.waiting import SECONDS_MAX
 
 from beforehand.runtime.crypto.keys import new_group

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from tests.runtime.memory_mesh import Net, member, run, take, until
+from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 from tests.waiting import SECONDS_MAX
 
 from beforehand.errors import InputError

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
-from tests.runtime.meshes import (
+from tests.runtime.fixtures.meshes import (
     KEY,
     QUICK,
     Recorder,

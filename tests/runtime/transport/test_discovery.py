@@ -6,7 +6,7 @@ import asyncio
 
 import ifaddr
 import pytest
-from tests.runtime.meshes import KEY, Recorder, run, started, until
+from tests.runtime.fixtures.meshes import KEY, Recorder, run, started, until
 from zeroconf import NotRunningException, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 

@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 
 import pytest
-from tests.runtime.meshes import LOCAL, QUICK, Recorder, in_the_middle, run, started, until
+from tests.runtime.fixtures.meshes import LOCAL, QUICK, Recorder, in_the_middle, run, started, until
 
 from beforehand.errors import InputError, LocalError
 from beforehand.runtime.crypto.keys import new_member

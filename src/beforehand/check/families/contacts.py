@@ -29,7 +29,7 @@ from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
 from beforehand.protocols.orders.order import Lifetimes
-from beforehand.sim.protocols import PROTOCOLS, make_order
+from beforehand.sim.contacts.protocols import PROTOCOLS, make_order
 
 SECOND_US = 1_000_000
 LIFETIMES_US = (5 * SECOND_US, 20 * SECOND_US, 60 * SECOND_US, 200 * SECOND_US)

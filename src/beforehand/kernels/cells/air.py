@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.compiling import kernel, part
-from beforehand.kernels.draws import mix, unit
-from beforehand.kernels.heap import due_us, event, pop, push, ticket
+from beforehand.kernels.queue.heap import due_us, event, pop, push, ticket
+from beforehand.kernels.random.draws import mix, unit
 
 Ints = NDArray[np.int64]
 

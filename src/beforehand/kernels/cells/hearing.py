@@ -24,7 +24,7 @@ from beforehand.kernels.cells.air import (
     transmit,
 )
 from beforehand.kernels.compiling import kernel
-from beforehand.kernels.heap import due_us
+from beforehand.kernels.queue.heap import due_us
 
 Ints = NDArray[np.int64]
 

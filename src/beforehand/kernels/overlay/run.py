@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beforehand.kernels.calendar import LEFT, TODAY, insert, open_day, take
 from beforehand.kernels.compiling import kernel, part
-from beforehand.kernels.heap import due_us, event, ticket
 from beforehand.kernels.overlay.send import (
     BROADCAST,
     DELIVER,
@@ -55,6 +53,8 @@ from beforehand.kernels.overlay.state import (
     meets,
     remove,
 )
+from beforehand.kernels.queue.calendar import LEFT, TODAY, insert, open_day, take
+from beforehand.kernels.queue.heap import due_us, event, ticket
 
 LINE = 8
 """Words in a cache line."""

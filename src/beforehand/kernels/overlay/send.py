@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from beforehand.kernels.calendar import insert
 from beforehand.kernels.compiling import part
-from beforehand.kernels.heap import event
-from beforehand.kernels.laws import travel_us
 from beforehand.kernels.overlay.state import (
     CARGO,
     HEIGHT,
@@ -20,6 +17,9 @@ from beforehand.kernels.overlay.state import (
     Rows,
     State,
 )
+from beforehand.kernels.queue.calendar import insert
+from beforehand.kernels.queue.heap import event
+from beforehand.kernels.random.laws import travel_us
 
 BROADCAST, RECEIVE, DELIVER, SEND = 0, 1, 2, 5
 """Kinds of events, as in the event log."""

@@ -8,8 +8,8 @@ import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-from beforehand.kernels.calendar import Calendar, make_calendar
 from beforehand.kernels.compiling import compiled, part
+from beforehand.kernels.queue.calendar import Calendar, make_calendar
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

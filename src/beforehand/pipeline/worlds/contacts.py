@@ -103,7 +103,7 @@ def _plan_plan(scenario: Scenario, work: Work) -> Iterator[Task]:
 
 
 def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
-    from beforehand.pipeline.plan import plan_runs
+    from beforehand.pipeline.contacts.plan import plan_runs
 
     traces = traces_of(scenario, work)
     for run in plan_runs(scenario):
@@ -122,38 +122,38 @@ def _plan_metrics(_: Scenario, work: Work) -> Iterator[Task]:
 
 
 def _make_contacts(spark: OpenSpark, job: Job) -> Made:
-    from beforehand.pipeline.contacts import make_contacts
+    from beforehand.pipeline.contacts.detect import make_contacts
 
     return make_contacts(spark, job)
 
 
 def _stages() -> tuple[Stage, ...]:
-    from beforehand.pipeline.metrics import measure_run
-    from beforehand.pipeline.plan import make_plan
-    from beforehand.pipeline.positions import make_positions
-    from beforehand.pipeline.verdicts import join_blocks, make_blocks, verify_block
+    from beforehand.pipeline.contacts.metrics import measure_run
+    from beforehand.pipeline.contacts.plan import make_plan
+    from beforehand.pipeline.contacts.positions import make_positions
+    from beforehand.pipeline.contacts.verdicts import join_blocks, make_blocks, verify_block
 
     return (
         Stage(
             name="positions",
             inputs=(),
-            sources=("mobility", "kernels/contacts.py", "pipeline/positions.py"),
+            sources=("mobility", "kernels/contacts.py", "pipeline/contacts/positions.py"),
             plan=_plan_positions,
             maker=OnDriver(make_positions),
         ),
         Stage(
             name="contacts",
             inputs=("positions",),
-            sources=("mobility/trace.py", "kernels/contacts.py", "pipeline/contacts.py"),
+            sources=("mobility/trace.py", "kernels/contacts.py", "pipeline/contacts/detect.py"),
             plan=_plan_contacts,
             maker=InSession(_make_contacts),
         ),
-        Stage("plan", (), ("pipeline/plan.py",), _plan_plan, OnDriver(make_plan)),
+        Stage("plan", (), ("pipeline/contacts/plan.py",), _plan_plan, OnDriver(make_plan)),
         _events(),
         Stage(
             name="verdicts",
             inputs=("events",),
-            sources=("kernels/causality.py", "verify", "pipeline/verdicts.py"),
+            sources=("kernels/verify/causality.py", "verify", "pipeline/contacts/verdicts.py"),
             plan=_plan_verdicts,
             maker=InParts(make_blocks, verify_block, join_blocks),
         ),
@@ -161,8 +161,8 @@ def _stages() -> tuple[Stage, ...]:
             name="metrics",
             inputs=("events",),
             sources=(
-                *("kernels/xxhash64.py", "sim/summary.py"),
-                *("pipeline/metrics.py", "pipeline/schemas.py"),
+                *("kernels/xxhash64.py", "sim/contacts/summary.py"),
+                *("pipeline/contacts/metrics.py", "pipeline/schemas.py"),
             ),
             plan=_plan_metrics,
             maker=AsTasks(measure_run),
@@ -171,12 +171,12 @@ def _stages() -> tuple[Stage, ...]:
 
 
 def _events() -> Stage:
-    from beforehand.pipeline.simulate import check_watched, simulate
+    from beforehand.pipeline.contacts.simulate import check_watched, simulate
 
     return Stage(
         name="events",
         inputs=("contacts", "plan"),
-        sources=("protocols", "sim", "kernels/hops.py", "pipeline/simulate.py"),
+        sources=("protocols", "sim", "kernels/hops.py", "pipeline/contacts/simulate.py"),
         plan=_plan_events,
         maker=AsTasks(simulate),
         check=check_watched,
@@ -185,7 +185,7 @@ def _events() -> Stage:
 
 def _is_small(missing: Missing) -> bool:
     """Return whether one process can find all missing contacts without Spark."""
-    from beforehand.pipeline.contacts import is_small
+    from beforehand.pipeline.contacts.detect import is_small
 
     positions = [job.inputs[0] for job in missing["contacts"]]
     return all(dataset.is_whole() and is_small(dataset) for dataset in positions)
@@ -195,9 +195,9 @@ def _is_small(missing: Missing) -> bool:
 
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
+    from beforehand.pipeline.contacts.metrics import find_meetings
+    from beforehand.pipeline.contacts.positions import PRESENCE_FILE, TraceFacts, read_trace
     from beforehand.pipeline.gather import gather_tables
-    from beforehand.pipeline.metrics import find_meetings
-    from beforehand.pipeline.positions import PRESENCE_FILE, TraceFacts, read_trace
 
     tables = gather_tables(work)
     for name in (GAUGES_FILE, HOPS_FILE):

@@ -21,8 +21,8 @@ from beforehand.units import format_duration
 
 if TYPE_CHECKING:
     from beforehand.report.content import Page
-    from beforehand.sim.overlay import Law, System
-    from beforehand.sim.overlay_measure import OverlayCase
+    from beforehand.sim.overlay.measure import OverlayCase
+    from beforehand.sim.overlay.world import Law, System
 
 STAGE = "overlay"
 SOURCES = ("protocols", "kernels", "sim")
@@ -40,7 +40,7 @@ HEADINGS = (
 
 
 def _law(value: object) -> Law:
-    from beforehand.sim.overlay import SHAPES, UNIT_US, Law
+    from beforehand.sim.overlay.world import SHAPES, UNIT_US, Law
 
     if not isinstance(value, list) or not value or value[0] not in SHAPES:
         raise InputError(f"not a law: `{value}`", hint=f"known are {', '.join(SHAPES)}; {LAW_HINT}")
@@ -54,7 +54,7 @@ def _law(value: object) -> Law:
 
 
 def _tables() -> dict[str, Table]:
-    from beforehand.sim.overlay import OverlaySpec
+    from beforehand.sim.overlay.world import OverlaySpec
 
     return {
         "overlay": {
@@ -80,7 +80,7 @@ def _tasks(scenario: Scenario) -> Iterator[Task]:
 
 
 def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
-    from beforehand.sim.overlay_measure import OverlayCase
+    from beforehand.sim.overlay.measure import OverlayCase
 
     options = scenario.options["overlay"]
     size, small = options["payload_bytes"], options["small_payload_bytes"]
@@ -97,7 +97,7 @@ def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
     from beforehand.sim.log import event_table, write_events
-    from beforehand.sim.overlay_measure import run_case
+    from beforehand.sim.overlay.measure import run_case
     from beforehand.verify.event_log import EVENTS_FILE
 
     case, keeps_events = job.spec

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.causality import TWICE, find_violations, index_log
+from beforehand.kernels.verify.causality import TWICE, find_violations, index_log
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.kernels.heap import DUE_US_MAX
+from beforehand.kernels.queue.heap import DUE_US_MAX
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.radio import Radio

@@ -1,0 +1,104 @@
+"""`beforehand group`: create, hand over and rotate the key of a group."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from beforehand.commands.shell.console import Commands, add_command, add_json, note, print_json
+from beforehand.errors import EXIT_VALID, InputError
+
+if TYPE_CHECKING:
+    from beforehand.runtime.crypto.keys import GroupKey
+
+EXAMPLE = "beforehand group new harbour"
+SUFFIX = ".key"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "group", "make and hand over the key of a group", EXAMPLE)
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+
+    new = add_command(actions, "new", "make a group: a key file for its owner's eyes", EXAMPLE)
+    new.add_argument("name", help="of the group; all its members use the same")
+    new.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
+    _finish(new, _new)
+
+    summary = "print a key as one word, to hand over where nobody listens"
+    invite = add_command(actions, "invite", summary, "beforehand group invite harbour.key")
+    invite.add_argument("key", type=Path, help="the key file")
+    _finish(invite, _invite)
+
+    example = "beforehand group join beforehand1-kqdoYXJ... --out harbour.key"
+    join = add_command(actions, "join", "make a key file of an invite", example)
+    join.add_argument("invite", help="the word that `beforehand group invite` printed")
+    join.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
+    _finish(join, _join)
+
+    summary = "give a group a new secret: who has only the old one is out"
+    rotate = add_command(actions, "rotate", summary, "beforehand group rotate harbour.key")
+    rotate.add_argument("key", type=Path, help="the key file; it is replaced")
+    _finish(rotate, _rotate)
+
+
+def _finish(parser: argparse.ArgumentParser, run: object) -> None:
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def _new(args: argparse.Namespace) -> int:
+    from beforehand.runtime.crypto.keys import new_group
+
+    path = _write(new_group(args.name), args)
+    note(f"hand it over with `beforehand group invite {path}`; whoever has it is in the group")
+    return EXIT_VALID
+
+
+def _join(args: argparse.Namespace) -> int:
+    from beforehand.runtime.crypto.keys import GroupKey
+
+    _write(GroupKey.from_invite(args.invite), args)
+    return EXIT_VALID
+
+
+def _invite(args: argparse.Namespace) -> int:
+    from beforehand.runtime.crypto.keys import GroupKey
+
+    key = GroupKey.read(args.key)
+    if args.json:
+        print_json({"name": key.name, "invite": key.invite()})
+    else:
+        print(key.invite())
+    note("it holds the whole secret: say or show it, and send it only where nobody else reads")
+    return EXIT_VALID
+
+
+def _rotate(args: argparse.Namespace) -> int:
+    from beforehand.runtime.crypto.keys import GroupKey
+
+    key = GroupKey.read(args.key).rotate()
+    key.write(args.key, replace=True)
+    _tell(key, args.key, args)
+    note("restart the nodes with it; hand it to all who stay, the others are strangers from now on")
+    return EXIT_VALID
+
+
+def _write(key: GroupKey, args: argparse.Namespace) -> Path:
+    path: Path = args.out or _default_path(key.name)
+    key.write(path)
+    _tell(key, path, args)
+    return path
+
+
+def _default_path(name: str) -> Path:
+    if Path(name).name != name or name.startswith("."):
+        raise InputError(f"`{name}` is no good name for a file", hint="choose one with `--out`")
+    return Path(f"{name}{SUFFIX}")
+
+
+def _tell(key: GroupKey, path: Path, args: argparse.Namespace) -> None:
+    if args.json:
+        print_json({"name": key.name, "file": str(path)})
+    else:
+        print(path)

@@ -1,0 +1,230 @@
+"""The command line: parse the arguments, run one command, report errors."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import signal
+import sys
+import threading
+import traceback
+import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from beforehand import __version__
+from beforehand.commands import contacts, doctor, fuzz, observe, simulate, verify
+from beforehand.commands.experiments import diff, report, run, scenarios, status
+from beforehand.commands.nodes import chat, group, host, node, station
+from beforehand.commands.shell import completion
+from beforehand.commands.shell.console import Parser, be_quiet, forget, open_closed_streams, say
+from beforehand.commands.shell.interrupt import leave_after_patience
+from beforehand.errors import (
+    EXIT_CRASH,
+    EXIT_INTERRUPTED,
+    EXIT_NO_READER,
+    EXIT_TERMINATED,
+    BeforehandError,
+    InputError,
+    closest,
+)
+
+COMMANDS = (
+    *(run, scenarios, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
+    *(group, chat, node, station, host, completion),
+)
+CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
+TRACEBACK = "BEFOREHAND_TRACEBACK"
+"""If this environment variable is set, a crash shows its traceback, as with `-v`."""
+AGAIN_SECONDS = 0.05
+
+
+def dispatch(arguments: Sequence[str] | None) -> int:
+    """Run a command and return the exit code, as in `CODES`. Show no traceback unless asked for.
+
+    arguments: None for those of this process.
+    """
+    args = argparse.Namespace(debug=False, verbose=False)
+    signals = Signals()
+    try:
+        signals.hear()
+        open_closed_streams()
+        try:
+            args = _parse(arguments)
+        except SystemExit:
+            sys.stdout.flush()  # after help or version; raises if the reader has closed the pipe
+            raise
+        be_quiet(args.quiet)
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except (Exception, KeyboardInterrupt) as error:
+        if args.debug:
+            raise
+        told = signals.heard or error  # after a signal, any exception is a consequence of it
+        return _tell(told, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
+    finally:
+        signals.restore()
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, handled like Ctrl-C except for the exit code. The default action would end this
+    process and leave its child processes running."""
+
+
+class Signals:
+    """Handlers for SIGINT and SIGTERM while a command runs, unless the command installs its own.
+
+    An exception raised by a handler may be lost. Python drops it in a destructor or a callback; the
+    handler then raises it again. Some libraries catch every exception; a timer then ends the
+    process.
+    """
+
+    def __init__(self) -> None:
+        self.heard: KeyboardInterrupt | None = None
+        """Stored because an interrupted import or compilation may raise another exception
+        instead."""
+        self._is_lost = False
+        self._patience: threading.Timer | None = None
+        self._before: dict[int, Any] = {}
+        self._show, self._drop = sys.excepthook, sys.unraisablehook
+
+    def hear(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup` or `&`
+                self._before[number] = signal.signal(number, self._raise)
+
+    def restore(self) -> None:
+        if sys.excepthook == self._show_others:
+            sys.excepthook = self._show
+        if sys.unraisablehook == self._drop_others:
+            sys.unraisablehook = self._drop
+        if self._patience is not None:
+            self._patience.cancel()
+        for number, handler in self._before.items():
+            if signal.getsignal(number) == self._raise:
+                signal.signal(number, handler)
+
+    def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        """Hide our interrupt: compiled modules of other packages print it if their import is
+        aborted."""
+        if error is not self.heard:
+            self._show(kind, error, trace)
+
+    def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Send the signal again shortly after Python dropped our interrupt."""
+        if self.heard is None or dropped.exc_value is not self.heard:
+            self._drop(dropped)
+            return
+        self._is_lost = True
+        number = self._number(self.heard)
+        # Signal the main thread itself: a signal to another thread would not end its sleep.
+        main = threading.main_thread().ident
+        send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
+        send.daemon = True
+        send.start()
+
+    def _raise(self, number: int, _frame: object) -> NoReturn:
+        if self.heard is None:
+            self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+            self._patience = leave_after_patience(self._leave)
+        elif not self._is_lost:
+            os._exit(128 + number)  # second signal: exit at once
+        self._is_lost = False
+        raise self.heard
+
+    def _leave(self) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + self._number(self.heard))
+
+    @staticmethod
+    def _number(heard: KeyboardInterrupt | None) -> int:
+        return signal.SIGTERM if isinstance(heard, Terminated) else signal.SIGINT
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    args, rest = make_parser().parse_known_args(arguments)
+    if rest:
+        chosen: Parser = args.parser
+        known = [option for action in chosen._actions for option in action.option_strings]
+        guess = closest(rest[0].partition("=")[0], known)
+        problem = f"no such option: `{rest[0]}`" if rest[0][0:1] == "-" else f"what is `{rest[0]}`?"
+        hint = " ".join(filter(None, (guess, f"`{chosen.prog} --help` shows what there is")))
+        raise InputError(problem, where=chosen.prog, hint=hint)
+    return args
+
+
+def _tell(error: BaseException, *, with_traceback: bool) -> int:
+    """Report the error, as far as stdout and stderr can be written, and return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        forget(sys.stdout)
+        return EXIT_NO_READER
+    try:
+        if isinstance(error, KeyboardInterrupt):
+            say("interrupted")
+            return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
+        is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
+        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
+        if told is not None:
+            say(told.render())
+            return told.exit_code
+        say(_crash(error))
+        if with_traceback:
+            say("".join(traceback.format_exception(error)))
+        return EXIT_CRASH
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+
+
+def _outside(error: BaseException) -> InputError | None:
+    """Return an error caused by the system, a disk or file content; None for a bug in this
+    package."""
+    if isinstance(error, OSError):
+        forget(sys.stdout)  # stdout may be on the full disk
+        where = str(error.filename) if error.filename else ""
+        hint = "check the place, its permissions and the room that is left"
+        return InputError(error.strerror or str(error), where=where, hint=hint)
+    if isinstance(error, UnicodeError | csv.Error | zipfile.BadZipFile):
+        return InputError(f"not the file that it should be: {error}", hint="is it another one?")
+    if isinstance(error, MemoryError):
+        return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):
+        hint = "`beforehand doctor` says what is missing and how to get it"
+        return InputError(f"not installed: {error.name}", hint=hint)
+    return None
+
+
+def _crash(error: BaseException) -> str:
+    """Return the error text for a bug: the exception, and its location in this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
+    place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"
+    said = (str(error).splitlines() or [""])[0]
+    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
+    return (
+        f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
+        f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
+    )
+
+
+def make_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(
+        prog="beforehand",
+        description="Causal broadcast for networks that come and go: use it, study it, prove it.",
+        epilog=f"exit codes: {CODES}",
+    )
+    parser.add_argument("--version", action="version", version=f"beforehand {__version__}")
+    parser.add_argument("--debug", action="store_true", help="raise what goes wrong")
+    parser.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a crash with its traceback")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser

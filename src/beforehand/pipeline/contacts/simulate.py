@@ -1,0 +1,101 @@
+"""Stage `events`: run each simulation as one task, which writes its own files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from beforehand.errors import InputError, list_some
+from beforehand.mobility.trace import Trace
+from beforehand.pipeline.contacts.positions import read_trace
+from beforehand.pipeline.datasets import write_table
+from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, HOPS, HOPS_FILE, table_of_rows
+from beforehand.pipeline.stages import Job, Made
+from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.sim.contacts.run import Result, run_one
+from beforehand.sim.contacts.summary import count_reach, tally_hops
+from beforehand.sim.contacts.workload import check_size
+from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
+from beforehand.verify.event_log import EVENTS_FILE
+
+
+class RunFacts(msgspec.Struct, frozen=True):
+    """Facts about one simulation."""
+
+    nodes: int
+    contacts: int
+    broadcasts: int
+    deliveries: int
+    frames: int
+    bytes: int
+    reached: int
+    """Pairs of a message and another node that received it."""
+    reachable: int
+    """The same count if every node had received all messages that were alive while it was
+    present."""
+    transfer_model: str
+    cpu_s: float
+
+
+def simulate(job: Job) -> Made:
+    """Run the job's simulation on its trace, and write events, gauges and hop counts."""
+    (source,), (spec, wanted) = job.inputs, job.spec
+    trace = read_trace(source)
+    watched = watched_node(trace, wanted)
+    started_s = time.process_time()
+    result = run_one(trace, spec)
+    cpu_s = time.process_time() - started_s
+    write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
+    tally = tally_hops(result.columns, result.senders)
+    hops = [(job.name, made, receptions) for made, receptions in tally.items()]
+    write_table(job.dataset.file(HOPS_FILE), table_of_rows(HOPS, hops))
+    promise = PROTOCOLS[spec.protocol].promise
+    log = event_table(job.name, result.columns, promise=promise, names=trace.names)
+    write_events(log, job.dataset.file(EVENTS_FILE))
+    kind = result.columns["kind"]
+    reached, reachable = count_reach(result.columns, spec.life_us)
+    facts = RunFacts(
+        nodes=trace.nodes_count,
+        contacts=len(trace.contacts),
+        broadcasts=int(np.count_nonzero(kind == BROADCAST)),
+        deliveries=int(np.count_nonzero(kind == DELIVER)),
+        frames=result.frames_sent,
+        bytes=result.bytes_sent,
+        reached=reached,
+        reachable=reachable,
+        transfer_model=spec.transfer_model,
+        cpu_s=round(cpu_s, 3),
+    )
+    return Made(len(kind), facts)
+
+
+def check_watched(jobs: Sequence[Job]) -> None:
+    """Refuse a watched node that is not in the trace, and traffic that would generate too many
+    events."""
+    for job in jobs:
+        trace = read_trace(job.inputs[0])
+        watched_node(trace, job.spec.watched)
+        check_size(trace, job.spec.spec.traffic, where="traffic.period")
+
+
+def watched_node(trace: Trace, wanted: str | int | None) -> int:
+    """Return the index of the node that the scenario names, or else of the node present longest."""
+    if wanted is None:
+        there_us = np.zeros(trace.nodes_count, np.int64)
+        np.add.at(there_us, trace.presence[:, 0], trace.presence[:, 2] - trace.presence[:, 1])
+        return int(there_us.argmax())
+    if isinstance(wanted, int) and 0 <= wanted < trace.nodes_count:
+        return wanted
+    if wanted in trace.names:
+        return trace.names.index(str(wanted))
+    hint = f"`gauges.node` is an index or one of {list_some(trace.names)}"
+    raise InputError(f"no node to watch: `{wanted}`", hint=hint)
+
+
+def _gauge_table(run: str, watched: int, result: Result) -> pa.Table:
+    rows = [(run, *row) for row in result.gauges if row[1] == watched]
+    return table_of_rows(GAUGES, rows)

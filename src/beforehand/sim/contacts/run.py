@@ -1,0 +1,182 @@
+"""One simulation from one specification: the unit of work of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.errors import InputError
+from beforehand.mobility.trace import Trace
+from beforehand.protocols.contract.base import Counters
+from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.orders.order import Lifetimes
+from beforehand.sim.clock import Clock, Clocks
+from beforehand.sim.collector import no_collection
+from beforehand.sim.contacts.links import LinkModel
+from beforehand.sim.contacts.protocols import check_protocol, make_order
+from beforehand.sim.contacts.workload import Traffic, periodic
+from beforehand.sim.contacts.world import ContactWorld, OnDone
+from beforehand.sim.streams import generator, stream_key, unit
+
+SECOND_US = 1_000_000
+
+
+POSITIVE = (
+    *("lifetime_us", "traffic.period_us", "links.bytes_per_s", "layer.retry_us"),
+    *("layer.capacity", "layer.frame_messages_max"),
+)
+NOT_NEGATIVE = (
+    *("traffic.first_us", "links.latency_us", "links.jitter_us", "clocks.skew_us"),
+    "layer.announce_us",
+)
+
+
+DURATIONS = tuple(path for path in (*POSITIVE, *NOT_NEGATIVE) if path.endswith("_us"))
+TIME_US_MAX = 2**60
+"""36,000 years: a few of them added to a time of a trace still fit in 64 bits."""
+PAYLOAD_BYTES_MAX = 100_000_000
+"""The limit exists because every message object holds its payload."""
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """Everything on which a run depends, besides the trace.
+
+    It has only plain values, so that it can be written down, hashed and sent to another machine."""
+
+    protocol: str
+    seed: int = 0
+    lifetime_us: int | None = None
+    traffic: Traffic = Traffic()
+    links: LinkModel = LinkModel(latency_us=2_000, bytes_per_s=1_000_000)
+    layer: Options = Options(announce_us=SECOND_US)
+    clocks: Clocks = Clocks()
+    literal_deadlines: bool = False
+    """Follow the paper to the letter, where this implementation deviates from it."""
+    literal_barriers: bool = False
+    gauge_us: int | None = None
+    """Registry sizes are sampled at most once per this time and node; None: not at all."""
+
+    def check(self) -> None:
+        """Refuse a spec that cannot be run, before anything runs."""
+        check_protocol(self.protocol, self.lifetime_us)
+        for path in ("links.loss", "links.duplication"):
+            value = attrgetter(path)(self)
+            if not 0 <= value < 1:
+                raise InputError(f"`{_name(path)}` must be in [0, 1): {value}")
+        for path in POSITIVE:
+            value = attrgetter(path)(self)
+            if value is not None and value <= 0:
+                raise InputError(f"`{_name(path)}` must be positive: {value}")
+        for path in NOT_NEGATIVE:
+            value = attrgetter(path)(self)
+            if value < 0:
+                raise InputError(f"`{_name(path)}` must not be negative: {value}")
+        for path in (*DURATIONS, "traffic.payload_bytes"):
+            value = attrgetter(path)(self)
+            most = PAYLOAD_BYTES_MAX if path == "traffic.payload_bytes" else TIME_US_MAX
+            if value is not None and value > most:
+                raise InputError(f"`{_name(path)}` is too large: {value}", hint=f"at most {most}")
+        if (self.links.loss or self.links.duplication) and self.layer.retry_us is None:
+            raise InputError(
+                "links that lose or duplicate need a retry time",
+                hint="pass `--retry 5s`, so that what is not answered is repeated",
+            )
+
+    @property
+    def life_us(self) -> int | None:
+        """Return how long a message can be received after its broadcast; None: until the end.
+
+        A deadline is on the clock of its origin, and the clock of a receiver may be behind it."""
+        return None if self.lifetime_us is None else self.lifetime_us + self.clocks.skew_us
+
+    @property
+    def transfer_model(self) -> str:
+        """Return the transfer model in words, to be printed beside every result."""
+        links, layer = self.links, self.layer
+        speed = "endless" if links.bytes_per_s is None else f"{links.bytes_per_s / 1000:g} kB/s"
+        frames = f"frames of at most {layer.frame_bytes_max} B, one at a time"
+        if layer.frame_messages_max == 1:
+            frames = "one message per frame, one frame at a time"
+        when = "at once" if not layer.announce_us else f"every {layer.announce_us / SECOND_US:g} s"
+        return (
+            f"latency {links.latency_us / 1000:g} ms, bandwidth {speed} per direction, {frames}, "
+            f"{layer.transfer} order; news announced {when}; what is under way when a contact ends "
+            f"is lost"
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one run."""
+
+    columns: dict[str, NDArray[Any]]
+    senders: NDArray[np.int32]
+    """The node that forwarded the message, for each `receive` row."""
+    gauges: list[tuple[int, int, str, int]]
+    """t_us, node, gauge, value."""
+    counters: Counters
+    frames_sent: int
+    frames_lost: int
+    bytes_sent: int
+
+
+def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
+    """Run the simulation. The same trace and spec give the same result on any machine.
+
+    on_done: called with the progress.
+    """
+    spec.check()
+    lifetimes = None
+    if spec.lifetime_us is not None:
+        lifetimes = Lifetimes(spec.lifetime_us, spec.lifetime_us, spec.clocks.skew_us)
+    literal: dict[str, bool] = {}
+    if spec.protocol in ("causal", "delta"):
+        literal = {
+            "literal_deadlines": spec.literal_deadlines,
+            "literal_barriers": spec.literal_barriers,
+        }
+
+    def make_core(node: int) -> Epidemic:
+        order = make_order(spec.protocol, node, lifetimes, **literal)
+        return Epidemic(node, order, generator(spec.seed, "transfer", node), spec.layer)
+
+    world = ContactWorld(
+        trace,
+        make_core,
+        periodic(trace, spec.traffic),
+        seed=spec.seed,
+        links=spec.links,
+        clocks=_clocks(trace, spec),
+        gauge_us=spec.gauge_us,
+    )
+    with no_collection():
+        world.run(on_done=on_done)
+    return Result(
+        world.log.columns(),
+        np.array(world.senders, np.int32),
+        world.gauges,
+        world.counters(),
+        world.frames_sent,
+        world.frames_lost,
+        world.bytes_sent,
+    )
+
+
+def _clocks(trace: Trace, spec: Spec) -> dict[int, Clock]:
+    if not spec.clocks.skew_us:
+        return {}
+    key = stream_key(spec.seed, "clocks")
+    return {
+        node: Clock(offset_us=int(unit(key, node) * spec.clocks.skew_us))
+        for node in range(trace.nodes_count)
+    }
+
+
+def _name(path: str) -> str:
+    return path.rpartition(".")[2]

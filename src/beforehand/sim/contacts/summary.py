@@ -1,0 +1,218 @@
+"""Compute the figures of OPP section VI from the event log of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.kernels.hops import count_hops
+from beforehand.kernels.verify.causality import KINDS as VIOLATIONS
+from beforehand.kernels.verify.causality import find_violations, index_log
+from beforehand.sim.log import (
+    BROADCAST,
+    CRASH,
+    DELIVER,
+    DROP,
+    EXPIRE,
+    JOIN,
+    LEAVE,
+    RECEIVE,
+    RECOVER,
+)
+
+Ints = NDArray[np.int64]
+NEVER_US = np.iinfo(np.int64).max
+
+
+def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None) -> dict[str, Any]:
+    """Return counts, ratios, and min/max/avg/stdev of the delays in microseconds.
+
+    - delay: from broadcast to reception
+    - latency: from reception to delivery
+    - age: from broadcast to delivery
+    - delivery_ratio: deliveries divided by broadcasts and receptions
+    - reach: see `count_reach`
+
+    A ratio with a denominator of 0 is None. life_us: how long a message can be received; None:
+    until the run ends.
+    """
+    kind = columns["kind"]
+    counts = {
+        name: int(np.count_nonzero(kind == code))
+        for name, code in (
+            ("broadcasts", BROADCAST),
+            ("receptions", RECEIVE),
+            ("deliveries", DELIVER),
+            ("expired", EXPIRE),
+            ("dropped", DROP),
+        )
+    }
+    found = measure_delays(columns)
+    handed = counts["broadcasts"] + counts["receptions"]
+    reached, reachable = count_reach(columns, life_us)
+    spoken = kind == BROADCAST
+    return {
+        **counts,
+        "delivery_ratio": _ratio(counts["deliveries"], handed),
+        "expiry_ratio": _ratio(counts["expired"], counts["receptions"]),
+        "reached": reached,
+        "reachable": reachable,
+        "reach": _ratio(reached, reachable),
+        "past_entries": describe(columns["value"][spoken]),
+        "delay_us": describe(found.delay_us),
+        "latency_us": describe(found.latency_us),
+        "age_us": describe(found.age_us),
+    }
+
+
+def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tuple[int, int]:
+    """Return (how many receptions by other nodes there were, how many there could have been at
+    most).
+
+    Each message counts once for every node, other than its own, that was present at some time in
+    its life. A life begins at the broadcast and ends `life_us` later, or at the end of the run.
+    Return (0, 0) if the log does not record presence.
+    """
+    kind, t_us = columns["kind"], columns["t_us"]
+    sent_us = np.sort(t_us[kind == BROADCAST])
+    up_us, down_us, is_last = _stays(columns)
+    if not len(up_us):
+        return 0, 0
+    over_us = sent_us + (NEVER_US - sent_us.max(initial=0) if life_us is None else life_us)
+
+    def overlaps(from_us: Ints, until_us: Ints) -> int:
+        # Both ends of a message's life rise with its broadcast, so the overlapping messages are a
+        # slice.
+        begun, over = np.searchsorted(sent_us, until_us), np.searchsorted(over_us, from_us, "right")
+        return int(np.maximum(begun - over, 0).sum())
+
+    # A message that outlives a time of absence would count for both of the stays beside it.
+    again = np.flatnonzero(~is_last)
+    reachable = overlaps(up_us, down_us) - overlaps(up_us[again + 1], down_us[again])
+    message, _ = index_messages(columns)
+    heard = (kind == RECEIVE) & (columns["node"] != columns["origin"])
+    places = columns["node"][heard].astype(np.int64) * max(1, len(sent_us)) + message[heard]
+    return len(np.unique(places)), reachable - len(sent_us)
+
+
+def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> dict[int, int]:
+    """Return how many receptions there were after each number of hops.
+
+    senders: the forwarding node of every reception."""
+    received = columns["kind"] == RECEIVE
+    message, _ = index_messages(columns)
+    node, origin = (columns[name][received].astype(np.int64) for name in ("node", "origin"))
+    hops = count_hops(node, message[received], senders.astype(np.int64), origin)
+    values, counts = np.unique(hops, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _stays(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return (begin, end, whether it is the last of its node) of every stay, node by node."""
+    rows = np.flatnonzero(np.isin(columns["kind"], (JOIN, LEAVE, CRASH, RECOVER)))
+    rows = rows[np.argsort(columns["node"][rows], kind="stable")]
+    comes = np.isin(columns["kind"][rows], (JOIN, RECOVER))
+    node, t_us = columns["node"][rows], columns["t_us"][rows].astype(np.int64)
+    ends = np.full(len(rows), NEVER_US)
+    is_followed = node[:-1] == node[1:]
+    ends[:-1][is_followed] = t_us[1:][is_followed]
+    stayed = node[comes]
+    is_last = np.ones(len(stayed), bool)
+    is_last[:-1] = stayed[:-1] != stayed[1:]
+    return t_us[comes], ends[comes], is_last
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def count_violations(
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+) -> dict[str, int]:
+    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message.
+
+    on_done: called with the number of origins checked so far, and their total.
+    """
+    kind = columns["kind"]
+    kept = (kind == BROADCAST) | (kind == DELIVER)
+    rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
+    spoken = rows["kind"] == BROADCAST
+    history = index_log(rows["node"], spoken, rows["origin"], rows["seq"])
+    found = find_violations(history, on_done=on_done)
+    counts = np.bincount(found.kind, minlength=len(VIOLATIONS)).tolist()
+    return dict(zip(VIOLATIONS, counts, strict=True))
+
+
+def describe(values: NDArray[Any]) -> dict[str, float | None]:
+    """Return min, max, avg and stdev; None, rather than 0, if there are no values."""
+    if not len(values):
+        return dict.fromkeys(("min", "max", "avg", "stdev"))
+    return {
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "avg": float(values.mean()),
+        "stdev": float(values.std()),
+    }
+
+
+class Delays(NamedTuple):
+    """How long messages took, for the rows of the log."""
+
+    received: Ints
+    """Rows of all receptions."""
+    delay_us: Ints
+    """The time since the broadcast, for each reception."""
+    delivered: Ints
+    """Rows of all deliveries of received messages."""
+    latency_us: Ints
+    """The time since the reception, for each delivery."""
+    age_us: Ints
+    """The time since the broadcast, for each delivery."""
+
+
+def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
+    """Return the delays of all receptions and deliveries.
+
+    An evicted message may be received again, before or after its delivery. The last reception
+    before the delivery counts."""
+    kind, t_us = columns["kind"], columns["t_us"]
+    message, spoken = index_messages(columns)
+    sent_us = t_us[spoken]
+    received = np.flatnonzero(kind == RECEIVE)
+    handled = np.flatnonzero((kind == RECEIVE) | (kind == DELIVER))
+    place = columns["node"][handled].astype(np.int64) * max(1, len(spoken)) + message[handled]
+    # The sort is stable, so that the row before a delivery is its last reception.
+    order = np.argsort(place, kind="stable")
+    rows, place = handled[order], place[order]
+    is_received = np.zeros(len(rows), bool)
+    is_received[1:] = (place[1:] == place[:-1]) & (kind[rows[:-1]] == RECEIVE)
+    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))
+    delivered = rows[found]
+    return Delays(
+        received,
+        t_us[received] - sent_us[message[received]],
+        delivered,
+        t_us[delivered] - t_us[rows[found - 1]],
+        t_us[delivered] - sent_us[message[delivered]],
+    )
+
+
+def index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Return (index of the message of each row, row of the broadcast of each message).
+
+    Messages are in the order of origin and seq. The index is meaningless for a row without a
+    message, or with a message that no node broadcast.
+    """
+    spoken = np.flatnonzero(columns["kind"] == BROADCAST)
+    seqs = np.unique(columns["seq"][spoken])
+    # Origin and rank of the seq in one number, which is small even if seqs are microseconds.
+    keys = columns["origin"].astype(np.int64) * (len(seqs) + 1)
+    keys += np.searchsorted(seqs, columns["seq"])
+    order = np.argsort(keys[spoken], kind="stable")
+    index = np.searchsorted(keys[spoken][order], keys)
+    return np.minimum(index, max(0, len(order) - 1)), spoken[order]

@@ -1,0 +1,40 @@
+"""What `beforehand host` tells of the cell that it is in."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from beforehand.commands.nodes import host as command
+from beforehand.runtime.radio.datagrams import AirCounters
+
+
+def told(monkeypatch, capsys, **air):
+    """What a host says that is in the cell of north and has counted this."""
+    monkeypatch.setattr(command, "LOOK_SECONDS", 0.001)
+    counters = SimpleNamespace(air=AirCounters(**air))
+    host = SimpleNamespace(name="ann", station="north", is_connected=True, counters=counters)
+    terminal = command.Terminal(SimpleNamespace())
+    terminal._host = host
+
+    async def look():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(terminal._look(), 0.05)
+
+    asyncio.run(look())
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_host_says_once_in_whose_cell_it_is(monkeypatch, capsys):
+    assert told(monkeypatch, capsys) == ["* in the cell of north"]
+
+
+def test_a_station_that_was_restarted_is_told_of_once(monkeypatch, capsys):
+    (first, _) = told(monkeypatch, capsys, restarted=1)
+    assert first == "* the station was restarted: what it kept for us is lost"
+
+
+@pytest.mark.parametrize(("count", "is_told"), [(3, False), (4, True)])
+def test_another_host_of_this_name_is_told_of_once(monkeypatch, capsys, count, is_told):
+    lines = told(monkeypatch, capsys, namesakes=count)
+    assert [line for line in lines if "says that it is ann" in line] == lines[: int(is_told)]

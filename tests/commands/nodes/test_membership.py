@@ -1,0 +1,131 @@
+"""`beforehand chat` and `beforehand node` as processes on loopback."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from beforehand.cli import main
+from beforehand.commands.shell.terminal import printable
+from beforehand.runtime.blocking import BlockingGroup
+from beforehand.runtime.crypto.keys import new_group
+from tests.runtime.fixtures.processes import Process, lines_of
+from tests.waiting import SECONDS_MAX
+
+HERE = ("--listen", "127.0.0.1:0", "--no-discover", "--durable", "os")
+
+
+@pytest.fixture
+def harbour(tmp_path):
+    new_group("harbour").write(tmp_path / "harbour.key")
+    return tmp_path
+
+
+def beforehand(folder, *arguments):
+    return Process("-m", "beforehand.cli", *arguments, *HERE, folder=folder)
+
+
+def address_of(process):
+    return re.search(r"127\.0\.0\.1:\d+", process.wait_for("127.0.0.1:"))[0]
+
+
+def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
+    with beforehand(harbour, "chat", "harbour", "--name", "ann") as ann:
+        peer = address_of(ann)
+        with beforehand(harbour, "chat", "harbour", "--name", "bob", "--peer", peer) as bob:
+            ann.wait_for("* bob is here")
+            ann.type("fog at pier 4")
+            assert bob.wait_for("ann: ") == "ann: fog at pier 4\n"
+            bob.type("seen")
+            assert ann.wait_for("bob: ") == "bob: seen\n"
+            assert bob.stop(signal.SIGINT) == 0
+            assert bob.wait_for("said 1, shown 1; 0 wait for others")
+        ann.wait_for("* bob is out of reach")
+        assert ann.stop(signal.SIGTERM) == 0
+        assert ann.wait_for("said 1, shown 1")
+
+
+def test_a_chat_says_what_a_message_that_cannot_be_shown_yet_waits_for(harbour):
+    """Bob has room for one message: his answer is there, and the question is not."""
+
+    def member(name, *peers, **options):
+        store, key = harbour / f"{name}.db", harbour / "harbour.key"
+        options = {"listen": "127.0.0.1:0", "peers": peers, "discover": False, **options}
+        return BlockingGroup("harbour", name=name, store=store, key=key, lifetime="20m", **options)
+
+    with member("bob", capacity=1) as bob:
+        peer = str(bob.addresses[0])
+        with member("ann", peer) as ann:
+            _, question = ann.broadcast(b"is it foggy?")
+            assert bob.receive(10).payload == b"is it foggy?"
+        bob.broadcast(b"it is")
+        with beforehand(harbour, "chat", "harbour", "--name", "cid", "--peer", peer) as cid:
+            told = cid.wait_for("* a message of bob waits for")
+            assert f"waits for ann:{question}, 2" in told
+            assert "it is" not in cid.text()
+            with member("ann", address_of(cid)):
+                cid.wait_for("bob: it is")
+            text = cid.text()
+            assert text.index("ann: is it foggy?") < text.index("bob: it is")
+
+
+def test_who_has_the_name_of_another_sat_in_silence(harbour):
+    with beforehand(harbour, "chat", "harbour", "--name", "bob") as bob:
+        peer = address_of(bob)
+        with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer):
+            bob.wait_for("* ann is here")
+        nobody = ("--peer", "127.0.0.1:9", "--peer", peer)
+        arguments = ("--name", "ann", "--store", "other.db", *nobody)
+        with beforehand(harbour, "chat", "harbour", *arguments) as other:
+            assert "two members have one name" in other.wait_for("* bob: ")
+            assert "nobody answers" in other.wait_for("* 127.0.0.1:9: ")
+        bob.wait_for("`ann` is bound to another key; two members have one name")
+
+
+def test_those_who_chat_had_no_log_so_that_no_group_of_theirs_could_be_judged(harbour, capsys):
+    log = ("--log", "log")
+    with beforehand(harbour, "chat", "harbour", "--name", "ann", *log) as ann:
+        peer = address_of(ann)
+        with beforehand(harbour, "chat", "harbour", "--name", "bob", "--peer", peer, *log) as bob:
+            ann.wait_for("* bob is here")
+            ann.type("fog at pier 4")
+            bob.wait_for("ann: ")
+            bob.type("seen")
+            ann.wait_for("bob: ")
+            assert bob.stop() == 0
+        assert ann.stop() == 0
+    assert main(["verify", str(harbour / "log")]) == 0, capsys.readouterr().out
+
+
+def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
+    with beforehand(harbour, "node", "harbour", "--name", "bus", "--json", "--log", "log") as bus:
+        peer = address_of(bus)
+        with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer) as ann:
+            ann.type("one")
+            ann.process.stdin.write(b"two, without an end of line")
+            ann.process.stdin.close()
+            assert ann.process.wait(SECONDS_MAX) == 0, "the end of a pipe ends it"
+        arguments = ("chat", "harbour", "--name", "eve", "--peer", peer)
+        with beforehand(harbour, *arguments) as eve:
+            assert eve.wait_for("ann: one")
+            assert eve.wait_for("ann: two, without an end of line")
+        assert bus.stop() == 0
+        first, *_, last = lines_of(bus)
+        assert (first["event"], last["event"], last["held"]) == ("start", "stop", 2)
+        assert last["counters"]["messages"]["received"] == 2
+    assert [path.suffix for path in (harbour / "log").iterdir()] == [".parquet"]
+
+
+def test_what_is_wrong_is_told_before_anything_starts(harbour):
+    with beforehand(harbour, "chat", "island", "--name", "ann") as ann:
+        assert ann.process.wait(SECONDS_MAX) == 2
+        assert "island.key" in ann.text()
+    with beforehand(harbour, "node", "harbour", "--name", "bus", "--every", "often") as bus:
+        assert bus.process.wait(SECONDS_MAX) == 2
+        assert "not a duration" in bus.text()
+
+
+def test_a_message_cannot_give_orders_to_a_terminal():
+    assert printable("bell \a, red \x1b[31m, fjord å".encode()) == "bell �, red �[31m, fjord å"
