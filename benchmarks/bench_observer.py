@@ -18,14 +18,8 @@ import numpy as np
 
 from beforehand.kernels.observer.reorder import FOREVER, Ints, Stamps, empty_queue, reorder
 from beforehand.protocols.observer.observer import Dial, cbd, dapw
-from beforehand.sim.drift import (
-    Drift,
-    figure_dials,
-    figure_specs,
-    measure,
-    rule_of,
-    simulate,
-)
+from beforehand.sim.drift import Drift, measure, rule_of, simulate
+from beforehand.sim.drift_figures import figure_dials, figure_specs
 
 REPEATS = 5
 BATCH = 50_000

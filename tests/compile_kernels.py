@@ -9,7 +9,8 @@ from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.world import run as run_cells
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import summarise
-from beforehand.sim.drift import Drift, figure_dials, measure
+from beforehand.sim.drift import Drift, measure
+from beforehand.sim.drift_figures import figure_dials
 from beforehand.sim.overlay.world import OverlaySpec, run_compiled
 
 

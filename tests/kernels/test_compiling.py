@@ -36,7 +36,7 @@ def test_a_change_in_a_file_that_is_called_into_is_noticed(tmp_path):
     first, cache_hits = draw(source)
     assert not cache_hits
     assert draw(source) == (first, 1)
-    draws = source / "beforehand" / "kernels" / "draws.py"
+    draws = source / "beforehand" / "kernels" / "random" / "draws.py"
     text = draws.read_text()
     assert text.count("* 2.0**-53") == 1
     draws.write_text(text.replace("* 2.0**-53", "* 2.0**-54"))

@@ -5,7 +5,8 @@ import pytest
 
 from beforehand.papers.observer import PARAMETERS, Claim, Verdict, check_claims, load_claims
 from beforehand.protocols.observer.observer import cbd, dapw
-from beforehand.sim.drift import Drift, Measure, figure_dials, figure_specs, measure
+from beforehand.sim.drift import Drift, Measure, measure
+from beforehand.sim.drift_figures import figure_dials, figure_specs
 
 BASE = Measure(
     processes=10,

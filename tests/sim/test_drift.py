@@ -8,16 +8,8 @@ from hypothesis import strategies as st
 from beforehand.errors import InputErrors
 from beforehand.kernels.verify.violations import count_violations
 from beforehand.protocols.observer.observer import PERFECT, cbd, dapw, dpc1, dpc2
-from beforehand.sim.drift import (
-    Drift,
-    Run,
-    deliver,
-    figure_dials,
-    figure_specs,
-    measure,
-    run_slowly,
-    simulate,
-)
+from beforehand.sim.drift import Drift, Run, deliver, measure, run_slowly, simulate
+from beforehand.sim.drift_figures import figure_dials, figure_specs
 
 SPECS = st.builds(
     Drift,

@@ -32,7 +32,7 @@ from beforehand.kernels.observer.reorder import (
 from beforehand.kernels.verify.violations import count_violations
 from beforehand.protocols.contract.base import Message, NodeId, Timer
 from beforehand.protocols.contract.driver import Driver
-from beforehand.protocols.observer.observer import Dial, Observer, Stamped, cbd, dapw, dpc1, dpc2
+from beforehand.protocols.observer.observer import Dial, Observer, Stamped
 from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
 from beforehand.sim.streams import stream_key
 
@@ -369,39 +369,3 @@ def _measure(run: Run, spec: Drift, name: str, dial: Dial) -> Measure:
         kn_share_max=float(run.stamps.kn.max()) / (run.events_per_tick * spec.processes),
         size_bytes=StampCodec(published, elements=dial.elements).size_bytes,
     )
-
-
-WAITS = (100, 80, 60, 40, 20, 0)
-PARTS = (1, 2, 3, 4, 6, 8)
-
-
-def figure_specs(
-    seeds: Sequence[int],
-    *,
-    messages: int = 10_000,
-    sends_to_all: bool = True,
-    delay_clock: DelayClock = "sender",
-) -> list[Drift]:
-    """Return the runs behind figures 2 to 7, without duplicates: several figures share runs."""
-    base = Drift(messages=messages, fan_out=None if sends_to_all else 1, delay_clock=delay_clock)
-    changes: list[dict[str, Any]] = [{}]
-    changes += [{"epsilon": epsilon} for epsilon in (5, 20, 30)]
-    changes += [{"delta": delta} for delta in (5, 20, 30)]
-    changes += [{"rate": rate} for rate in (0.5, 0.01)]
-    changes += [{"processes": processes} for processes in (5, 50)]
-    return [
-        msgspec.structs.replace(base, law=law, seed=seed, **change)
-        for change in changes
-        for law in LAWS
-        for seed in seeds
-    ]
-
-
-def figure_dials(spec: Drift) -> list[tuple[str, Dial]]:
-    """Return the observers that the figures show for this run."""
-    dials = [("dapw", dapw(wait)) for wait in WAITS] + [("cbd", cbd(wait)) for wait in WAITS]
-    if (spec.epsilon, spec.delta, spec.rate) == (10, 10, 0.1) and spec.processes in (10, 50):
-        dials += [("dpc1", dpc1(wait)) for wait in WAITS]
-        dials += [("dpc2", dpc2(wait)) for wait in WAITS]
-        dials += [(f"cbd-{k}", cbd(wait, k)) for k in PARTS for wait in WAITS]
-    return dials

@@ -9,8 +9,8 @@ import pytest
 
 from beforehand.mobility.generators.crowd import generate
 from beforehand.mobility.generators.walkers import generate as generate_walkers
-from beforehand.pipeline.contacts.detect import detect as contacts
-from beforehand.pipeline.contacts.detect import make_contacts, merge_pieces, verdicts
+from beforehand.pipeline.contacts import detect, verdicts
+from beforehand.pipeline.contacts.detect import make_contacts, merge_pieces
 from beforehand.pipeline.contacts.plan import Run
 from beforehand.pipeline.contacts.positions import make_positions, write_trace
 from beforehand.pipeline.contacts.simulate import simulate
@@ -66,8 +66,8 @@ def test_contacts_do_not_depend_on_the_slabs_and_are_those_of_one_process(
     opened = []
     alone_made = make_contacts(lambda: opened.append(spark), alone)
     assert not opened
-    monkeypatch.setattr(contacts, "ALONE_MAX", 0)
-    monkeypatch.setattr(contacts, "SLAB_US_MIN", 30_000_000)
+    monkeypatch.setattr(detect, "ALONE_MAX", 0)
+    monkeypatch.setattr(detect, "SLAB_US_MIN", 30_000_000)
     assert make_contacts(lambda: spark, slabs) == alone_made
     assert alone_made.rows > 100
     for name in ("contacts.parquet", "presence.parquet"):

@@ -16,7 +16,8 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import drift
 from beforehand.scenario.shipped import FOLDER
-from beforehand.sim.drift import figure_dials, figure_specs, measure
+from beforehand.sim.drift import measure
+from beforehand.sim.drift_figures import figure_dials, figure_specs
 from tests.pipeline.in_process import InProcess
 
 SCENARIO = FOLDER / "observer-figures.toml"

@@ -45,7 +45,7 @@ def _tables() -> dict[str, Table]:
 
 
 def _tasks(scenario: Scenario) -> Iterator[Task]:
-    from beforehand.sim.drift import figure_specs
+    from beforehand.sim.drift_figures import figure_specs
 
     options = scenario.options["drift"]
     for reading in options["readings"]:
@@ -55,7 +55,7 @@ def _tasks(scenario: Scenario) -> Iterator[Task]:
 
 
 def _task(spec: Drift) -> Task:
-    from beforehand.sim.drift import figure_dials
+    from beforehand.sim.drift_figures import figure_dials
 
     targets = "one" if spec.fan_out == 1 else "all"
     label = (
@@ -68,7 +68,8 @@ def _task(spec: Drift) -> Task:
 
 def measure_rows(job: Job) -> Iterator[Row]:
     """Return one row for each observer of the figures on one run."""
-    from beforehand.sim.drift import figure_dials, measure
+    from beforehand.sim.drift import measure
+    from beforehand.sim.drift_figures import figure_dials
 
     return (msgspec.structs.asdict(row) for row in measure(job.spec, figure_dials(job.spec)))
 
