@@ -102,9 +102,23 @@ MUTANTS = [
     (
         "I6: answers before the disk has them",
         "LinkFlow._next_batch",
-        "if id in unsaved or (messages and",
-        "if (messages and",
+        "if id in unsaved or is_full:",
+        "if is_full:",
         "test_a_late_disk_holds_back_announcements_digests_and_answers_but_no_requests",
+    ),
+    (
+        "a frame ends amid messages that were signed together",
+        "LinkFlow._next_batch",
+        "if is_split and 2 * size_before > self.bytes_max:",
+        "if False:",
+        "test_messages_signed_together_share_a_frame_unless_it_would_be_less_than_half_full",
+    ),
+    (
+        "messages that were put back for the next frame are lost",
+        "LinkFlow._next_batch",
+        "serve.extendleft(message.id for message in reversed(messages[first:]))",
+        "pass",
+        "test_messages_signed_together_share_a_frame_unless_it_would_be_less_than_half_full",
     ),
     (
         "I6: what was evicted counts as saved",

@@ -64,7 +64,7 @@ SENTENCES = [
         "security.md",
         f"carries up to {merkle.HEAD_BYTES + merkle.HASH_BYTES * merkle.DEPTH_MAX} bytes more",
     ),
-    ("security.md", f"A message carries {trust.PROOF_BYTES} bytes of proof"),
+    ("security.md", f"A message carries {trust.PROOF_HEAD_BYTES} bytes of proof"),
     ("security.md", f"up to {trust.NAMES_MAX:,} names"),
     ("security.md", f"the last {mesh.GREETINGS_MAX:,} greetings"),
     ("security.md", f"{handshake.HELLO_BYTES} bytes; the tag is keyed"),

@@ -10,7 +10,7 @@ from beforehand.check.rules.flow_rules import breach, broken_rule
 from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES, Proofs
 from beforehand.protocols.epidemic.epidemic import ANNOUNCE_TIMER
 from beforehand.protocols.epidemic.flow_control import DIGEST_TIMER, STALL_TICKS, STALL_TIMER
 from beforehand.protocols.epidemic.frames import (
@@ -22,6 +22,7 @@ from beforehand.protocols.epidemic.frames import (
     SyncHello,
     Want,
 )
+from beforehand.protocols.epidemic.link_flow import LinkFlow
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.paced_epidemic import group_core
 from beforehand.protocols.orders.order import Lifetimes
@@ -292,6 +293,35 @@ def test_requests_are_served_as_there_is_room_and_in_the_order_of_storing():
     assert [[m.id for m in data.messages] for data in datas] == [[id] for id in said] + [[]]
     assert datas[-1].gone == {("dave", LATER_US)}
     assert all(len(frames) <= 1 for frames in served), "one frame may exceed the room"
+
+
+@pytest.mark.parametrize(
+    ("signers", "frames"),
+    [
+        ("aaabbb", ["aaa", "bbb"]),  # 5 messages fit into a frame
+        ("aaaabbcc", ["aaaa", "bbcc"]),
+        ("abbbbb", ["abbbb", "b"]),  # "a" alone would fill less than half of a frame
+        ("aaaaaaa", ["aaaaa", "aa"]),
+        ("......", [".....", "."]),  # without proofs
+    ],
+)
+def test_messages_signed_together_share_a_frame_unless_it_would_be_less_than_half_full(
+    signers, frames
+):
+    heads = {char: char.encode() * PROOF_HEAD_BYTES for char in "abc"} | {".": b""}
+    held = {
+        ("ann", seq): (
+            seq,
+            Message(("ann", seq), (), b"-" * 1_000, heads[signer] and heads[signer] + bytes([seq])),
+        )
+        for seq, signer in enumerate(signers, start=1)
+    }
+    link = LinkFlow("bob", 6_000, room=WIDE)
+    link.serve.extend(held)
+    out = Outbox()
+    assert link.send_data(held, {}, 0, out) == list(held)
+    found = ["".join(signers[m.id[1] - 1] for m in frame.messages) for _, frame in out.sends]
+    assert found == frames
 
 
 def test_a_request_goes_before_data_that_waits_for_room():

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES
 from beforehand.runtime.crypto import merkle, trust
 from beforehand.runtime.crypto.keys import new_member
-from beforehand.runtime.crypto.trust import PROOF_BYTES, Trust
+from beforehand.runtime.crypto.trust import Trust
 
 
 def root_of(content: bytes, path: bytes) -> bytes:
@@ -80,7 +81,7 @@ def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
     proofs = ann.sign_all(datas)
     pairs = list(zip(datas, proofs, strict=True))
     assert all(bob.check("ann", *pair) for pair in reversed(pairs))
-    assert len(proofs[0]) == PROOF_BYTES if count == 1 else len(proofs[0]) > PROOF_BYTES
+    assert len(proofs[0]) == PROOF_HEAD_BYTES if count == 1 else len(proofs[0]) > PROOF_HEAD_BYTES
     assert not bob.check("ann", b"another", proofs[0])
     assert not bob.check("eve", datas[0], b"\x01" * 32 + proofs[0][32:])
 
@@ -123,7 +124,7 @@ def test_what_all_paths_have_in_common_is_climbed_once(monkeypatch):
     assert len(hashed) < 2 * len(datas)  # and not six for each
 
 
-@given(place=st.integers(0, 7), at=st.integers(PROOF_BYTES, PROOF_BYTES + 2 + 3 * 32 - 1))
+@given(place=st.integers(0, 7), at=st.integers(PROOF_HEAD_BYTES, PROOF_HEAD_BYTES + 2 + 3 * 32 - 1))
 def test_a_changed_path_is_refused_even_if_the_tree_is_known(place, at):
     ann, bob = ann_and_bob()
     datas = [b"%d" % index for index in range(8)]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from beforehand.errors import InputError
 from beforehand.protocols.contract.base import Message
-from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES, Proofs
 from beforehand.runtime.crypto import trust as trust_module
 from beforehand.runtime.crypto.keys import new_member
-from beforehand.runtime.crypto.trust import PROOF_BYTES, Trust
+from beforehand.runtime.crypto.trust import Trust
 
 
 def make(name: str, bound: dict[str, bytes] | None = None) -> tuple[Trust, dict[str, bytes]]:
@@ -84,7 +84,7 @@ def test_nobody_takes_our_own_name():
 def test_a_proof_of_another_length_or_of_no_name_is_none():
     ann, _ = make("ann")
     proof = ann.sign(b"x")
-    assert len(proof) == PROOF_BYTES == 96
+    assert len(proof) == PROOF_HEAD_BYTES == 96
     for origin, bad in (("ann", proof[:-1]), ("ann", proof + b"x"), ("ann", b""), (7, proof)):
         assert not ann.check(origin, b"x", bad)
     assert not ann.check("a\x1bnn", b"x", proof)

@@ -12,7 +12,7 @@ from tests.waiting import SECONDS_MAX
 
 from beforehand.errors import InputError, LocalError
 from beforehand.protocols.codecs import OPPORTUNISTIC
-from beforehand.runtime.crypto.trust import PROOF_BYTES
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES
 from beforehand.runtime.storage import group_commit
 from beforehand.runtime.storage.store import DiskStore
 
@@ -28,7 +28,7 @@ def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp
             assert await take(bob, 40) == [b"%d" % i for i in range(40)]
             frames = [OPPORTUNISTIC.decode(frame) for _, _, frame in net.log]
             messages = [m for frame in frames for m in getattr(frame, "messages", ())]
-            assert all(len(message.proof) > PROOF_BYTES for message in messages)
+            assert all(len(message.proof) > PROOF_HEAD_BYTES for message in messages)
             pasts = {message.id: message.past for message in messages}
             assert all((ids[i],) == pasts[ids[i + 1]] for i in range(39))
 

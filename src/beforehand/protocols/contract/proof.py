@@ -31,6 +31,9 @@ SIGNED_PREFIX = b"beforehand message 1\n"
 """The prefix of all signed bytes (domain separation): a signature is valid for nothing else. The
 number is the version of this layout."""
 
+PROOF_HEAD_BYTES = 96
+"""Public key and signature. Proofs of messages that were signed together have the same head."""
+
 MessageT = TypeVar("MessageT", bound=Message)
 
 _encode = msgspec.msgpack.encode

@@ -10,6 +10,7 @@ import msgspec
 
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import Outbox
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES
 from beforehand.protocols.epidemic.frames import (
     IDS_MAX,
     Announce,
@@ -136,19 +137,32 @@ class LinkFlow(msgspec.Struct):
         gone: list[MessageId],
     ) -> tuple[tuple[Message, ...], int]:
         """Return the messages of the next frame and its size. Append to `gone` the requested ids
-        that are not held or have expired."""
+        that are not held or have expired.
+
+        Messages that were signed together go into one frame, unless that leaves the frame less than
+        half full: the peer checks them together at half the cost.
+        """
         serve, size = self.serve, HEAD_BYTES
         messages: list[Message] = []
+        signer, first, size_before = b"", 0, size  # of the messages signed together with the last
         while serve:
             id = serve[0]
             entry = held.get(id)
             if entry is None or id[1] <= horizon_us:
                 gone.append(serve.popleft())
                 continue
-            more = wire_bytes(entry[1])
-            if id in unsaved or (messages and size + more > self.bytes_max):
+            message = entry[1]
+            more = wire_bytes(message)
+            is_full = bool(messages) and size + more > self.bytes_max
+            if id in unsaved or is_full:
+                is_split = is_full and signer and message.proof.startswith(signer)
+                if is_split and 2 * size_before > self.bytes_max:
+                    serve.extendleft(message.id for message in reversed(messages[first:]))
+                    return tuple(messages[:first]), size_before
                 break
-            messages.append(entry[1])
+            if not (signer and message.proof.startswith(signer)):
+                signer, first, size_before = message.proof[:PROOF_HEAD_BYTES], len(messages), size
+            messages.append(message)
             size += more
             serve.popleft()
         return tuple(messages), size

@@ -18,13 +18,12 @@ from nacl.exceptions import CryptoError
 
 from beforehand.errors import InputError
 from beforehand.protocols.contract.base import NodeId
-from beforehand.protocols.contract.proof import Signed
+from beforehand.protocols.contract.proof import PROOF_HEAD_BYTES, Signed
 from beforehand.runtime.crypto import merkle
-from beforehand.runtime.crypto.keys import PUBLIC_BYTES, SIGNATURE_BYTES, MemberKey, flaw_of_name
+from beforehand.runtime.crypto.keys import PUBLIC_BYTES, MemberKey, flaw_of_name
 
 NAMES_MAX = 65_536
 """Bindings that a node keeps. It bounds the memory that a malicious member can consume."""
-PROOF_BYTES = PUBLIC_BYTES + SIGNATURE_BYTES
 PROOF_PREFIX = b"beforehand proof 1\n"
 """Domain separation: a signature over a message is valid for nothing else."""
 
@@ -112,8 +111,8 @@ class Trust:
         A call verifies at most one signature. A proof with the wrong key for a bound name is
         rejected before that.
         """
-        is_alone = len(proof) == PROOF_BYTES
-        if not is_alone and not merkle.is_path(proof[PROOF_BYTES:]):
+        is_alone = len(proof) == PROOF_HEAD_BYTES
+        if not is_alone and not merkle.is_path(proof[PROOF_HEAD_BYTES:]):
             self.counters.malformed += 1
             return False
         known = self._keys.get(origin) if isinstance(origin, str) else None
@@ -146,7 +145,9 @@ class Trust:
             leaves = [b""] * len(together)
             if is_known and 2 <= len(together) <= merkle.LEAVES_MAX:
                 leaves = [merkle.leaf_of(data) for _, data, _ in together]
-                if _is_whole_tree(start, leaves, [proof[PROOF_BYTES:] for *_, proof in together]):
+                if _is_whole_tree(
+                    start, leaves, [proof[PROOF_HEAD_BYTES:] for *_, proof in together]
+                ):
                     found += [True] * len(together)
                     continue
             # The batch may be incomplete though valid, or one of its messages may be forged.
@@ -155,15 +156,15 @@ class Trust:
 
     def _leads_to_signed(self, leaf: bytes, proof: bytes) -> bool:
         """Return whether the path leads to a root with a valid signature."""
-        start, step, climbed = proof[:PROOF_BYTES], b"", []
-        for step in merkle.climb(leaf, proof[PROOF_BYTES:]):
+        start, step, climbed = proof[:PROOF_HEAD_BYTES], b"", []
+        for step in merkle.climb(leaf, proof[PROOF_HEAD_BYTES:]):
             place = start + step
             if place in self._shown or place in self._shown_before:
                 break
             climbed.append(place)
         else:
             signed = ROOT_PREFIX + step.removeprefix(merkle.TOP)
-            if not is_signed(proof[:PUBLIC_BYTES], signed, proof[PUBLIC_BYTES:PROOF_BYTES]):
+            if not is_signed(proof[:PUBLIC_BYTES], signed, proof[PUBLIC_BYTES:PROOF_HEAD_BYTES]):
                 return False
         self._shown.update(climbed)
         if len(self._shown) > SHOWN_MAX:
@@ -210,7 +211,7 @@ def _digest(data: bytes) -> bytes:
 def _signer(signed: Signed) -> tuple[NodeId, bytes]:
     """Return the origin, the public key and the signature: equal for all messages of a batch."""
     origin, _, proof = signed
-    return origin, proof[:PROOF_BYTES]
+    return origin, proof[:PROOF_HEAD_BYTES]
 
 
 def _is_whole_tree(start: bytes, leaves: Sequence[bytes], paths: Sequence[bytes]) -> bool:
