@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from beforehand.sim.log import RECEIVE
+from beforehand.events import RECEIVE
 from beforehand.sim.overlay.world import OverlaySpec, run, run_compiled
 
 SWEEP_NODES = (16, 32, 64, 128, 256, 512, 1024)

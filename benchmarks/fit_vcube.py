@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
+from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.sim.overlay.world import Law, OverlayRun, OverlaySpec, run_compiled
 
 REDUCTION = {16: 3.33, 32: 7.36, 64: 12.87, 128: 15.36, 256: 24.54, 512: 26.79, 1024: 28.79}

@@ -21,10 +21,11 @@ LINE_COLUMNS_MAX = 100
 
 # What each part of the package may import of ours: whole parts, or single modules of one.
 PURE = ("errors", "units")
-EVERYWHERE = (*PURE, "files", "interval", "temporary")
+EVERYWHERE = (*PURE, "events", "files", "interval", "temporary")
 MAY_IMPORT = {
     "errors": (),
     "units": ("errors",),
+    "events": (),
     "temporary": (),
     "files": ("errors", "temporary"),
     "interval": (),

@@ -21,11 +21,12 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
+from beforehand.events import BROADCAST, DELIVER
 from beforehand.protocols.contract.base import Message, MessageId
 from beforehand.protocols.contract.tables import Store
 from beforehand.runtime.node import Recorder
 from beforehand.runtime.queues.inbox import GroupMessage
-from beforehand.runtime.storage.event_log import BROADCAST, DELIVER, EventLog
+from beforehand.runtime.storage.event_log import EventLog
 from soak.draw import NodeScript, Speech
 from soak.kinds import GROUP, KINDS, Place
 

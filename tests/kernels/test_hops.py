@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beforehand.events import RECEIVE
 from beforehand.kernels.hops import UNKNOWN, count_hops
 from beforehand.mobility.trace import make_trace
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import tally_hops
 from beforehand.sim.contacts.workload import Traffic
-from beforehand.sim.log import RECEIVE
 
 SECOND = 1_000_000
 ROWS = st.lists(st.tuples(*[st.integers(0, 4)] * 3), max_size=60)  # node, message, sender

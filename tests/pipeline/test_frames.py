@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from beforehand.errors import InputError
+from beforehand.events import COLUMNS
 from beforehand.mobility.trace import make_trace
 from beforehand.pipeline.frames import (
     IS_STAY,
@@ -21,7 +22,6 @@ from beforehand.pipeline.frames import (
 )
 from beforehand.pipeline.schemas import CONTACTS, names_of, table_of_rows
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.log import COLUMNS
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "pipeline.md"
 MINUTE = 60_000_000

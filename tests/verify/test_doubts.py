@@ -16,9 +16,7 @@ from beforehand.errors import InputError
 from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.contacts.protocols import PROTOCOLS
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
-from beforehand.verify.event_log import KINDS
 from beforehand.verify.verdict import Verdict, verify_events, worst
 from tests.verify.test_verdict import CHAIN, table_of
 
@@ -83,10 +81,6 @@ def test_many_unknown_kinds_are_counted_and_the_rest_is_told(verify):
     (run,) = verify(table_of(rows)).runs
     assert run.reason.startswith("9 events are of no known kind")
     assert run.reason.endswith("4 more kinds")
-
-
-def test_the_verifier_knows_the_kinds_of_the_simulator():
-    assert KINDS == SIMULATED
 
 
 def test_a_run_that_promised_no_order_is_not_invalid_for_its_disorder(simulated, tmp_path):

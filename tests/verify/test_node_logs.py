@@ -12,12 +12,10 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.errors import InputError
+from beforehand.events import KINDS as SIMULATED
 from beforehand.mobility.generators.crowd import generate
-from beforehand.runtime.storage.event_log import KINDS as WRITTEN
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.log import KINDS as SIMULATED
 from beforehand.sim.log import event_table, write_events
-from beforehand.verify.node_logs import KINDS
 from beforehand.verify.verdict import verify_events
 from tests.kernels.verify.test_merge import random_run
 from tests.verify.test_verdict import CHAIN
@@ -348,10 +346,6 @@ def test_logs_of_nodes_beside_logs_of_runs_are_judged_too(tmp_path):
     arrays["kind"] = np.array([0], np.int8)
     write_events(event_table("sim", arrays), tmp_path / "events.parquet")
     assert [run.run for run in verify_events(tmp_path).runs] == ["sim", "harbour"]
-
-
-def test_what_a_node_writes_is_what_the_verifier_knows():
-    assert KINDS == WRITTEN
 
 
 def write_with_rosters(folder, lines, rosters):

@@ -6,7 +6,6 @@ reach a correct verdict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,12 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from beforehand.errors import InputError
+from beforehand.events import About, metadata_of
 from beforehand.mobility.trace import Ints, make_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
 from beforehand.sim.contacts.protocols import PROTOCOLS
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.workload import check_size
-from beforehand.sim.log import METADATA, event_table
+from beforehand.sim.log import event_table
 from beforehand.spark.executors import same_code
 from beforehand.verify.event_log import logs_of
 from beforehand.verify.verdict import judge
@@ -149,7 +149,7 @@ def _judgement() -> Callable[[pa.Table], pa.Table]:
 def _judge(rows: pa.Table) -> pa.Table:
     run = rows["run"][0].as_py()
     about = {name: _only(rows, name, run) for name in ("promise", "events")}
-    noted = rows.replace_schema_metadata({METADATA: json.dumps({"runs": {run: about}})})
+    noted = rows.replace_schema_metadata(metadata_of(run, About(**about)))
     (log,) = logs_of([noted], f"run `{run}`")
     found = judge(log)
     said = (found.run, found.state, found.reason, found.promise, found.broadcasts)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from beforehand.events import COLUMNS, FILE_COLUMNS
+
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -21,10 +23,9 @@ POSITIONS = "node bigint, t0_us bigint, x0 double, y0 double, t1_us bigint, x1 d
 CONTACTS = "a bigint, b bigint, up_us bigint, down_us bigint"
 PRESENCE = "node bigint, name string, up_us bigint, down_us bigint"
 
-EVENTS = (
-    "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint,"
-    " value bigint"
-)
+_LOGGED = {"run": "text", "step": "int64", **COLUMNS, "kind": "text"}
+_SPARK = {"text": "string", "int32": "int", "int64": "bigint"}
+EVENTS = ", ".join(f"{name} {_SPARK[_LOGGED[name]]}" for name in FILE_COLUMNS)
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
 
 HOPS = "run string, hops bigint, receptions bigint"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
@@ -12,40 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.events import COLUMNS, FILE_COLUMNS, KINDS, About, metadata_of
 from beforehand.files import replaced
 from beforehand.protocols.contract.base import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = (
-    "broadcast",
-    "receive",
-    "deliver",
-    "expire",
-    "drop",
-    "send",
-    "join",
-    "leave",
-    "crash",
-    "recover",
-)
-(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER) = range(len(KINDS))
 NO_MESSAGE = (Message((-1, -1), (), b""),)
 """Stands for the message in events of a node."""
 
-COLUMNS = {
-    "t_us": np.int64,
-    "node": np.int32,
-    "kind": np.int8,
-    "origin": np.int32,
-    "seq": np.int64,
-    "value": np.int64,
-}
 ROW = np.dtype(list(COLUMNS.items()))
 _write = Struct("=qibiqq").pack_into  # writes one ROW
-METADATA = "beforehand"
-"""The key of a file's metadata about each run that its rows do not show; `verify` reads it."""
 ROW_BYTES = ROW.itemsize
 PAGE_BYTES = ROW_BYTES << 12
 """A page is small enough to stay in the cache until it is full."""
@@ -100,10 +77,9 @@ def event_table(
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
     steps = pa.array(np.arange(size, dtype=np.int64))
     rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
-    table = pa.table([runs, steps, *rest], names=["run", "step", *COLUMNS])
-    about = {"events": size, "promise": promise, "names": list(names)}
-    known = {key: value for key, value in about.items() if value or key == "events"}
-    return table.replace_schema_metadata({METADATA: json.dumps({"runs": {run: known}})})
+    table = pa.table([runs, steps, *rest], names=list(FILE_COLUMNS))
+    about = About(events=size, promise=promise, names=tuple(names))
+    return table.replace_schema_metadata(metadata_of(run, about))
 
 
 def write_events(table: pa.Table, path: Path) -> None:

@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-METADATA = b"beforehand"
-"""The metadata key of the runs' facts; each field is optional.
-
-`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"], "members": ["ann"]}}}`
-"""
+from beforehand.events import METADATA, About, Runs
 
 PROMISES: dict[str, tuple[str, ...]] = {
     "causal": ("late", "twice", "unknown"),
@@ -21,33 +17,16 @@ PROMISE_NAMES = {"causal": "causal order", "none": "no order"}
 DEFAULT_PROMISE, LEAST_PROMISE = "causal", "none"
 
 
-class About(msgspec.Struct, frozen=True):
-    """The metadata of one run."""
-
-    promise: str | None = None
-    """The promised order; None if the log does not say."""
-    events: int | None = None
-    """The number of events of the run; None if the log does not say."""
-    names: tuple[str, ...] = ()
-    """The names of the nodes by number."""
-    doubts: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    """The roster of a node's log: the members that the node knew, itself included."""
-
-
-class _Written(msgspec.Struct, frozen=True):
-    runs: dict[str, About]
-
-
 def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
     """Return the metadata by run.
 
     Unreadable metadata is a doubt about all runs, under the empty name.
     """
-    if not metadata or METADATA not in metadata:
+    written = (metadata or {}).get(METADATA.encode())
+    if written is None:
         return {}
     try:
-        return msgspec.json.decode(metadata[METADATA], type=_Written).runs
+        return msgspec.json.decode(written, type=Runs).runs
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return {"": About(doubts=(f"what the file says of itself cannot be read: {error}",))}
 

@@ -17,23 +17,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError, visible
+from beforehand.events import EVENTS_FILE, FILE_COLUMNS, KINDS, NODE_SUFFIX, About
 from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
 from beforehand.kernels.verify.causality import History, RepeatedBroadcast, index_log
-from beforehand.verify.about import About, about_run, read_about
+from beforehand.verify.about import about_run, read_about
 
-EVENTS_FILE = "events.parquet"
-NODE_FILES = "*.node.parquet"
+NODE_FILES = f"*{NODE_SUFFIX}"
 """The log files that a real node writes, in parts: see `verify.node_logs`."""
 STDIN = Path("-")
 PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
-NUMBERS = ("step", "t_us", "node", "origin", "seq")
 TEXTS = ("run", "kind")
-COLUMNS = (*TEXTS, *NUMBERS)
-KINDS = (
-    *("broadcast", "receive", "deliver", "expire", "drop", "send"),
-    *("join", "leave", "crash", "recover"),
-)
-"""Every kind of event that a log may hold. A misspelt kind hides its events from the verifier."""
+NUMBERS = tuple(name for name in FILE_COLUMNS if name not in (*TEXTS, "value"))
+READ_COLUMNS = (*TEXTS, *NUMBERS)
+"""The columns that the verifier needs."""
 SHOWN_MAX = 5
 HINT = "give a Parquet file with the columns of the event log, or a folder of them"
 NUMBERED_HINT = "`step` is the order of all events of one run"
@@ -83,7 +79,9 @@ def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
     if damage := [found for path in paths if (found := _damage(path))]:
         yield empty_log(paths[0], where, tuple(damage))
         return
-    parts = [read_parquet(path, COLUMNS, hint=HINT, content=content_of(path)) for path in paths]
+    parts = [
+        read_parquet(path, READ_COLUMNS, hint=HINT, content=content_of(path)) for path in paths
+    ]
     if not any(map(len, parts)):
         joined(parts, NUMBERS, TEXTS, where)
         yield empty_log(paths[0], where, ("there are no events in the log",))
@@ -290,7 +288,7 @@ def doubt_of_speakers(strange: int) -> Iterator[str]:
 
 
 def strange_kinds(column: Any, known: Sequence[str]) -> Iterator[str]:
-    """Yield a doubt about events of unknown kinds: they may be broadcasts or deliveries."""
+    """Yield a doubt about events of unknown kinds: they may be misspelt deliveries."""
     kinds, codes = coded(column)
     many = np.bincount(codes, minlength=len(kinds)).tolist()
     found: Counter[str] = Counter()

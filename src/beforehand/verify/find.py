@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.events import EVENTS_FILE
 from beforehand.files import unreadable
 from beforehand.verify.event_log import (
-    COLUMNS,
-    EVENTS_FILE,
     GZIP_MARK,
     HINT,
     NODE_FILES,
     PARQUET_MARK,
+    READ_COLUMNS,
     STDIN,
 )
 from beforehand.verify.plan import PLAN_FILE
@@ -133,6 +133,6 @@ def _is_log(file: Path) -> bool:
     try:
         is_packed = file.name.casefold().endswith(PACKED)
         source = io.BytesIO(gzip.decompress(file.read_bytes())) if is_packed else file
-        return set(COLUMNS) <= set(pq.read_schema(source).names)
+        return set(READ_COLUMNS) <= set(pq.read_schema(source).names)
     except (OSError, EOFError, zlib.error, pa.ArrowException):
         return not (file.parent / EVENTS_FILE).exists()

@@ -13,16 +13,18 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
+from beforehand.events import NODE_COLUMNS, NODE_KINDS, NODE_TEXTS, About
 from beforehand.files import read_parquet
 from beforehand.kernels.verify.causality import RepeatedBroadcast, index_log
 from beforehand.kernels.verify.merge import merge_by_causality
-from beforehand.verify.about import About, about_run, read_about
+from beforehand.verify.about import about_run, read_about
 from beforehand.verify.event_log import (
     NODE_FILES,
     SHOWN_MAX,
@@ -34,10 +36,8 @@ from beforehand.verify.event_log import (
     strange_kinds,
 )
 
-NUMBERS = ("step", "t_us", "seq", "value")
-TEXTS = ("run", "node", "life", "kind", "origin")
-KINDS = ("broadcast", "receive", "deliver", "expire", "drop", "start", "stop")
-HINT = "give the files that a node wrote, `*.node.parquet`, or a folder of them"
+NUMBERS = tuple(name for name in NODE_COLUMNS if name not in NODE_TEXTS)
+HINT = f"give the files that a node wrote, `{NODE_FILES}`, or a folder of them"
 
 Ints = NDArray[np.int64]
 
@@ -50,9 +50,9 @@ def are_of_nodes(files: Sequence[Path]) -> bool:
 def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
     """Yield every run in the logs, merged."""
     where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
-    columns = (*TEXTS, *NUMBERS)
+    columns = (*NODE_TEXTS, *NUMBERS)
     parts = [read_parquet(file, columns, hint=HINT, content=content_of(file)) for file in files]
-    table = joined(parts, NUMBERS, TEXTS, where)
+    table = joined(parts, NUMBERS, NODE_TEXTS, where)
     if not len(table):
         yield empty_log(files[0], where, ("there are no events in the log",))
         return
@@ -141,7 +141,7 @@ class _Merge:
             origin=origin[order],
             seq=seq[order],
             where=self.where,
-            about=About(about.promise, None, names, about.doubts, about.members),
+            about=msgspec.structs.replace(about, events=None, names=names),
             doubts=tuple(doubts),
             impossible=len(forced),
         )
@@ -184,7 +184,7 @@ class _Merge:
             found["lived more than once, in no known order:"] = [f"`{node}`" for node in twice]
         for what, who in found.items():
             yield f"{what} {_shortened(who)}"
-        yield from strange_kinds(kinds, KINDS)
+        yield from strange_kinds(kinds, NODE_KINDS)
 
     def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
         """Return the names by number, those of the lines first, and each row's origin."""

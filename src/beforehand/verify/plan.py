@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from beforehand.errors import InputError
+from beforehand.events import EVENTS_FILE
 from beforehand.files import MANIFEST, recorded_marks, unreadable
 
 PLAN_FILE = "plan.json"
@@ -45,9 +46,6 @@ def find_lost_logs(root: Path) -> list[str]:
     one of its datasets has a log. If no stage keeps logs, the logs in the folder are of earlier
     runs. Then every unfinished dataset may be one that keeps a log.
     """
-    # `status` imports this module and does without the verifier.
-    from beforehand.verify.event_log import EVENTS_FILE
-
     if not (root / PLAN_FILE).is_file():
         return []
     stages = read_plan(root).stages

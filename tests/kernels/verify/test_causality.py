@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from beforehand.check.rules.oracle import judge
+from beforehand.events import BROADCAST, DELIVER
 from beforehand.kernels.verify import causality
 from beforehand.kernels.verify.causality import (
     KINDS,
@@ -23,7 +24,6 @@ from beforehand.kernels.verify.causality import (
 )
 from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.log import BROADCAST, DELIVER
 
 SEEDS = range(400)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.mobility.generators.crowd import generate
 from beforehand.pipeline.contacts.metrics import (
     PERMILLE,
@@ -20,7 +21,7 @@ from beforehand.pipeline.contacts.metrics import (
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import describe, measure_delays, summarise
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE, event_table
+from beforehand.sim.log import event_table
 
 SPECS = {
     "causal": Spec("causal", seed=3),

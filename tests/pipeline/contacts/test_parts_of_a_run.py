@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.mobility.generators.crowd import generate
 from beforehand.pipeline.contacts.metrics import (
     PERMILLE,
@@ -17,7 +18,6 @@ from beforehand.pipeline.contacts.metrics import (
 )
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import measure_delays
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from beforehand.errors import InputError, InputErrors
+from beforehand.events import BROADCAST, DELIVER
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.protocols.mobile.was.host import Host
@@ -15,7 +16,6 @@ from beforehand.sim.cells.measure import CellsMeasure, measure_cells
 from beforehand.sim.cells.result import CellsRun
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec, Failure, Route, Walk
 from beforehand.sim.cells.world import World, run
-from beforehand.sim.log import BROADCAST, DELIVER
 from beforehand.sim.radio import Radio
 
 SLOW = Radio(bits_per_s=1_000_000, answers_draw=True)

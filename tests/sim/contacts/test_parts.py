@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beforehand import events
 from beforehand.errors import InputError
 from beforehand.mobility.trace import make_trace
 from beforehand.protocols.contract.base import Message
@@ -99,21 +100,21 @@ def test_the_log_keeps_rows_in_order_across_pages(monkeypatch):
     for t_us in range(50):
         ids = [(rng.randrange(9), rng.randrange(10**15)) for _ in range(rng.randrange(4))]
         messages = [Message(id, (), b"") for id in ids]
-        recorded.add(t_us, t_us % 5, log.RECEIVE, messages, value=t_us)
-        expected += [(t_us, t_us % 5, log.RECEIVE, *id, t_us) for id in ids]
+        recorded.add(t_us, t_us % 5, events.RECEIVE, messages, value=t_us)
+        expected += [(t_us, t_us % 5, events.RECEIVE, *id, t_us) for id in ids]
     columns = recorded.columns()
     names = ("t_us", "node", "kind", "origin", "seq", "value")
     assert list(zip(*(columns[name].tolist() for name in names), strict=True)) == expected
 
 
 def test_an_empty_log_has_all_its_columns():
-    assert set(Log().columns()) == set(log.COLUMNS)
+    assert set(Log().columns()) == set(events.COLUMNS)
 
 
 def test_events_are_written_whole_with_kinds_spelled_out(tmp_path):
     recorded = Log()
-    recorded.add(5, 1, log.BROADCAST, [Message((1, 9), (), b"")], value=3)
-    recorded.add(6, 2, log.JOIN, log.NO_MESSAGE)
+    recorded.add(5, 1, events.BROADCAST, [Message((1, 9), (), b"")], value=3)
+    recorded.add(6, 2, events.JOIN, log.NO_MESSAGE)
     path = tmp_path / "events.parquet"
     write_events(event_table("r1", recorded.columns()), path)
     assert list(tmp_path.iterdir()) == [path]
@@ -142,15 +143,15 @@ def test_scattered_traffic_falls_into_presence_and_is_the_same_for_everybody():
 def test_the_summary_of_a_run_that_can_be_counted_by_hand():
     recorded = Log()
     first, second = Message((0, 1), (), b""), Message((0, 2), (), b"")
-    recorded.add(100, 0, log.BROADCAST, [first], value=0)
-    recorded.add(100, 0, log.DELIVER, [first])
-    recorded.add(150, 0, log.BROADCAST, [second], value=1)
-    recorded.add(150, 0, log.DELIVER, [second])
-    recorded.add(300, 1, log.RECEIVE, [second])
-    recorded.add(500, 1, log.RECEIVE, [first])
-    recorded.add(500, 1, log.DELIVER, [first, second])
-    recorded.add(700, 2, log.RECEIVE, [second])
-    recorded.add(900, 2, log.EXPIRE, [second])
+    recorded.add(100, 0, events.BROADCAST, [first], value=0)
+    recorded.add(100, 0, events.DELIVER, [first])
+    recorded.add(150, 0, events.BROADCAST, [second], value=1)
+    recorded.add(150, 0, events.DELIVER, [second])
+    recorded.add(300, 1, events.RECEIVE, [second])
+    recorded.add(500, 1, events.RECEIVE, [first])
+    recorded.add(500, 1, events.DELIVER, [first, second])
+    recorded.add(700, 2, events.RECEIVE, [second])
+    recorded.add(900, 2, events.EXPIRE, [second])
     summary = summarise(recorded.columns())
     assert (summary["broadcasts"], summary["receptions"], summary["deliveries"]) == (2, 3, 4)
     assert summary["expired"] == 1

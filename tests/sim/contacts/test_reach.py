@@ -7,12 +7,13 @@ import random
 import numpy as np
 import pytest
 
+from beforehand.events import BROADCAST, CRASH, JOIN, LEAVE, RECEIVE, RECOVER
 from beforehand.mobility.generators.crowd import generate
 from beforehand.protocols.contract.base import Message
 from beforehand.report.notation import show_difference, show_time
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import count_reach, describe, summarise
-from beforehand.sim.log import BROADCAST, CRASH, JOIN, LEAVE, NO_MESSAGE, RECEIVE, RECOVER, Log
+from beforehand.sim.log import NO_MESSAGE, Log
 from beforehand.units import show_duration, show_share
 
 

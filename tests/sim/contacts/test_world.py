@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beforehand.errors import InputError
+from beforehand.events import KINDS, RECEIVE
 from beforehand.mobility.generators import crowd
 from beforehand.mobility.trace import make_trace
 from beforehand.protocols.epidemic.epidemic import Epidemic
@@ -23,7 +24,6 @@ from beforehand.sim.contacts.links import LinkModel
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.workload import Broadcast, scattered
 from beforehand.sim.contacts.world import ContactWorld
-from beforehand.sim.log import KINDS, RECEIVE
 from beforehand.sim.streams import generator
 from tests.sim.flood import ideal_flood
 

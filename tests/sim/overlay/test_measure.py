@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
+from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.sim.overlay.measure import (
     OverlayCase,
     Times,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from beforehand.check.rules.oracle import judge, rows_of
 from beforehand.errors import InputError
+from beforehand.events import BROADCAST, DELIVER, KINDS, RECEIVE, SEND
 from beforehand.protocols.vcube.topology import height, parent
-from beforehand.sim.log import BROADCAST, DELIVER, KINDS, RECEIVE, SEND
 from beforehand.sim.overlay.world import (
     SYSTEMS,
     Law,

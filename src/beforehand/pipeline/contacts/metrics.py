@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beforehand.events import BROADCAST, COLUMNS, DELIVER, DROP, EVENTS_FILE, EXPIRE, KINDS, RECEIVE
 from beforehand.files import read_parquet
 from beforehand.kernels.xxhash64 import xxhash64
 from beforehand.mobility.trace import Ints
@@ -30,16 +31,6 @@ from beforehand.pipeline.schemas import (
 )
 from beforehand.pipeline.stages import Job, Made
 from beforehand.sim.contacts.summary import Delays, describe, index_messages, measure_delays
-from beforehand.sim.log import (
-    BROADCAST,
-    COLUMNS,
-    DELIVER,
-    DROP,
-    EXPIRE,
-    KINDS,
-    RECEIVE,
-)
-from beforehand.verify.event_log import EVENTS_FILE
 
 Columns = Mapping[str, NDArray[Any]]
 

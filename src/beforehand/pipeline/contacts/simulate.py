@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from beforehand.errors import InputError, list_some
+from beforehand.events import BROADCAST, DELIVER, EVENTS_FILE
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.contacts.positions import read_trace
 from beforehand.pipeline.datasets import write_table
@@ -19,8 +20,7 @@ from beforehand.sim.contacts.protocols import PROTOCOLS
 from beforehand.sim.contacts.run import Result, run_one
 from beforehand.sim.contacts.summary import count_reach, tally_hops
 from beforehand.sim.contacts.workload import check_size
-from beforehand.sim.log import BROADCAST, DELIVER, event_table, write_events
-from beforehand.verify.event_log import EVENTS_FILE
+from beforehand.sim.log import event_table, write_events
 
 
 class RunFacts(msgspec.Struct, frozen=True):

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from beforehand.events import EVENTS_FILE
 from beforehand.kernels.verify.causality import KINDS, Violations, find_violations
 from beforehand.pipeline.contacts.simulate import RunFacts
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import VIOLATIONS, table_of
 from beforehand.pipeline.stages import Job, Made
 from beforehand.verify.about import DEFAULT_PROMISE
-from beforehand.verify.event_log import EVENTS_FILE, Log, read_logs
+from beforehand.verify.event_log import Log, read_logs
 from beforehand.verify.verdict import State, count_kinds, state_of
 
 TASK_STEPS_MAX = 4_000_000_000

@@ -243,11 +243,11 @@ def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:
 
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the row of one simulation, or of the best simulation of a search."""
+    from beforehand.events import EVENTS_FILE
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
     from beforehand.sim.cells.world import run
     from beforehand.sim.log import event_table, write_events
-    from beforehand.verify.event_log import EVENTS_FILE
 
     task = CellsTask(*job.spec)
     if task.rate_max is None:

@@ -96,9 +96,9 @@ def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
 
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
+    from beforehand.events import EVENTS_FILE
     from beforehand.sim.log import event_table, write_events
     from beforehand.sim.overlay.measure import run_case
-    from beforehand.verify.event_log import EVENTS_FILE
 
     case, keeps_events = job.spec
     for measure, events in run_case(case):

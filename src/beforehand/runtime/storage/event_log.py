@@ -14,7 +14,6 @@ delivered any message of it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -24,6 +23,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from beforehand.errors import InputError
+from beforehand.events import (
+    BROADCAST,
+    DELIVER,
+    LOSSES,
+    NODE_COLUMNS,
+    NODE_KINDS,
+    NODE_SUFFIX,
+    RECEIVE,
+    START,
+    STOP,
+    About,
+    metadata_of,
+)
 from beforehand.files import check_folder_target, replaced
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import LossKind
@@ -31,12 +43,6 @@ from beforehand.protocols.contract.tables import Rows, Store, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-KINDS = ("broadcast", "receive", "deliver", "expire", "drop", "start", "stop")
-(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, START, STOP) = range(len(KINDS))
-LOSSES: dict[LossKind, int] = {"expire": EXPIRE, "drop": DROP}
-METADATA = "beforehand"
-"""The key of the file's metadata that states the run's members and its promised delivery order."""
 
 Event = tuple[int, int, int | str, int, int]
 """(t_us, kind, origin, seq, value)"""
@@ -208,7 +214,7 @@ class EventLog:
         self._is_rotating = False
         if count <= 0:
             return
-        path = self.folder / f"{self._stem}.{self._first:012d}.node.parquet"
+        path = self.folder / f"{self._stem}.{self._first:012d}{NODE_SUFFIX}"
         _write(self._table(self._events[:count], members), path)
         deleted = [(EVENTS.name, first, None) for first in self._saved if first < end]
         self._store.save([*deleted, (LIFE.name, "first", end)])
@@ -241,16 +247,14 @@ class EventLog:
             "life": pa.array([self._life] * size).dictionary_encode(),
             "step": pa.array(range(self._first, self._first + size), pa.int64()),
             "t_us": pa.array(t_us, pa.int64()),
-            "kind": pa.array([KINDS[one] for one in kind]).dictionary_encode(),
+            "kind": pa.array([NODE_KINDS[one] for one in kind]).dictionary_encode(),
             "origin": pa.array([names[one] for one in origin]).dictionary_encode(),
             "seq": pa.array(seq, pa.int64()),
             "value": pa.array(value, pa.int64()),
         }
-        about: dict[str, object] = {"members": members}
-        if self.promise:
-            about["promise"] = self.promise
-        metadata = {METADATA: json.dumps({"runs": {self.run: about}})}
-        return pa.table(columns).replace_schema_metadata(metadata)
+        about = About(members=tuple(members), promise=self.promise)
+        table = pa.table([columns[name] for name in NODE_COLUMNS], names=list(NODE_COLUMNS))
+        return table.replace_schema_metadata(metadata_of(self.run, about))
 
 
 def _require_arrow() -> None:

@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.events import BROADCAST, DELIVER, DROP, RECEIVE
 from beforehand.kernels.verify.causality import TWICE, find_violations, index_log
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec
 from beforehand.sim.cells.tally import KINDS, NETWORKS, RADIO, WIRE
-from beforehand.sim.log import BROADCAST, DELIVER, DROP, RECEIVE
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]

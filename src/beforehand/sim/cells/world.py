@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from beforehand.events import BROADCAST, CRASH, DELIVER, JOIN, LEAVE, LOSSES, RECEIVE, RECOVER
 from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
 from beforehand.protocols.contract.driver import BroadcasterDriver, Driver
 from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
@@ -27,19 +28,7 @@ from beforehand.sim.cells.traffic import broadcasts
 from beforehand.sim.cells.walk import Walker
 from beforehand.sim.cells.wires import Wires
 from beforehand.sim.collector import no_collection
-from beforehand.sim.log import (
-    BROADCAST,
-    CRASH,
-    DELIVER,
-    DROP,
-    EXPIRE,
-    JOIN,
-    LEAVE,
-    NO_MESSAGE,
-    RECEIVE,
-    RECOVER,
-    Log,
-)
+from beforehand.sim.log import NO_MESSAGE, Log
 from beforehand.sim.streams import mix, stream_key, unit
 
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
@@ -47,7 +36,6 @@ EVERYBODY = -1
 NOWHERE = -1
 _LATER = 1 << 60
 """Added to the tickets of events that are no changes of topology, to place them after these."""
-_LOSSES = {"expire": EXPIRE, "drop": DROP}
 
 
 def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
@@ -374,7 +362,7 @@ class World:
 
     def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
-            self._log.add(self._now_us, node, _LOSSES[kind], (Message(message, (), b""),))
+            self._log.add(self._now_us, node, LOSSES[kind], (Message(message, (), b""),))
 
     def _note(self, node: int, kind: int) -> None:
         self._log.add(self._now_us, node, kind, NO_MESSAGE)

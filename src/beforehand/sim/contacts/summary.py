@@ -8,20 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.events import BROADCAST, CRASH, DELIVER, DROP, EXPIRE, JOIN, LEAVE, RECEIVE, RECOVER
 from beforehand.kernels.hops import count_hops
 from beforehand.kernels.verify.causality import KINDS as VIOLATIONS
 from beforehand.kernels.verify.causality import find_violations, index_log
-from beforehand.sim.log import (
-    BROADCAST,
-    CRASH,
-    DELIVER,
-    DROP,
-    EXPIRE,
-    JOIN,
-    LEAVE,
-    RECEIVE,
-    RECOVER,
-)
 
 Ints = NDArray[np.int64]
 NEVER_US = np.iinfo(np.int64).max

@@ -16,6 +16,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
+from beforehand.events import BROADCAST, CRASH, DELIVER, JOIN, LEAVE, LOSSES, RECEIVE, RECOVER
 from beforehand.mobility.trace import Trace
 from beforehand.protocols.contract.base import (
     Broadcaster,
@@ -32,23 +33,10 @@ from beforehand.protocols.contract.tables import Store
 from beforehand.sim.clock import TRUE_CLOCK, Clock
 from beforehand.sim.contacts.links import Channel, LinkModel
 from beforehand.sim.contacts.workload import Broadcast
-from beforehand.sim.log import (
-    BROADCAST,
-    CRASH,
-    DELIVER,
-    DROP,
-    EXPIRE,
-    JOIN,
-    LEAVE,
-    NO_MESSAGE,
-    RECEIVE,
-    RECOVER,
-    Log,
-)
+from beforehand.sim.log import NO_MESSAGE, Log
 from beforehand.sim.streams import mix, stream_key
 
 _DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of events at one instant
-_LOSS_KINDS = {"expire": EXPIRE, "drop": DROP}
 
 GAUGES = ("cache", "barrier", "delivered", "pending")
 """The gauges that OPP shows over time (figures 6 and 11)."""
@@ -252,7 +240,7 @@ class ContactWorld:
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
             given_up = (Message(message, (), b""),)
-            self.log.add(self.now_us, node, _LOSS_KINDS[kind], given_up)  # type: ignore[arg-type]
+            self.log.add(self.now_us, node, LOSSES[kind], given_up)  # type: ignore[arg-type]
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         assert isinstance(node, int)

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.kernels.verify.causality import find_violations, index_log
-from beforehand.sim.log import BROADCAST, DELIVER, RECEIVE
 from beforehand.sim.overlay.world import Columns, Law, OverlayRun, OverlaySpec, System, run_compiled
 
 Longs = NDArray[np.int64]

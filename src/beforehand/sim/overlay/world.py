@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
+from beforehand.events import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND
 from beforehand.kernels.overlay.run import simulate
 from beforehand.kernels.overlay.state import (
     LABEL,
@@ -52,7 +53,7 @@ from beforehand.protocols.vcube.node import VCube
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, full_heights
 from beforehand.sim.calendar_queue import CalendarQueue
 from beforehand.sim.collector import no_collection
-from beforehand.sim.log import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND, Log
+from beforehand.sim.log import Log
 from beforehand.sim.streams import mix, stream_key
 
 Columns = dict[str, NDArray[np.int64]]

@@ -1,0 +1,73 @@
+"""The format of the event log: the kinds of events, the columns, and the metadata of a file.
+
+Simulations and real nodes write event logs, and `verify` reads them. All of them take from here
+what a log contains.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+SHARED_KINDS = ("broadcast", "receive", "deliver", "expire", "drop")
+KINDS = (*SHARED_KINDS, "send", "join", "leave", "crash", "recover")
+"""The kinds of events in the log of a simulation. The code of a kind is its index."""
+(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER) = range(len(KINDS))
+NODE_KINDS = (*SHARED_KINDS, "start", "stop")
+"""The kinds of events in the log of a real node. Its store keeps their codes on disk."""
+START, STOP = range(len(SHARED_KINDS), len(NODE_KINDS))
+LOSSES = {"expire": EXPIRE, "drop": DROP}
+"""The code of each kind of loss that a core reports."""
+
+EVENTS_FILE = "events.parquet"
+NODE_SUFFIX = ".node.parquet"
+"""The end of the names of the files that a real node writes."""
+
+COLUMNS = {
+    "t_us": "int64",
+    "node": "int32",
+    "kind": "int8",
+    "origin": "int32",
+    "seq": "int64",
+    "value": "int64",
+}
+"""The columns of a simulation's log in memory, with their types. `kind` is a code."""
+FILE_COLUMNS = ("run", "step", *COLUMNS)
+"""The columns of a simulation's log in a file. `step` is the position of an event in its run.
+`run` and `kind` are text."""
+NODE_TEXTS = ("run", "node", "life", "kind", "origin")
+NODE_COLUMNS = ("run", "node", "life", "step", "t_us", "kind", "origin", "seq", "value")
+"""The columns of the log of a real node: NODE_TEXTS are text, the others are 64-bit integers.
+`step` counts the events of one incarnation of the node (`life`)."""
+
+METADATA = "beforehand"
+"""The key of the file's metadata about its runs.
+
+`{"runs": {RUN: {"promise": "none", "events": 1200, "names": ["a", "b"], "members": ["ann"]}}}`
+"""
+
+
+class About(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The metadata of one run; each field is optional."""
+
+    events: int | None = None
+    """The number of events of the run; None if the log does not say."""
+    members: tuple[str, ...] = ()
+    """The roster of a node's log: the members that the node knew, itself included."""
+    promise: str | None = None
+    """The promised order; None if the log does not say."""
+    names: tuple[str, ...] = ()
+    """The names of the nodes by number."""
+    doubts: tuple[str, ...] = ()
+
+
+class Runs(msgspec.Struct, frozen=True):
+    """The metadata of a file."""
+
+    runs: dict[str, About]
+
+
+def metadata_of(run: str, about: About) -> dict[str, str]:
+    """Return the metadata to write into a file of one run."""
+    return {METADATA: json.dumps(msgspec.to_builtins(Runs({run: about})))}
