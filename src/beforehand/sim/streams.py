@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import MutableSequence
+from typing import Any
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+LCG_FACTOR, LCG_SUM = 6364136223846793005, 1442695040888963407
+"""Knuth's linear congruential generator of 64 bits (MMIX)."""
 
 
 def mix(state: int, value: int) -> int:
@@ -42,3 +46,41 @@ def generator(seed: int, stream: str, *ids: int) -> random.Random:
     for value in ids:
         key = mix(key, value)
     return random.Random(key)
+
+
+class KeyedDraws:
+    """The draws that one node makes in order: the k-th one is a hash of the key and k.
+
+    Compiled worlds make the same draws (`kernels.random.draws`). A shuffle takes one draw, however
+    many items there are.
+    """
+
+    def __init__(self, seed: int, stream: str, *ids: int) -> None:
+        """Make the draws that belong to `ids` in this stream of the seed."""
+        key = stream_key(seed, stream)
+        for value in ids:
+            key = mix(key, value)
+        self._key = key
+        self._count = 0
+
+    def _next(self) -> int:
+        drawn = mix(self._key, self._count)
+        self._count += 1
+        return drawn
+
+    def randrange(self, stop: int) -> int:
+        """Return an integer of 0..stop-1; stop must be small beside 2**53."""
+        return int((self._next() >> 11) * 2.0**-53 * stop)
+
+    def randint(self, a: int, b: int) -> int:
+        """Return an integer of a..b."""
+        return a + self.randrange(b + 1 - a)
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        """Put the items into a random order (Fisher and Yates, with the high bits of a linear
+        congruential generator)."""
+        key = self._next()
+        for last in range(len(x) - 1, 0, -1):
+            key = key * LCG_FACTOR + LCG_SUM & MASK
+            chosen = (key >> 32) * (last + 1) >> 32
+            x[last], x[chosen] = x[chosen], x[last]

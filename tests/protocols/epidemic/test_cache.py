@@ -94,6 +94,14 @@ def test_pick_gives_what_is_here_and_alive_in_the_order_of_storing():
     assert [m.seq for m in cache.pick(wanted, horizon_us=1)] == [5, 9]
 
 
+def test_for_a_random_transfer_the_order_does_not_depend_on_when_messages_were_stored():
+    wanted = {("ann", 9), ("ann", 5), ("ann", 1), ("bob", 1)}
+    for stored in ([5, 1, 9, 7], [9, 7, 5, 1]):
+        cache = Cache(None, "oldest", random.Random(1))
+        fill(cache, stored)
+        assert [m.seq for m in cache.pick_by_seq(wanted, horizon_us=1)] == [5, 9]
+
+
 def test_of_what_was_evicted_undelivered_the_latest_are_remembered():
     evicted = Evicted(has_delivered=lambda _: False)
     ids = [("ann", seq) for seq in range(EVICTED_MAX + 1)]

@@ -268,6 +268,30 @@ def test_expired_messages_are_not_announced(met_us):
     assert len(net.cores[0].holds(met_us)) == (met_us < 10)
 
 
+def test_news_that_expired_before_the_tick_is_not_announced():
+    core = make(0, Options(announce_us=1000), Unordered(0, Lifetimes(100, 100, skew_us=0)))
+    out = Outbox()
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+    core.on_timer(1000, ANNOUNCE_TIMER, out)  # both have been greeted
+    core.on_broadcast(1100, b"short-lived", out)
+    out.clear()
+    core.on_timer(2000, ANNOUNCE_TIMER, out)
+    assert out.sends == []
+
+
+def test_what_expired_meanwhile_is_not_asked_for_elsewhere():
+    core, out = make(0, order=Unordered(0, Lifetimes(100, 100, skew_us=0))), Outbox()
+    for peer in (1, 2):
+        core.on_link(0, peer, True, out)
+        core.on_message(10, peer, Announce(1, frozenset({(9, 50)})), out)
+    asked = [peer for peer, frame in out.sends if type(frame) is Request]
+    assert asked == [1]
+    out.clear()
+    core.on_link(60, 1, False, out)
+    assert out.sends == []
+
+
 def test_a_question_about_a_later_time_leaves_the_node_as_it_was():
     core = make(0, order=Unordered(0, Lifetimes(10, 10, skew_us=0)))
     core.on_broadcast(0, b"a", Outbox())

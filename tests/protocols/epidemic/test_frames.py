@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.contract.base import NAME_CHARS_MAX, Message
-from beforehand.protocols.contract.codec import BYTES_MAX, in_order
+from beforehand.protocols.contract.codec import BYTES_MAX
 from beforehand.protocols.epidemic.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -14,6 +14,7 @@ from beforehand.protocols.epidemic.frames import (
     Announce,
     Data,
     Request,
+    by_seq,
     message_bytes,
     split_ids,
 )
@@ -44,8 +45,14 @@ def test_ids_are_cut_to_size_and_none_is_lost(bytes_max, ids):
     assert all(parts)
     assert all(len(part) == 1 or Announce(1, part).size_bytes <= bytes_max for part in parts)
     # In order, and no more parts than need be.
-    assert [id for part in parts for id in in_order(part)] == in_order(ids)
+    assert [id for part in parts for id in by_seq(part)] == by_seq(ids)
     assert len({len(part) for part in parts[:-1]}) <= 1
+
+
+def test_the_oldest_ids_are_in_the_first_frame_whatever_their_origins():
+    ids = frozenset({("b", 1), (2, 3), (3, 1), (1, 2), ("a", 1)})
+    assert by_seq(ids) == [(3, 1), ("a", 1), ("b", 1), (1, 2), (2, 3)]
+    assert next(split_ids(ids, FRAME_BYTES + 3 * ID_BYTES)) == {(3, 1), ("a", 1), ("b", 1)}
 
 
 def test_five_thousand_ids_do_not_go_out_in_one_frame():

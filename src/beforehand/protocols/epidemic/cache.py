@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.epidemic.draws import Draws
+from beforehand.protocols.epidemic.frames import by_seq
 from beforehand.protocols.epidemic.sizes import held_bytes, held_bytes_sum
 from beforehand.protocols.orders.order import LONG_AHEAD, PURGE_AT_MIN
 
@@ -27,7 +28,7 @@ class Cache:
         self,
         capacity: int | None,
         eviction: Eviction,
-        rng: random.Random,
+        rng: Draws,
         bytes_max: int | None = None,
     ) -> None:
         self.entries: dict[MessageId, tuple[int, Message]] = {}
@@ -75,6 +76,13 @@ class Cache:
         found = [entries[id] for id in ids if id in entries and id[1] > horizon_us]
         found.sort()  # ranks are unique, so messages are never compared
         return [message for _, message in found]
+
+    def pick_by_seq(self, ids: Collection[MessageId], horizon_us: int) -> list[Message]:
+        """Return the same messages in the order of (seq, origin), which does not depend on when
+        this node stored them."""
+        entries = self.entries
+        found = [id for id in ids if id in entries and id[1] > horizon_us]
+        return [entries[id][1] for id in by_seq(found)]
 
     def purge(self, horizon_us: int) -> list[MessageId]:
         """Remove expired messages, if the cache has doubled since the last purge. Return their

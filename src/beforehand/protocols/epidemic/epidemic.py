@@ -19,7 +19,6 @@ sends nothing, however long a contact lasts: the announcement period is not a he
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Sequence
 
 from beforehand.errors import RemoteError
@@ -37,6 +36,7 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.cache import Cache, Evicted
+from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.frames import NONE, Announce, Data, Frame, Push, Request
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.peer import KNOWN_TO_PEER_MIN, Peer
@@ -58,7 +58,7 @@ class Epidemic:
         self,
         node: NodeId,
         order: Order,
-        rng: random.Random,
+        rng: Draws,
         options: Options | None = None,
         *,
         durable: bool = False,
@@ -363,6 +363,10 @@ class Epidemic:
         fresh = frozenset(self._fresh)
         if self._cache.is_bounded:
             fresh = frozenset(filter(self._cache.entries.__contains__, fresh))
+        if self.order.expires:
+            # Announcing an expired message would make the run depend on when caches are purged.
+            horizon_us = self._horizon(now_us)
+            fresh = frozenset([id for id in fresh if id[1] > horizon_us])
         self._fresh.clear()
         self._version_vectors.set_news(fresh)
         everything: frozenset[MessageId] = NONE
@@ -379,9 +383,11 @@ class Epidemic:
 
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
         """Request messages that a peer will not send from other peers that offer them."""
-        self._request_offered(
-            now_us, [id for id in ids if self._requested_from.pop(id, None) is not None], out
-        )
+        rest = [id for id in ids if self._requested_from.pop(id, None) is not None]
+        if self.order.expires:
+            horizon_us = self._horizon(now_us)
+            rest = [id for id in rest if id[1] > horizon_us]
+        self._request_offered(now_us, rest, out)
 
     def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         """Request these from the peers that offer them."""

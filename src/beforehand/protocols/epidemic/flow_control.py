@@ -27,7 +27,6 @@ Requests are sent first. If data could hold requests back, two nodes could wait 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 
@@ -35,6 +34,7 @@ from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
 from beforehand.protocols.contract.codec import in_order
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.epidemic.cache import Cache
+from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.frames import Frame, Request
 from beforehand.protocols.epidemic.link_flow import LinkFlow, pushes_of
 from beforehand.protocols.epidemic.options import Options
@@ -56,7 +56,7 @@ class FlowControl(Sender):
         options: Options,
         cache: Cache,
         requested_from: dict[MessageId, NodeId],
-        rng: random.Random,
+        rng: Draws,
         *,
         links: Links,
         is_durable: bool,

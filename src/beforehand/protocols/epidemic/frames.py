@@ -10,8 +10,9 @@ control sends a frame only when the disk has all of these (rule I6 of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -29,6 +30,7 @@ IDS_MAX = 2048
 collide, and to build a set of n of those takes n² steps. For 2048 ids that is 0.05 s; for as many
 as a frame could hold it is minutes."""
 
+_seq = itemgetter(1)
 Ids = Annotated[frozenset[MessageId], msgspec.Meta(max_length=IDS_MAX)]
 
 
@@ -165,6 +167,11 @@ def _messages_bytes(messages: Sequence[Message]) -> int:
     return MESSAGE_BYTES * len(messages) + sum(rests)
 
 
+def by_seq(ids: Iterable[MessageId]) -> list[MessageId]:
+    """Return the ids in the order of (seq, origin): causes mostly before their effects."""
+    return sorted(in_order(ids), key=_seq)
+
+
 def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[MessageId]]:
     """Split ids into sets for one frame each, of at most `bytes_max` bytes and `IDS_MAX` ids.
 
@@ -176,7 +183,7 @@ def split_ids(ids: Collection[MessageId], bytes_max: int) -> Iterator[frozenset[
         yield frozenset(ids)
         return
     # Sorted, so that a run does not depend on the hashes of strings.
-    ordered = in_order(ids)
+    ordered = by_seq(ids)
     for start in range(0, len(ordered), count):
         yield frozenset(ordered[start : start + count])
 

@@ -6,13 +6,13 @@ on the disk. `protocols.epidemic.flow_control` has the rules that follow from th
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import BroadcastRequest, MessageId, NodeId, Timer
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.flow_control import FlowControl
 from beforehand.protocols.epidemic.frames import Announce, Data, Digest, Frame, Push, SyncHello
@@ -133,7 +133,7 @@ class PacedEpidemic(Epidemic):
 def group_core(
     name: NodeId,
     lifetimes: Lifetimes,
-    rng: random.Random,
+    rng: Draws,
     *,
     capacity: int | None,
     capacity_bytes: int | None,

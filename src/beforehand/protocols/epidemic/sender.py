@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.epidemic.cache import Cache
+from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.frames import (
     FRAME_BYTES,
     ID_BYTES,
@@ -44,7 +44,7 @@ class Sender(ABC):
         options: Options,
         cache: Cache,
         requested_from: dict[MessageId, NodeId],
-        rng: random.Random,
+        rng: Draws,
     ) -> None:
         """Take the state that the sender shares with the epidemic layer.
 
@@ -160,7 +160,7 @@ class Direct(Sender):
         options: Options,
         cache: Cache,
         requested_from: dict[MessageId, NodeId],
-        rng: random.Random,
+        rng: Draws,
     ) -> None:
         super().__init__(options, cache, requested_from, rng)
         self._number = 0
@@ -228,11 +228,13 @@ class Direct(Sender):
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
-        messages = self._cache.pick(ids, horizon_us)
         if self._options.transfer == "random":
+            messages = self._cache.pick_by_seq(ids, horizon_us)
             self._rng.shuffle(messages)
-        elif self._options.transfer == "newest":
-            messages.reverse()
+        else:
+            messages = self._cache.pick(ids, horizon_us)
+            if self._options.transfer == "newest":
+                messages.reverse()
         link.known_to_peer.update([message.id for message in messages])
         gone = NONE
         if len(messages) < len(ids):

@@ -22,7 +22,7 @@ from beforehand.sim.contacts.links import LinkModel
 from beforehand.sim.contacts.protocols import check_protocol, make_order
 from beforehand.sim.contacts.workload import Traffic, periodic
 from beforehand.sim.contacts.world import ContactWorld, OnDone
-from beforehand.sim.streams import generator, stream_key, unit
+from beforehand.sim.streams import KeyedDraws, stream_key, unit
 
 SECOND_US = 1_000_000
 
@@ -144,7 +144,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
 
     def make_core(node: int) -> Epidemic:
         order = make_order(spec.protocol, node, lifetimes, **literal)
-        return Epidemic(node, order, generator(spec.seed, "transfer", node), spec.layer)
+        return Epidemic(node, order, KeyedDraws(spec.seed, "transfer", node), spec.layer)
 
     world = ContactWorld(
         trace,
