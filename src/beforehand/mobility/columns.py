@@ -255,13 +255,13 @@ def _column(index: int, written: str) -> Column:
     match = BRACKETS.fullmatch(text) or SUFFIX.fullmatch(text)
     if match is not None and match.re is SUFFIX and match[2] == "min":
         match = None  # `t_min` means a minimum as often as minutes
-    whole = _squashed(text)
+    whole = squashed(text)
     if match is None or match[2] not in UNITS or whole in WHOLE:
         return Column(index, whole, "", whole)
-    return Column(index, _squashed(match[1]), match[2], whole)
+    return Column(index, squashed(match[1]), match[2], whole)
 
 
-def _squashed(text: str) -> str:
+def squashed(text: str) -> str:
     return re.sub(r"[\s_.#-]+", "", text)
 
 
