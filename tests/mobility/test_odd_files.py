@@ -206,7 +206,7 @@ def contacts_in(out):
     return [row.replace("<>", '"c, d"') for row in plain]
 
 
-def test_there_are_enough_of_them():
+def test_enough_cases_are_generated():
     assert len(READ) + len(REFUSED) >= 60
     assert len({case[0] for case in READ + REFUSED}) == len(READ) + len(REFUSED)
 

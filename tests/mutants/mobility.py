@@ -20,14 +20,14 @@ MUTANTS = [
         "_boxes",
         "reach = 0.5 * range_m * (1 + 1e-9) + 1e-6",
         "reach = 0.25 * range_m",
-        "test_the_grid_loses_nobody_against_all_pairs",
+        "test_the_grid_finds_every_contact_of_the_all_pairs_search",
     ),
     (
         "a pair is only looked at in the first cell of the one, not in the first they share",
         "_sweep",
         "x, y = max(one[X_LOW], other[X_LOW]), max(one[Y_LOW], other[Y_LOW])",
         "x, y = one[X_LOW], one[Y_LOW]",
-        "test_the_grid_loses_nobody_against_all_pairs",
+        "test_the_grid_finds_every_contact_of_the_all_pairs_search",
     ),
     (
         "the root before the closest approach is half of what it should be",

@@ -202,7 +202,7 @@ MUTANTS = [
         "reorder:_run",
         "table[heap[0], DUE] <= limit",
         "table[heap[0], DUE] < limit",
-        "test_reorder::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+        "test_reorder::test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick",
     ),
     (
         "each batch starts its tickets anew",
@@ -251,7 +251,7 @@ MUTANTS = [
         "Observer.on_message",
         "    self._read_clock(now_us)\n    self._deliver_due(out)\n    if frame",
         "    self._read_clock(now_us)\n    if frame",
-        "test_observer::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+        "test_observer::test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick",
     ),
     (
         "a row of what is held is deleted only if it was due",

@@ -27,7 +27,7 @@ MUTANTS = [
         "_walk",
         "        if what < 0 or premature[row]:\n",
         "        if what < 0:\n",
-        "test_a_message_that_nobody_has_broadcast_yet_is_unknown_and_teaches_nothing",
+        "test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes",
     ),
     (
         "a chain leaves out how a sender came to know",

@@ -386,7 +386,7 @@ MUTANTS = [
         "VCube.on_message",
         "                if keep_us and height < self._served(origin):",
         "                if keep_us and height < 0:",
-        "test_a_clock_set_forward_beyond_retention_lost_a_message_in_silence[a child gets it"
+        "test_a_clock_set_forward_beyond_retention_lost_a_message_silently[a child gets it"
         " from somebody else]",
     ),
     (

@@ -184,7 +184,7 @@ def test_what_leaves_because_the_clock_went_back_leaves_in_order():
     assert eye.core.disorder.starved == 5
 
 
-def test_what_is_due_at_a_tick_goes_before_what_arrives_at_it():
+def test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick():
     eye = Eye().see(20, stamped(1, 1, r=20))
     eye.see(30, stamped(2, 1, r=14))
     assert [process for process, _, _ in eye.diary] == [1, 2]
