@@ -443,8 +443,7 @@ MUTANTS = [
         "Vector.on_broadcasts",
         "    messages = self._proven(messages)\n",
         "    messages = [self._proven([message])[0] for message in messages]\n",
-        "test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_and_"
-        "unsent[vector]",
+        "test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_and_unsent[vector]",
     ),
     (
         "the default of the fuzzer is a list of names",
