@@ -97,7 +97,7 @@ MUTANTS = [
         "VersionVectors.add",
         "        for id in self._held:\n            self._insert(id)\n",
         "",
-        "test_what_is_held_is_told_after_the_stale_ids_were_swept",
+        "test_held_messages_are_announced_after_a_sweep_of_stale_ids",
     ),
     (
         "copies of a log may differ in the origin",
