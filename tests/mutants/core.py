@@ -46,14 +46,14 @@ MUTANTS = [
         "        woken += waiters.pop(heappop(seqs), ())",
         "        woken += waiters.pop(seqs[0], ()) if seqs[0] == seq else []\n"
         "        heappop(seqs)",
-        "test_a_later_message_of_the_origin_releases_those_who_wait_for_an_earlier_one",
+        "test_a_later_message_of_an_origin_releases_those_waiting_for_an_earlier_one",
     ),
     (
         "wake only the first who waits",
         "Waiting._wake",
         "woken += waiters.pop(heappop(seqs), ())",
         "woken += list(waiters.pop(heappop(seqs), ()))[:1]",
-        "test_all_who_wait_for_one_message_are_woken",
+        "test_all_messages_waiting_for_one_message_are_woken",
     ),
     (
         "deadlines to the letter of the paper",
@@ -74,7 +74,7 @@ MUTANTS = [
         "Waiting._wake",
         "        if message.id[1] <= horizon_us:\n            del self.pending",
         "        if message.id[1] < horizon_us:\n            del self.pending",
-        "test_what_expires_with_its_predecessor_is_not_delivered_by_waking",
+        "test_a_message_that_expires_with_its_predecessor_is_not_delivered_by_waking",
     ),
     (
         "drop too much from a minimal barrier",
@@ -109,14 +109,14 @@ MUTANTS = [
         "Barrier.on_broadcasts",
         'out.saves.append(("own", "seq", self._last_seq))',
         "pass",
-        "test_a_restored_node_goes_on_where_it_was",
+        "test_a_restored_node_continues_where_it_stopped",
     ),
     (
         "do not save what was delivered",
         "Barrier._save_delivered",
         'out.saves += [("delivered", origin, delivered[origin]) for origin in origins]',
         "pass",
-        "test_a_restored_node_goes_on_where_it_was",
+        "test_a_restored_node_continues_where_it_stopped",
     ),
     (
         "a vector without the own last message",
@@ -137,42 +137,42 @@ MUTANTS = [
         "Barrier._purge",
         "for o, seq in delivered.items() if seq <= self._horizon_us]",
         "for o, seq in delivered.items() if seq <= self._horizon_us + 1_000_000]",
-        "test_what_is_alive_for_another_second_is_not_forgotten",
+        "test_a_message_alive_for_another_second_is_not_forgotten",
     ),
     (
         "purge the registry of no order a second early",
         "Unordered._purge",
         "if id[1] <= self._horizon_us]:",
         "if id[1] <= self._horizon_us + 1_000_000]:",
-        "test_what_is_alive_for_another_second_is_not_forgotten",
+        "test_a_message_alive_for_another_second_is_not_forgotten",
     ),
     (
         "let the horizon follow a clock that is set back",
         "Barrier._expire",
         "self._horizon_us = max(self._horizon_us, now_us)",
         "self._horizon_us = now_us",
-        "test_a_message_given_up_stays_so_when_the_clock_is_set_back",
+        "test_an_expired_message_stays_expired_when_the_clock_is_set_back",
     ),
     (
         "let the horizon of no order follow a clock that is set back",
         "Unordered._expire",
         "self._horizon_us = max(self._horizon_us, now_us)",
         "self._horizon_us = now_us",
-        "test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back",
+        "test_without_order_too_forgotten_messages_stay_forgotten_when_the_clock_is_set_back",
     ),
     (
         "screen by the clock",
         "Order.screen",
         "after = now_us if now_us > self._horizon_us else self._horizon_us",
         "after = now_us",
-        "test_a_message_given_up_is_not_welcome_when_the_clock_is_set_back",
+        "test_an_expired_message_is_not_accepted_when_the_clock_is_set_back",
     ),
     (
         "screen by the clock without order",
         "Order.screen",
         "after = now_us if now_us > self._horizon_us else self._horizon_us",
         "after = now_us",
-        "test_without_order_too_what_was_forgotten_is_not_welcome_when_the_clock_is_set_back",
+        "test_without_order_too_forgotten_messages_are_not_accepted_when_the_clock_is_set_back",
     ),
     (
         "leave an expired entry of the barrier saved",
@@ -200,7 +200,7 @@ MUTANTS = [
         "Barrier.explain",
         "if seq == last or (seq < last and seq > self._horizon_us):",
         "if seq <= last:",
-        "test_what_was_given_up_is_not_called_delivered_because_a_later_one_was",
+        "test_an_expired_message_is_not_called_delivered_because_a_later_one_was",
     ),
     (
         "do not watch a deadline earlier than that of the cause",
@@ -236,7 +236,7 @@ MUTANTS = [
         "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
         "            watched",
         "if (origin, seq) in self.pending:\n            watched",
-        "test_the_same_in_long_runs",
+        "test_incremental_waiting_equals_recomputation_in_long_runs",
     ),
     (
         "sweep away the deadlines of the careless",
@@ -244,14 +244,14 @@ MUTANTS = [
         "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
         "            watched",
         "if self._waiters.get(origin, {}).get(seq):\n            watched",
-        "test_the_same_in_long_runs",
+        "test_incremental_waiting_equals_recomputation_in_long_runs",
     ),
     (
         "forget for which predecessor a message waits",
         "Waiting._advance",
         "            entry.satisfied = index\n            self._park",
         "            self._park",
-        "test_the_same_in_long_runs",
+        "test_incremental_waiting_equals_recomputation_in_long_runs",
     ),
     (
         "keep what was overtaken",

@@ -182,21 +182,21 @@ MUTANTS = [
         "Unordered._deliver",
         "        self._save_horizon(out)\n",
         "",
-        "test_what_had_expired_without_order_stays_so_after_a_restart_with_the_clock_back",
+        "test_without_order_expired_messages_stay_expired_after_a_restart_with_the_clock_back",
     ),
     (
         "a layer that forgets its horizon in a crash",
         "Epidemic.restore",
         'rows.get(OWN.name, {}).get("horizon", LONG_AGO)',
         "LONG_AGO",
-        "test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_is_behind",
+        "test_messages_expired_before_a_crash_are_not_offered_when_the_clock_falls_back",
     ),
     (
         "restore a vector without its own entry",
         "Vector.restore",
         'dict(rows.get("delivered", {}))',
         '{o: s for o, s in rows["delivered"].items() if o != self.node}',
-        "test_a_restored_vector_goes_on_where_it_was",
+        "test_a_restored_vector_continues_where_it_stopped",
     ),
     (
         "a durable layer over an order that is not",
@@ -210,7 +210,7 @@ MUTANTS = [
         "Epidemic._store",
         'out.saves += [("message", id, None) for id in gone]',
         'out.saves += [("message", id, None) for id in expired]',
-        "test_what_was_evicted_is_not_held_again_after_a_restart",
+        "test_evicted_messages_are_not_held_again_after_a_restart",
     ),
     (
         "another neighbour's copy does not cancel a request",
