@@ -118,7 +118,7 @@ def test_a_killer_passes_where_nothing_is_changed_and_no_kernel_is_compiled(
     assert code == 0, printed
 
 
-def test_there_are_enough_of_them():
+def test_enough_cases_are_generated():
     assert len(MUTANTS) >= 10
 
 

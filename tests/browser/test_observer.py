@@ -25,7 +25,7 @@ def page(request, tmp_path, report):
         yield browser
 
 
-def test_a_choice_in_one_chart_holds_in_all(page):
+def test_a_selection_in_one_chart_applies_to_all_charts(page):
     assert page.complaints() == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     charts = page.evaluate("document.querySelectorAll('.chart').length")

@@ -37,12 +37,12 @@ def page(width, browser, report):
     return browser
 
 
-def test_the_page_asks_for_itself_alone_and_complains_of_nothing(page, report):
+def test_the_page_makes_no_other_request_and_logs_no_error(page, report):
     assert page.requests() == [report.as_uri()]
     assert page.complaints() == []
 
 
-def test_a_page_that_asks_and_complains_would_be_caught(browser, tmp_path):
+def test_a_page_with_other_requests_or_console_errors_is_detected(browser, tmp_path):
     address = "http://127.0.0.1:47123/x.png"
     bad = f"console.error('oops'); new Image().src = '{address}'"
     (tmp_path / "bad.html").write_text(f"<body><script>{bad}</script>")
@@ -75,7 +75,7 @@ def test_wide_tables_are_cards_on_a_phone_only(page, width):
     assert shape == ("block" if width == PHONE else "table-row")
 
 
-def test_a_chart_takes_the_width_it_is_given(page):
+def test_a_chart_fills_the_width_of_its_container(page):
     measure = (
         "[...document.querySelectorAll('#presence svg, #presence .chart')].map("
         "part => part.getBoundingClientRect().width).reverse()"
@@ -89,7 +89,7 @@ def test_a_chart_takes_the_width_it_is_given(page):
 
 
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
-def test_the_page_follows_the_light_of_its_reader(browser, report, scheme, is_dark):
+def test_the_page_follows_the_light_or_dark_preference(browser, report, scheme, is_dark):
     browser.resize(DESK)
     browser.prefer(scheme)
     browser.open(report, until=DRAWN)
@@ -99,7 +99,7 @@ def test_the_page_follows_the_light_of_its_reader(browser, report, scheme, is_da
     assert abs(ground - brightness(browser, label)) > 120
 
 
-def test_paper_is_white_even_for_a_reader_in_the_dark(browser, report):
+def test_print_uses_the_light_theme_in_dark_mode_too(browser, report):
     browser.prefer("dark", media="print")
     browser.open(report, until=DRAWN)
     assert brightness(browser, "getComputedStyle(document.body).backgroundColor") > 250
@@ -141,7 +141,7 @@ def read_soon(path, size_min):
     return path.read_bytes()
 
 
-def test_without_scripts_there_are_pictures(browser, report):
+def test_without_scripts_charts_are_static_images(browser, report):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     browser.call("Page.navigate", url=report.as_uri())
     try:
@@ -155,7 +155,7 @@ def test_without_scripts_there_are_pictures(browser, report):
     assert min(sizes) > 500
 
 
-def test_a_touch_on_a_line_says_what_it_is(browser, report):
+def test_touching_a_line_shows_its_label(browser, report):
     browser.resize(DESK)
     browser.open(report, until=DRAWN)
     browser.evaluate("document.querySelector('#cdf-delay').scrollIntoView({block: 'center'})")
@@ -171,7 +171,7 @@ def test_a_touch_on_a_line_says_what_it_is(browser, report):
     assert "Below" in words
 
 
-def test_a_choice_in_the_legend_dims_the_rest(browser, report):
+def test_selecting_a_legend_entry_dims_the_other_lines(browser, report):
     browser.resize(DESK)
     browser.open(report, until=DRAWN)
     browser.evaluate("document.querySelector('#cdf-delay').scrollIntoView({block: 'center'})")
@@ -195,7 +195,7 @@ COLUMN = "[...document.querySelectorAll('#nodes tbody tr')].filter(row => !row.h
 )
 
 
-def test_a_click_on_a_head_sorts_and_what_is_missing_stays_last(browser, report):
+def test_clicking_a_table_header_sorts_with_missing_values_last(browser, report):
     browser.resize(DESK)
     browser.open(report, until=DRAWN)
     browser.evaluate("document.querySelector('#nodes').open = true")

@@ -80,7 +80,7 @@ def test_the_printed_command_replays_a_failure_of_every_family(name, capsys, mon
 
 
 @pytest.mark.parametrize("name", [name for name in targets.TARGETS if name not in FAMILIES])
-def test_the_printed_command_names_a_player_that_is_no_family_too(name, capsys, monkeypatch):
+def test_the_printed_command_names_an_adversary_too(name, capsys, monkeypatch):
     def player(seed, system):
         return Outcome(seed, f"{system}_wide", "wrong", 0, 0, frozenset(), 0)
 
@@ -100,7 +100,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_failure_with_each_kind_of_trouble_is_replayed_as_it_was(trouble, capsys, monkeypatch):
+def test_a_failure_with_each_kind_of_fault_is_replayed_exactly(trouble, capsys, monkeypatch):
     """Wrong is what has the trouble in it: so it is still in the shrunk and the replayed run."""
 
     def problems(family, net):

@@ -550,5 +550,5 @@ def test_a_hostile_input_is_answered(zoo, tmp_path, capsys, line, code, fragment
     assert sorted(zoo.iterdir()) == before
 
 
-def test_there_are_enough_of_them():
+def test_enough_cases_are_generated():
     assert len(ROWS) >= 400

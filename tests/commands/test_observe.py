@@ -226,7 +226,7 @@ def test_with_all_rows_reset_or_rejected_the_exit_code_was_0(tmp_path, capsys):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_one_file_will_do_and_text_may_be_packed(tmp_path, capsys):
+def test_a_single_file_is_accepted_and_text_may_be_compressed(tmp_path, capsys):
     lines = '{"process": 0, "time": 5}\n{"process": 1, "time": 6}\nhello\n'
     (tmp_path / "in.json.gz").write_bytes(gzip.compress(lines.encode()))
     assert observe(tmp_path / "in.json.gz", "--out", str(tmp_path / "out"), "--json") == 0
@@ -238,7 +238,7 @@ def test_one_file_will_do_and_text_may_be_packed(tmp_path, capsys):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_a_file_that_is_cut_off_or_of_another_type_was_a_crash_of_ours(tmp_path, capsys):
+def test_a_truncated_file_or_one_of_another_type_was_an_internal_error(tmp_path, capsys):
     sound, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
     pq.write_table(pa.table({"process": [0, 1], "time": [5, 6]}), sound)
     pq.write_table(pa.table({"process": ["a", "b"], "time": [5, 6]}), other)

@@ -92,13 +92,13 @@ def test_a_log_with_a_hole_is_unknown(events, capsys):
     assert "verdict: unknown" in capsys.readouterr().out
 
 
-def test_what_is_no_event_log_is_refused(tmp_path, walk, capsys):
+def test_a_file_that_is_no_event_log_is_refused(tmp_path, walk, capsys):
     assert main(["verify", str(walk)]) == 2
     assert main(["verify", str(tmp_path / "none.parquet")]) == 2
     assert "none.parquet" in capsys.readouterr().err
 
 
-def test_status_and_report_say_what_they_need(tmp_path, capsys):
+def test_status_and_report_name_what_they_need(tmp_path, capsys):
     assert main(["status", str(tmp_path)]) == 2
     assert "beforehand run" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 2

@@ -69,7 +69,7 @@ def test_start_end_a_b_is_not_a_contact_of_two_times(tmp_path, run):
     assert (found["nodes"], found["contacts"], found["contact_s_avg"]) == (2, 1, 5)
 
 
-def test_what_is_assumed_of_a_file_without_a_header_is_told(tmp_path, run):
+def test_assumptions_about_a_file_without_a_header_are_reported(tmp_path, run):
     _, found, told = run("contacts", written(tmp_path, "a b 0 600\n"))
     assert "no header, so a line is `a b start end`" in told
     assert found["read"]["columns"]["start"] == "column 3"
@@ -88,7 +88,7 @@ def test_what_is_assumed_of_a_file_without_a_header_is_told(tmp_path, run):
         ("a,b,start,end,kind\nx,y,0,60,contact\n", False),
     ],
 )
-def test_numbers_without_a_unit_were_taken_for_seconds_without_a_word(tmp_path, run, text, is_told):
+def test_numbers_without_a_unit_were_silently_taken_for_seconds(tmp_path, run, text, is_told):
     _, _, told = run("contacts", written(tmp_path, text))
     assert ("assumed: times are seconds" in told) == is_told
 
@@ -103,7 +103,7 @@ def test_numbers_without_a_unit_were_taken_for_seconds_without_a_word(tmp_path, 
         ("x1", "x01", False),
     ],
 )
-def test_names_that_look_alike_became_two_nodes_without_a_word(tmp_path, run, one, other, is_told):
+def test_names_that_look_alike_silently_became_two_nodes(tmp_path, run, one, other, is_told):
     text = f"a,b,start,end\n{one},n,0,5\n{other},n,6,9\n"
     _, found, told = run("contacts", written(tmp_path, text))
     assert ("are two nodes" in told) == is_told
@@ -170,7 +170,7 @@ def test_presence_and_slot_change_what_comes_out(tmp_path, run):
     assert run("contacts", path, "--slot", "5m", "--presence", "seen")[1]["activity_s_min"] == 300
 
 
-def test_strictly_a_feed_that_would_be_mended_is_refused_by_its_lines(tmp_path, run):
+def test_strict_mode_refuses_a_feed_that_needs_repairs_with_its_lines(tmp_path, run):
     times = FEED["stop_times.txt"].replace("24:20:00,24:20:00", "00:20:00,00:20:00")
     feed = write_feed(tmp_path / "feed", stop_times=times)
     flags = ("contacts", feed, "--range", "200m", "--day", "20240106")
@@ -213,7 +213,7 @@ def test_a_trace_may_come_from_standard_input(monkeypatch, run, text, code, frag
     ("text", "code", "fragment"),
     [("a b 0 600\n", 0, "read as contacts"), ("a b 0 600\na b 9 3\n", 2, "pipe:2")],
 )
-def test_a_pipe_was_read_once_and_then_there_was_nothing_in_it(tmp_path, run, text, code, fragment):
+def test_a_pipe_was_read_twice_and_was_empty_the_second_time(tmp_path, run, text, code, fragment):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()

@@ -31,10 +31,10 @@ def sail(folder, **environment):
     return where.rpartition(" ")[2]
 
 
-def test_what_is_said_on_one_island_is_carried_to_another_that_it_is_never_connected_with(tmp_path):
+def test_a_ferry_carries_broadcasts_between_islands_that_are_never_linked(tmp_path):
     if sail(tmp_path) == "loopback":
         pytest.skip("no namespaces here: it was shown on loopback, with a carrier that is stopped")
 
 
-def test_where_namespaces_are_not_permitted_it_is_shown_on_loopback(tmp_path):
+def test_without_network_namespaces_the_example_runs_on_loopback(tmp_path):
     assert sail(tmp_path, PATH="") == "loopback"

@@ -37,7 +37,7 @@ def test_two_chat(tmp_path):
             assert ann.wait_for("bob: ") == "bob: bob\n"
 
 
-def test_three_edit_one_text_and_nothing_is_ever_put_aside_in_it(tmp_path):
+def test_three_editors_of_one_text_never_park_an_operation(tmp_path):
     editors = asyncio.run(load("shared_text").main(tmp_path))
     (text,) = {str(editor.text) for editor in editors}
     assert all(words in text for words in ("Fog at pier 4.", "Bring a lamp.", "ferry"))
@@ -57,7 +57,7 @@ def command_of_container():
 
 
 @pytest.mark.parametrize("command", [command_of_unit, command_of_container])
-def test_what_unit_and_container_start_is_a_command_that_there_is(command):
+def test_the_commands_of_unit_and_container_files_exist(command):
     args = make_parser().parse_args(command())
     assert args.group == "harbour"
     assert args.listen == [":7400"]

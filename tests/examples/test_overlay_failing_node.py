@@ -11,7 +11,7 @@ from beforehand.verify.verdict import verify_events
 EXAMPLE = Path(__file__).parents[2] / "examples" / "overlay_failing_node.py"
 
 
-def test_the_overlay_goes_on_without_the_one_that_was_killed_and_it_catches_up(tmp_path):
+def test_the_overlay_continues_without_a_killed_node_which_catches_up(tmp_path):
     command = [sys.executable, str(EXAMPLE), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -45,7 +45,7 @@ def test_a_change_in_a_file_that_is_called_into_is_noticed(tmp_path):
     assert value < first
 
 
-def test_only_what_is_older_than_a_source_file_goes(tmp_path):
+def test_only_cache_files_older_than_a_source_file_are_removed(tmp_path):
     kept = tmp_path / "__pycache__"
     kept.mkdir()
     names = ("a.nbi", "a.1.nbc", "b.nbi", "a.pyc")

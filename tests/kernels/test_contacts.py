@@ -144,7 +144,7 @@ def test_contacts_of_a_pair_are_apart_ordered_and_not_empty(rows, range_m):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_grid_loses_nobody_against_all_pairs(seed):
+def test_the_grid_finds_every_contact_of_the_all_pairs_search(seed):
     rng = np.random.default_rng(seed)
     segments = wandering(rng, nodes=40, steps=12, side_m=400.0 * (1 + seed))
     pieces = []
@@ -211,12 +211,12 @@ def test_one_fast_way_across_a_wide_field_costs_its_length_and_not_its_area():
     assert contact[2] == pytest.approx(5e8 - 1e4 / 2**0.5, abs=2)
 
 
-def test_nothing_in_gives_nothing_out():
+def test_an_empty_input_gives_no_contacts():
     assert kernel.find_contacts(segments_of([]), 10.0).shape == (0, 4)
 
 
 @pytest.mark.parametrize("range_m", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_range_that_is_none_is_refused(range_m):
+def test_a_range_that_is_not_positive_is_refused(range_m):
     rows: list[Row] = [(0, 0, 0.0, 0.0, 10, 0.0, 0.0)]
     with pytest.raises(ValueError, match="range"):
         kernel.find_contacts(segments_of(rows), range_m)

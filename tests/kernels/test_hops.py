@@ -27,7 +27,7 @@ def slowly(rows, origins):
 
 
 @given(rows=ROWS, origins=st.lists(st.integers(0, 4), min_size=5, max_size=5))
-def test_hops_are_one_more_than_those_of_who_handed_it_on(rows, origins):
+def test_hops_are_one_more_than_those_of_the_sender(rows, origins):
     node, message, sender = np.array(rows, np.int64).reshape(-1, 3).T
     hops = count_hops(node, message, sender, np.array(origins)[message])
     assert hops.tolist() == slowly(rows, origins)

@@ -5,7 +5,7 @@ import numpy as np
 from beforehand.kernels.xxhash64 import xxhash64
 
 
-def test_it_is_what_spark_says():
+def test_the_hash_equals_that_of_spark():
     node = np.array([0, 7, 2**31 - 1, 1], np.int32)
     origin = np.array([0, -1, 3, 2], np.int32)
     seq = np.array([0, -1, 2**63 - 1, 1_200_000_000])

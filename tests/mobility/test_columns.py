@@ -101,7 +101,7 @@ def test_order_and_names_of_columns_never_change_sightings(tmp_path, data, drawn
     assert outcome(tmp_path, other) == outcome(tmp_path, plain)
 
 
-def test_no_name_stands_for_two_things():
+def test_no_column_name_has_two_meanings():
     groups = {role: set(names) for role, names in NAMES.items()} | {
         "duration": set(aliases.DURATION),
         "other": set(aliases.OTHER),
@@ -114,11 +114,11 @@ def test_no_name_stands_for_two_things():
 @pytest.mark.parametrize(
     ("header", "ignored"), [("node,t,x,y,speed", ("speed",)), ("t,i,j,Ci,Cj", ("Ci", "Cj"))]
 )
-def test_columns_of_which_nothing_is_made_are_told(header, ignored):
+def test_unused_columns_are_reported(header, ignored):
     assert resolve(header.split(","), "f:1").understood().ignored == ignored
 
 
-def test_what_was_understood_is_told_in_words_and_as_data():
+def test_the_detected_format_is_reported_as_text_and_as_data():
     understood = resolve(["Source", "Target", "begin", "dur", "rssi"], "f:1").understood(["x"])
     assert understood.sentences() == [
         "read as contacts: a from `Source`, b from `Target`, start from `begin`, "

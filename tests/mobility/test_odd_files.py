@@ -206,7 +206,7 @@ def contacts_in(out):
     return [row.replace("<>", '"c, d"') for row in plain]
 
 
-def test_there_are_enough_of_them():
+def test_enough_cases_are_generated():
     assert len(READ) + len(REFUSED) >= 60
     assert len({case[0] for case in READ + REFUSED}) == len(READ) + len(REFUSED)
 
@@ -235,14 +235,14 @@ def test_a_file_without_a_sensible_reading_is_refused(tmp_path, capsys, content,
     assert not out.exists()
 
 
-def test_ways_that_nobody_goes_are_told(tmp_path, capsys):
+def test_implausible_speeds_are_reported(tmp_path, capsys):
     content = "node,t,lat,lon\na,0,41,-8\na,60,41,-3\na,90,41,-3\nb,0,41,-8\nb,90,41,-8\n"
     assert run(tmp_path, content, RANGE)[0] == 0
     told = capsys.readouterr().err
     assert "though 1 ways are faster than 150 m/s: `a` goes 419.6 km at 6,993 m/s" in told
 
 
-def test_degrees_in_columns_of_metres_are_told(tmp_path, capsys):
+def test_degrees_in_columns_of_metres_are_reported(tmp_path, capsys):
     content = "node,t,x,y\na,0,-8.61,41.1\na,60,-8.62,41.2\nb,0,-8.5,41.15\nb,90,-8.5,41.1\n"
     assert run(tmp_path, content, RANGE)[0] == 0
     assert "all places lie within 0.12 m (degrees?" in capsys.readouterr().err

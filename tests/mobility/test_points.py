@@ -32,7 +32,7 @@ def test_points_become_segments_and_presence():
     assert positions.changes == {"never_present": 1}
 
 
-def test_of_two_sightings_at_one_time_the_later_row_counts():
+def test_the_later_row_of_two_sightings_at_one_time_counts():
     positions = positions_of_points(["a"], [0, 0, 0], [0, 10, 10], [0, 1, 7], [0, 0, 0])
     assert positions.x1.tolist() == [7]
     assert positions.changes == {"duplicate_position": 1}

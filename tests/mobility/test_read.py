@@ -62,7 +62,7 @@ def test_a_list_with_a_contact_the_wrong_way_round_is_still_a_list_and_the_line_
         read(alone)
 
 
-def test_what_fits_two_formats_is_refused_until_told(tmp_path):
+def test_a_file_that_fits_two_formats_is_refused_until_the_format_is_given(tmp_path):
     path = written(tmp_path, "0 1 2 3 4 5\n0 1 4 6 8 9\n")
     with pytest.raises(InputError, match="more than one format: `bonnmotion`, `contacts`") as told:
         read(path)
@@ -72,7 +72,7 @@ def test_what_fits_two_formats_is_refused_until_told(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["what is this\nnobody knows\n", "1 2\n3 4\n"])
-def test_what_fits_nothing_is_refused_with_the_list_of_formats(tmp_path, text):
+def test_a_file_that_fits_no_format_is_refused_with_the_list_of_formats(tmp_path, text):
     with pytest.raises(InputError, match="the format is unknown") as caught:
         read(written(tmp_path, text))
     assert all(f"`{name}`" in caught.value.hint for name in READERS)

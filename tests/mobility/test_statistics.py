@@ -32,11 +32,11 @@ def test_every_figure_of_a_small_trace():
     }
 
 
-def test_one_who_goes_makes_room_for_one_who_comes():
+def test_a_leaving_and_an_arriving_node_count_once_in_the_maximum():
     presence = np.array([[0, 0, 5], [1, 5, 9]])
     assert describe(make_trace(["a", "b"], np.empty((0, 4)), presence))["at_once_max"] == 1
 
 
-def test_a_trace_of_nothing_has_zeros():
+def test_an_empty_trace_has_zero_figures():
     found = describe(make_trace([], np.empty((0, 4))))
     assert set(found.values()) == {0}

@@ -46,7 +46,7 @@ def told_by(error):
 
 
 @pytest.mark.parametrize(("format", "content", "refused"), CASES)
-def test_what_would_be_mended_is_refused_with_its_line(tmp_path, format, content, refused):
+def test_strict_mode_refuses_repairs_with_their_lines(tmp_path, format, content, refused):
     path = tmp_path / "trace"
     path.write_text(content)
     mended = read(path, format).changes
@@ -80,7 +80,7 @@ def test_every_format_can_be_read_strictly():
 
 
 @pytest.mark.parametrize("format", CLEAN)
-def test_a_clean_trace_is_read_strictly_as_ever(tmp_path, format):
+def test_strict_mode_reads_a_clean_trace_unchanged(tmp_path, format):
     path = tmp_path / "trace"
     path.write_text(CLEAN[format])
     loose, found = read(path, format), read(path, format, strict=True)
@@ -96,7 +96,7 @@ def test_many_lines_are_cut_and_counted(tmp_path, capsys):
     assert "and 19 more of such problems" in told
 
 
-def test_a_slot_that_was_asked_for_is_no_mend(tmp_path):
+def test_a_requested_slot_is_no_repair(tmp_path):
     path = tmp_path / "trace"
     path.write_text("a b 5 5\nb c 100 200\n")
     assert main(["-q", "contacts", str(path), "--strict"]) == 2

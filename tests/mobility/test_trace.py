@@ -29,7 +29,7 @@ def test_a_contact_with_oneself_and_one_without_length_are_dropped_and_counted()
     assert trace.changes == {"self_contact": 1, "zero_length": 1}
 
 
-def test_without_presence_everybody_is_there_the_whole_time():
+def test_without_presence_every_node_is_present_the_whole_time():
     trace = make_trace(["a", "b", "c"], rows((0, 1, 3, 9)))
     assert trace.presence.tolist() == [[0, 3, 9], [1, 3, 9], [2, 3, 9]]
     assert (trace.start_us, trace.end_us, trace.nodes_count) == (3, 9, 3)
@@ -42,7 +42,7 @@ def test_contacts_are_cut_to_the_presence_of_both():
     assert trace.changes == {"clipped_to_presence": 1, "outside_presence": 1}
 
 
-def test_nothing_is_a_trace_too():
+def test_an_empty_trace_is_a_trace():
     trace = make_trace(["a"], np.empty((0, 4), dtype=np.int64))
     assert trace.contacts.shape == (0, 4)
     assert trace.end_us == 0
@@ -54,7 +54,7 @@ def test_nothing_is_a_trace_too():
         max_size=20,
     )
 )
-def test_a_pair_is_in_contact_exactly_when_some_row_says_so(drawn):
+def test_a_pair_is_in_contact_exactly_during_its_rows(drawn):
     raw = [(a, b, up, up + length) for a, b, up, length in drawn]
     trace = make_trace("abcd", rows(*raw) if raw else np.empty((0, 4), dtype=np.int64))
     for t in range(30):

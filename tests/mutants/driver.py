@@ -15,21 +15,21 @@ MUTANTS = [
         "        port.send(node, out.sends)\n"
         "        out.sends.clear()\n"
         "        self._report_broadcasts(broadcasts)\n",
-        "test_a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent",
+        "test_a_broadcast_is_reported_after_its_save_and_before_its_send",
     ),
     (
         "let timers outlive a crash",
         "Driver.crash",
         "    self._timers.clear()\n",
         "",
-        "test_a_timer_of_an_earlier_life_never_fires",
+        "test_a_timer_of_an_earlier_incarnation_never_fires",
     ),
     (
         "number the timers of each life from one",
         "Driver.restart",
         "    self.incarnation += 1\n",
         "    self.incarnation += 1\n    self._ticket = 0\n",
-        "test_a_timer_of_an_earlier_life_never_fires",
+        "test_a_timer_of_an_earlier_incarnation_never_fires",
     ),
     (
         "let a replaced timer fire",
@@ -57,28 +57,28 @@ MUTANTS = [
         "Driver.crash",
         "    self._timers.clear()\n    self._out.clear()\n",
         "    self._timers.clear()\n",
-        "test_what_a_step_left_undone_is_not_done_in_the_next_life",
+        "test_effects_left_undone_by_a_crash_are_not_carried_out_by_the_next_incarnation",
     ),
     (
         "save what a crash came before",
         "Driver._cut",
         "    if left < 0:\n        return False",
         "    left = max(left, 0)",
-        "test_a_fuse_counts_the_effects_that_are_carried_out_before_the_crash",
+        "test_crash_after_counts_the_effects_carried_out_before_the_crash",
     ),
     (
         "say nothing of what was cut off",
         "Driver._cut",
         "    self.cut_off += out.deliveries[left:]\n",
         "",
-        "test_what_is_cut_off_was_saved_as_delivered_and_did_not_arrive",
+        "test_a_delivery_cut_off_by_a_crash_is_saved_and_does_not_arrive",
     ),
     (
         "do not save the inbox",
         "Driver._drain",
         "    if self._inbox:\n        out.saves",
         "    if False:\n        out.saves",
-        "test_with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order",
+        "test_with_an_inbox_saved_deliveries_arrive_after_a_crash_in_the_same_order",
     ),
     (
         "save the inbox after the deliveries",
@@ -95,7 +95,7 @@ MUTANTS = [
         "Driver.restart",
         "    if self._inbox and rows[INBOX.name]:",
         "    if False:",
-        "test_with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order",
+        "test_with_an_inbox_saved_deliveries_arrive_after_a_crash_in_the_same_order",
     ),
     (
         "take a restart for an acknowledgement",
@@ -124,7 +124,7 @@ MUTANTS = [
         "Store.save",
         "        if value is None:",
         "        if not value:",
-        "test_what_is_empty_is_not_deleted",
+        "test_an_empty_value_does_not_delete_a_row",
     ),
     (
         "a store without types",
@@ -166,7 +166,7 @@ MUTANTS = [
         "_unmet",
         '        return [f"{kind} links, but there are none"]',
         "        return []",
-        "test_a_kind_of_link_that_is_not_there_is_refused",
+        "test_a_missing_kind_of_link_is_refused",
     ),
     (
         "repeat nothing until the clock has caught up",
@@ -213,6 +213,6 @@ MUTANTS = [
         "Driver.acknowledge",
         "self._store.save([(INBOX.name, message, None) for message in messages])",
         "self._store.save([(INBOX.name, message, None) for message in messages[:1]])",
-        "test_several_are_acknowledged_at_once",
+        "test_several_messages_are_acknowledged_together",
     ),
 ]

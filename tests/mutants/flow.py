@@ -27,7 +27,7 @@ MUTANTS = [
         "FlowControl.request",
         "        flow.has_dropped_offers = True\n",
         "",
-        "test_offers_that_do_not_fit_are_heard_of_again_when_half_of_the_others_are_done",
+        "test_offers_beyond_the_window_are_announced_again_when_half_of_the_others_are_answered",
     ),
     (
         "I3: own messages that may not be pushed are not announced either",
@@ -48,7 +48,7 @@ MUTANTS = [
         "LinkFlow.send_announcements",
         "    while tell and self.room > 0:\n",
         "    while tell:\n",
-        "test_a_peer_is_not_told_what_it_has_told_meanwhile",
+        "test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile",
     ),
     (
         "I4: messages regardless of room",
@@ -69,14 +69,14 @@ MUTANTS = [
         "FlowControl.flush",
         "if flow.offers and self.is_open and flow.room > 0:",
         "if flow.offers and flow.room > 0:",
-        "test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers",
+        "test_while_the_application_does_not_read_nothing_is_requested_and_pushes_become_offers",
     ),
     (
         "I5: pushes are taken in while the program does not read",
         "PacedEpidemic._noted",
         "        if not self.flow.is_open:\n",
         "        if not ids:\n",
-        "test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers",
+        "test_while_the_application_does_not_read_nothing_is_requested_and_pushes_become_offers",
     ),
     (
         "I6: pushes before the disk has them",
@@ -160,7 +160,7 @@ MUTANTS = [
         "FlowControl.on_open",
         "    if is_open:\n        self._touched",
         "    if not is_open:\n        self._touched",
-        "test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers",
+        "test_while_the_application_does_not_read_nothing_is_requested_and_pushes_become_offers",
     ),
     (
         "a version vector may be sent any number of times",
@@ -181,21 +181,21 @@ MUTANTS = [
         "FlowControl.on_timer",
         "                flow.is_digest_due = True\n",
         "",
-        "test_of_digests_the_last_goes_out_unless_the_peer_has_come_as_far",
+        "test_only_the_latest_digest_is_sent_unless_the_peer_has_caught_up",
     ),
     (
         "digests for a peer that has come as far",
         "FlowControl.heard_digest",
         "if digest.get(origin, seq + 1) <= seq:",
         "if digest.get(origin, seq + 1) < 0:",
-        "test_of_digests_the_last_goes_out_unless_the_peer_has_come_as_far",
+        "test_only_the_latest_digest_is_sent_unless_the_peer_has_caught_up",
     ),
     (
         "announcements for a peer that has the messages",
         "PacedEpidemic._noted",
         "        self.flow.heard(source, frame.ids)\n",
         "        pass\n",
-        "test_a_peer_is_not_told_what_it_has_told_meanwhile",
+        "test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile",
     ),
     (
         "anything that a peer sends is progress",
@@ -251,6 +251,6 @@ MUTANTS = [
         "VersionVectors.tell",
         "            single += [id for id in ids if id[1] <= unfolded]\n",
         "",
-        "test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all_around_it",
+        "test_a_returned_message_is_announced_to_a_peer_that_knows_its_successors",
     ),
 ]

@@ -62,7 +62,7 @@ MUTANTS = [
         "Station._is_acceptable",
         "    if not are_short(frame, self._message_bytes_max):\n        return False\n",
         "",
-        "test_a_say_that_is_too_long_for_a_cast_is_refused_on_receipt_and_costs_its_host_alone",
+        "test_a_broadcast_too_long_for_a_cast_is_refused_on_receipt_and_affects_only_its_host",
     ),
     (
         "a station takes the message of another host",
@@ -76,7 +76,7 @@ MUTANTS = [
         "Station._on_say",
         "if message.seq >= guest.next_said + self._pace.inflight_max:",
         "if False:",
-        "test_a_host_that_says_numbers_without_end_does_not_fill_its_station",
+        "test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station",
     ),
     (
         "the bound forgets what a message is caught up in",

@@ -20,14 +20,14 @@ MUTANTS = [
         "_boxes",
         "reach = 0.5 * range_m * (1 + 1e-9) + 1e-6",
         "reach = 0.25 * range_m",
-        "test_the_grid_loses_nobody_against_all_pairs",
+        "test_the_grid_finds_every_contact_of_the_all_pairs_search",
     ),
     (
         "a pair is only looked at in the first cell of the one, not in the first they share",
         "_sweep",
         "x, y = max(one[X_LOW], other[X_LOW]), max(one[Y_LOW], other[Y_LOW])",
         "x, y = one[X_LOW], one[Y_LOW]",
-        "test_the_grid_loses_nobody_against_all_pairs",
+        "test_the_grid_finds_every_contact_of_the_all_pairs_search",
     ),
     (
         "the root before the closest approach is half of what it should be",
@@ -125,7 +125,7 @@ MUTANTS = [
         "_duties",
         " or jumps(earlier, later):",
         ":",
-        "test_a_trip_was_lost_whose_block_goes_on_elsewhere_at_once",
+        "test_a_trip_was_lost_whose_block_continues_elsewhere_at_once",
     ),
     (
         "a stay in the minute of the stop before is lost",
@@ -139,7 +139,7 @@ MUTANTS = [
         "_statement",
         "match = TCL.match(text)",
         "match = TCL.search(text)",
-        "test_tcl_that_has_to_be_run_to_know_what_it_says_is_refused",
+        "test_tcl_with_control_flow_is_refused",
     ),
     (
         "a latitude beyond the pole is a place",
@@ -181,20 +181,20 @@ MUTANTS = [
         "mended_calls",
         "if last_s - arrival_s > WRAP_S and all(t_s + ahead_s < last_s for t_s in times_s):",
         "if last_s - arrival_s > WRAP_S:",
-        "test_one_time_of_zero_in_the_afternoon_is_no_midnight",
+        "test_a_single_time_of_zero_in_the_afternoon_does_not_wrap_the_day",
     ),
     (
         "strictness mends all the same",
         "Repairs.mend",
         "    if self.strict:\n",
         "    if self.strict and not kind:\n",
-        "test_strictly_all_that_would_be_mended_is_refused_together",
+        "test_strict_mode_refuses_all_repairs_in_one_error",
     ),
     (
         "who leaves at the instant another comes is still counted",
         "at_once_max",
         "order = np.lexsort((steps, times))",
         "order = np.lexsort((-steps, times))",
-        "test_one_who_goes_makes_room_for_one_who_comes",
+        "test_a_leaving_and_an_arriving_node_count_once_in_the_maximum",
     ),
 ]

@@ -20,7 +20,7 @@ MUTANTS = [
         "LogicalClock._count",
         "self._kn[c] += 1",
         "self._kn[c] += 0",
-        "test_what_happened_before_is_less",
+        "test_happened_before_implies_a_smaller_stamp",
     ),
     (
         "counts of a message are learnt at the wrong clock values",
@@ -41,7 +41,7 @@ MUTANTS = [
         "is_possible",
         "        and stamp.high <= now + guarantees.epsilon\n",
         "",
-        "test_a_stamp_that_cannot_be_true_is_not_believed",
+        "test_an_impossible_stamp_is_rejected",
     ),
     (
         "the observer forgets that its own clock may be ε ahead",
@@ -90,21 +90,21 @@ MUTANTS = [
         "StampCodec.__init__",
         "self._c_bits = guarantees.epsilon.bit_length()",
         "self._c_bits = (guarantees.epsilon - 1).bit_length()",
-        "test_c_equal_to_epsilon_is_believed_and_survives_its_encoding",
+        "test_c_equal_to_epsilon_is_accepted_and_survives_its_encoding",
     ),
     (
         "c = ε is not believed, as the paper has c < ε",
         "is_possible",
         "0 <= stamp.c <= guarantees.epsilon",
         "0 <= stamp.c < guarantees.epsilon",
-        "test_c_equal_to_epsilon_is_believed_and_survives_its_encoding",
+        "test_c_equal_to_epsilon_is_accepted_and_survives_its_encoding",
     ),
     (
         "an observer forgets a copy a tick early",
         "Observer._forget",
         "if when < before]",
         "if when <= before]",
-        "test_the_last_copy_that_can_come_is_still_known",
+        "test_the_latest_possible_duplicate_is_recognised",
     ),
     (
         "an observer follows a clock that is set back within ε",
@@ -118,7 +118,7 @@ MUTANTS = [
         "Observer._read_clock",
         "if not tick <= self._now <= tick + self.guarantees.epsilon:",
         "if not tick <= self._now < tick + self.guarantees.epsilon:",
-        "test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided",
+        "test_a_clock_set_back_within_epsilon_changes_no_decision",
     ),
     (
         "an observer waits for a clock that was set back by far",
@@ -132,14 +132,14 @@ MUTANTS = [
         "Observer._forget",
         "if when < before]",
         "if not before <= when <= self._now]",
-        "test_a_copy_of_what_was_delivered_is_known_after_a_clock_far_ahead_was_set_right",
+        "test_a_duplicate_is_recognised_after_a_clock_far_ahead_was_corrected",
     ),
     (
         "ids without a message in the queue are kept for ever",
         "Observer._audit",
         "    self._pending = {e.message.id: e.received for e in self._queue}\n",
         "",
-        "test_a_message_that_it_thinks_it_holds_but_does_not_is_accepted_again",
+        "test_a_message_registered_as_held_but_absent_is_accepted_again",
     ),
     (
         "an idle observer never wakes to forget",
@@ -153,7 +153,7 @@ MUTANTS = [
         "Observer.restore",
         "self._front = next(iter(rows.get(FRONT.name, {}).values()), ())",
         "self._front = ()",
-        "test_what_goes_behind_a_larger_timestamp_is_counted_across_a_restart",
+        "test_deliveries_after_a_larger_timestamp_are_counted_across_a_restart",
     ),
     (
         "a restored observer goes by its clock, which was set back",
@@ -167,7 +167,7 @@ MUTANTS = [
         "Observer._remember",
         "        out.saves.append((DELIVERED.name, message, self._now))\n",
         "        pass\n",
-        "test_a_copy_of_what_was_delivered_before_a_restart_is_a_duplicate",
+        "test_a_copy_of_a_message_delivered_before_a_restart_is_a_duplicate",
     ),
     (
         "what is held is not saved",
@@ -188,7 +188,7 @@ MUTANTS = [
         "Observer._forget",
         "        out.saves += [(DELIVERED.name, id, None) for id in old]\n",
         "        pass\n",
-        "test_rows_are_as_many_as_messages_are_alive",
+        "test_there_is_one_row_per_live_message",
     ),
     (
         "a restored queue is in order of id, not of arrival",
@@ -202,7 +202,7 @@ MUTANTS = [
         "reorder:_run",
         "table[heap[0], DUE] <= limit",
         "table[heap[0], DUE] < limit",
-        "test_reorder::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+        "test_reorder::test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick",
     ),
     (
         "each batch starts its tickets anew",
@@ -244,14 +244,14 @@ MUTANTS = [
         "Observer._audit",
         "for entry in sorted(starved, key=lambda e: e[:2]):",
         "for entry in starved:",
-        "test_what_leaves_because_the_clock_went_back_leaves_in_order",
+        "test_messages_released_by_a_fallen_clock_leave_in_order",
     ),
     (
         "an arrival goes before what was due at that tick",
         "Observer.on_message",
         "    self._read_clock(now_us)\n    self._deliver_due(out)\n    if frame",
         "    self._read_clock(now_us)\n    if frame",
-        "test_observer::test_what_is_due_at_a_tick_goes_before_what_arrives_at_it",
+        "test_observer::test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick",
     ),
     (
         "a row of what is held is deleted only if it was due",

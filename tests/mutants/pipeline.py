@@ -27,7 +27,7 @@ MUTANTS = [
         "_walk",
         "        if what < 0 or premature[row]:\n",
         "        if what < 0:\n",
-        "test_a_message_that_nobody_has_broadcast_yet_is_unknown_and_teaches_nothing",
+        "test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes",
     ),
     (
         "a chain leaves out how a sender came to know",
@@ -55,14 +55,14 @@ MUTANTS = [
         "Dataset.is_whole",
         "return not find_damage(self.folder)",
         "return self.folder.exists()",
-        "test_a_dataset_is_there_once_its_manifest_is",
+        "test_a_dataset_exists_once_its_manifest_exists",
     ),
     (
         "a file that was changed at its length is taken for whole",
         "files:compare",
         "if mark.digest is not None and _digest(path) != mark.digest:",
         "if mark.digest is None:",
-        "test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there[other]",
+        "test_a_dataset_whose_files_differ_from_its_manifest_is_missing[other]",
     ),
     (
         "whoever broadcasts a message is believed",
@@ -160,7 +160,7 @@ MUTANTS = [
         "plan_dataset",
         "        sources=digest_of_sources(*sources),\n",
         "        sources=str(len(sources)),\n",
-        "test_a_name_changes_with_whatever_decides_the_content",
+        "test_a_name_changes_with_every_input_of_the_content",
     ),
     (
         "a write that fails halfway stays",
@@ -177,7 +177,7 @@ MUTANTS = [
         "Dataset.manifest",
         "    if not self.name.endswith(found.digest()):\n",
         "    if not found.stage:\n",
-        "test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do",
+        "test_a_broken_or_foreign_manifest_is_refused_with_a_cure",
     ),
     (
         "the shortest tasks are started first",
@@ -191,7 +191,7 @@ MUTANTS = [
         "overlay:measure_rows",
         '            name = f"{measure.system}-{measure.payload_bytes}"\n',
         "            name = measure.system\n",
-        "test_overlay::test_events_are_kept_on_request_and_verify_as_the_sweep_says",
+        "test_overlay::test_events_are_kept_on_request_and_verify_with_the_verdict_of_the_sweep",
     ),
     (
         "an input file is known by its name",
@@ -205,7 +205,7 @@ MUTANTS = [
         "read_protocols",
         "        document.check_keys(entry, at, KEYS)\n",
         "",
-        "test_everything_that_is_wrong_is_told_at_once_with_its_line",
+        "test_all_problems_are_reported_together_with_their_lines",
     ),
     (
         "a task runs whatever code it finds",

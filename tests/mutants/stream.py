@@ -13,7 +13,7 @@ MUTANTS = [
         "_is_last",
         "is_known & (arrived_us == last)",
         "is_known & (arrived_us > last)",
-        "test_rows_that_arrived_last_wait_for_others_of_that_time",
+        "test_the_latest_rows_wait_for_others_of_the_same_time",
     ),
     (
         "rows of one time are not sorted by their stamps",
@@ -48,21 +48,21 @@ MUTANTS = [
         "decode_state",
         "if blob.rule != tuple(order.rule):",
         "if len(blob.rule) != len(order.rule):",
-        "test_the_state_of_another_dial_is_refused",
+        "test_the_state_of_other_settings_is_refused",
     ),
     (
         "an idle observer wakes at once",
         "wake_us",
         "seen_us + idle_us",
         "seen_us",
-        "test_without_rows_an_observer_wakes_when_it_is_idle_and_lets_all_out",
+        "test_an_idle_observer_wakes_and_flushes_all_messages",
     ),
     (
         "a row that waits forgets what was carried with it",
         "_let_out",
         "waiting = state.waiting.take(np.searchsorted(state.tickets, tickets))",
         "waiting = state.waiting.slice(0, len(tickets))",
-        "test_by_the_wall_clock_rows_arrive_when_the_batch_does_and_go_when_due",
+        "test_in_processing_time_rows_arrive_with_their_batch_and_leave_when_due",
     ),
     (
         "batches must agree on what may be null",
@@ -83,7 +83,7 @@ MUTANTS = [
         "tune.choose",
         "if other.violations_percent <= budget_percent:",
         "if other.violations_percent >= 0:",
-        "test_tune_chose_a_dial_that_its_own_check_found_over_budget",
+        "test_tune_chose_settings_that_its_own_check_found_over_budget",
     ),
     (
         "an observer that has ended is remembered",
@@ -104,6 +104,6 @@ MUTANTS = [
         "write_rejects",
         "name = hashlib.sha256(data).hexdigest()[:NAME_DIGITS]",
         'name = f"{os.urandom(8).hex()}"',
-        "test_rejects_of_a_batch_that_is_done_again_are_there_once",
+        "test_rejects_of_a_repeated_batch_are_written_once",
     ),
 ]

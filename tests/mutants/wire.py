@@ -6,7 +6,7 @@ MUTANTS = [
         "Codec._refuse_unread",
         "if len(data) > self.bytes_max:",
         "if False:",
-        "test_what_is_too_large_is_refused_before_it_is_read",
+        "test_an_oversized_frame_is_refused_before_it_is_decoded",
     ),
     (
         "a frame is read before its size is looked at",
@@ -17,7 +17,7 @@ MUTANTS = [
         "    try:\n"
         "        frame = self._decoder.decode(memoryview(data)[1:])\n"
         "        self._refuse_unread(data)",
-        "test_what_is_too_large_is_refused_before_it_is_read",
+        "test_an_oversized_frame_is_refused_before_it_is_decoded",
     ),
     (
         "any version will do",
@@ -38,14 +38,14 @@ MUTANTS = [
         "base:",
         "MessageId = tuple[NodeId, Int62]",
         "MessageId = tuple[NodeId, int]",
-        "test_what_the_types_do_not_allow_is_refused",
+        "test_values_of_other_types_are_refused",
     ),
     (
         "a VCube takes message 0",
         "vcube.frames:",
         "msgspec.Meta(ge=1, lt=1 << 62)",
         "msgspec.Meta(ge=0, lt=1 << 62)",
-        "test_what_the_types_do_not_allow_is_refused",
+        "test_values_of_other_types_are_refused",
     ),
     (
         "sets are written as they come",
@@ -80,14 +80,14 @@ MUTANTS = [
         "Codec._read",
         "(msgspec.DecodeError, UnicodeDecodeError, RecursionError)",
         "(msgspec.DecodeError, RecursionError)",
-        "test_no_bytes_get_anything_else_out_of_a_codec",
+        "test_any_bytes_decode_to_a_frame_or_raise_the_codec_error",
     ),
     (
         "what a frame says of itself is not asked",
         "Codec._read",
         "    if flaw:\n",
         "    if False:\n",
-        "test_a_message_that_comes_twice_is_refused",
+        "test_a_duplicate_message_in_a_frame_is_refused",
     ),
     (
         "frames are sent that no peer takes",
@@ -122,14 +122,14 @@ MUTANTS = [
         "signed_bytes",
         "(group, message.id, message.past, message.payload)",
         "(group, message.id, message.payload)",
-        "test_nothing_can_be_changed_on_the_way",
+        "test_a_change_of_any_signed_field_is_detected",
     ),
     (
         "a proof does not cover the group",
         "signed_bytes",
         "(group, message.id, message.past, message.payload)",
         "(message.id, message.past, message.payload)",
-        "test_a_message_of_one_group_proves_nothing_in_another",
+        "test_a_proof_of_one_group_does_not_verify_in_another",
     ),
     (
         "fields are signed without their borders",
@@ -143,6 +143,6 @@ MUTANTS = [
         "Proofs.is_proven",
         "    if not message.proof:\n        return False\n",
         "",
-        "test_without_a_proof_nothing_is_proven_whatever_the_check_says",
+        "test_a_message_without_a_proof_does_not_verify",
     ),
 ]

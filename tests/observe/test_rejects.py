@@ -101,13 +101,13 @@ def test_a_broken_line_in_a_later_file_came_out_as_a_row_of_nulls(outcome):
 
 
 @pytest.mark.spark
-def test_a_reject_says_in_which_file_and_on_which_line_it_stood(outcome):
+def test_a_reject_names_its_file_and_line(outcome):
     assert {Path(row["file"]).parts[-2:] for row in outcome.rejects} == {("in put", "99.jsonl")}
     assert [row["line"] for row in outcome.rejects] == list(range(5, 5 + len(BAD)))
 
 
 @pytest.mark.spark
-def test_bytes_that_are_no_text_were_replaced_and_the_row_delivered(outcome):
+def test_invalid_utf8_was_replaced_and_the_row_delivered(outcome):
     whys = [row["why"] for row in outcome.rejects]
     assert (whys.count(NO_TEXT), whys.count(NO_LETTER)) == (1, 2)
 
@@ -126,7 +126,7 @@ def test_letters_of_two_escapes_and_escaped_backslashes_are_delivered(streaming,
 
 @pytest.mark.spark
 @pytest.mark.parametrize("why", ["`time` is no time", WRONG_TYPE])
-def test_an_unparsable_time_or_a_wrong_type_became_null_without_a_mark(outcome, why):
+def test_an_unparsable_time_or_a_wrong_type_silently_became_null(outcome, why):
     expected = [raw for raw, reason in BAD.items() if reason == why]
     assert [row["raw"] for row in outcome.rejects if row["why"] == why] == expected
 
@@ -139,7 +139,7 @@ def test_broken_lines_counted_as_delivered(outcome):
 
 
 @pytest.mark.spark
-def test_a_new_column_disappeared_untold(outcome):
+def test_a_new_column_disappeared_silently(outcome):
     assert outcome.counts["unknown_columns"] == 1
     assert any("`new`" in text for text in outcome.told)
 
@@ -181,7 +181,9 @@ def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, uni
 
 
 @pytest.mark.spark
-def test_whole_numbers_of_no_unit_are_told_and_others_among_dates_rejected(streaming, tmp_path):
+def test_whole_numbers_without_a_unit_are_reported_and_others_among_dates_rejected(
+    streaming, tmp_path
+):
     told: list[str] = []
     small, dates, mixed = (tmp_path / name for name in ("small", "dates", "mixed"))
     for folder in (small, dates, mixed):
@@ -225,7 +227,7 @@ def test_stamps_of_microseconds_were_taken_for_milliseconds(streaming, tmp_path)
         *((name, f"the column `{name}` is one of our own") for name in ("_why", "_row", "_ends")),
     ],
 )
-def test_a_column_with_a_dot_or_a_name_of_ours_was_a_mistake_of_ours(
+def test_a_column_with_a_dot_or_a_reserved_name_was_an_internal_error(
     streaming, tmp_path, name, problem
 ):
     write(tmp_path / "1.jsonl", line_of(1, **{name: 1}))
@@ -234,7 +236,7 @@ def test_a_column_with_a_dot_or_a_name_of_ours_was_a_mistake_of_ours(
 
 
 @pytest.mark.spark
-def test_columns_with_other_odd_names_come_out_as_they_went_in(streaming, tmp_path):
+def test_columns_with_other_odd_names_are_unchanged(streaming, tmp_path):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     odd = {"c d": 2, "é": 4, "A-b": 5, "value": 7, "%s": 1, "$": 3, "_parts": 6}
@@ -288,7 +290,7 @@ def test_a_parquet_file_removed_and_put_back_was_lost(streaming, tmp_path, capfd
     capfd.readouterr()  # what Spark has to say about the broken file
 
 
-def test_rejects_of_a_batch_that_is_done_again_are_there_once(tmp_path):
+def test_rejects_of_a_repeated_batch_are_written_once(tmp_path):
     (tmp_path / "in.jsonl").write_text("bad\nworse\nbad\n")
     marks = {WHY: ["?", None, "?"], RAW: ["bad", None, "bad"], LINE: pa.array([None] * 3, "int64")}
     marks |= {FILE: [(tmp_path / "in.jsonl").as_uri()] * 3, KEY: ["eye"] * 3, "x": [1, 2, 3]}

@@ -118,7 +118,7 @@ def test_cutting_the_rows_into_batches_changes_nothing(dial, size):
     assert len(whole) == len(rows)
 
 
-def test_rows_that_arrived_last_wait_for_others_of_that_time():
+def test_the_latest_rows_wait_for_others_of_the_same_time():
     order = order_of(cbd(0), system=SMALL)
     first = events(("a", 0, 1, 0, 1), ("c", 2, 9, 0, 9))
     state, out = take_rows(new_state(order), first, order)
@@ -127,14 +127,14 @@ def test_rows_that_arrived_last_wait_for_others_of_that_time():
     assert (names(out), state.held) == (["b", "c"], 1)
 
 
-def test_the_state_of_another_dial_is_refused():
+def test_the_state_of_other_settings_is_refused():
     order = order_of(cbd(60))
     data = encode_state(new_state(order), order)
     with pytest.raises(LocalError, match="was started with"):
         decode_state(data, order_of(cbd(61)))
 
 
-def test_what_is_carried_along_comes_out_as_it_went_in():
+def test_extra_columns_are_unchanged():
     instant = datetime.datetime(2026, 1, 1, 1, 2, 3, 456789, tzinfo=datetime.UTC)
     others = {
         "big": pa.array([2**60 + 1, None, 3], pa.int64()),
@@ -162,14 +162,14 @@ def test_a_late_message_is_delivered_at_once_and_marked():
     assert out["waited_us"].to_pylist() == [0, 6000, 6000]
 
 
-def test_one_that_comes_after_its_place_was_passed_is_suspect():
+def test_a_message_that_arrives_after_its_place_in_the_order_is_suspect():
     rows = events(("x", 0, 50, 0, 51), ("gone", 1, 40, 0, 58), ("y", 2, 57, 0, 59))
     _, out = play(order_of(cbd(100), system=SMALL), rows)
     assert names(out) == ["x", "gone", "y"]
     assert out["suspect"].to_pylist() == [False, True, False]
 
 
-def test_moved_is_what_a_later_arrival_went_past():
+def test_a_message_counts_as_moved_if_a_later_arrival_overtook_it():
     rows = events(("c", 0, 5, 0, 5), ("d", 1, 6, 0, 6), ("b", 2, 4, 0, 7), ("e", 3, 8, 0, 9))
     order = order_of(cbd(100), system=SMALL)
     _, out = play(order, rows)
@@ -193,7 +193,7 @@ def test_a_row_without_a_stamp_is_taken_as_sent_on_receipt():
 
 
 @pytest.mark.parametrize("r", [2**62, -(2**63), 10**6])
-def test_a_clock_that_cannot_be_true_is_not_waited_for(r):
+def test_an_impossible_clock_value_is_not_waited_for(r):
     rows = events(("a", 0, 10, 0, 11), ("mad", 1, r, 0, 12), ("b", 2, 13, 0, 14))
     _, out = play(order_of(cbd(100), system=SMALL), rows)
     assert names(out) == ["a", "mad", "b"]
@@ -201,7 +201,7 @@ def test_a_clock_that_cannot_be_true_is_not_waited_for(r):
     assert ticks(out) == [17, 19, 20]
 
 
-def test_a_row_that_does_not_say_when_it_arrived_is_not_lost():
+def test_a_row_without_an_arrival_time_is_not_lost():
     rows = events(("a", 0, 10, 0, 11), ("b", 1, 12, 0, None), ("c", 2, 13, 0, 14))
     _, out = play(order_of(cbd(100), system=SMALL), rows)
     assert sorted(names(out)) == ["a", "b", "c"]
@@ -221,7 +221,7 @@ def test_an_idle_process_does_not_stall_the_others():
 
 
 @pytest.mark.parametrize("size", [10, 333])
-def test_by_the_clock_of_events_the_full_wait_gives_one_order_however_it_is_cut(size):
+def test_in_event_time_the_full_wait_gives_one_order_for_any_batches(size):
     rows = marked(drifting_rows(4, 2000).drop_columns(["arrived"]))
     order = order_of(cbd(100), "event")
     _, whole = play(order, rows)
@@ -231,7 +231,7 @@ def test_by_the_clock_of_events_the_full_wait_gives_one_order_however_it_is_cut(
     assert not pc.any(parts["suspect"]).as_py()
 
 
-def test_a_row_that_ends_lets_out_what_is_held_and_is_no_message():
+def test_an_end_row_flushes_held_messages_and_is_no_message():
     order = order_of(cbd(100), system=SMALL)
     rows = events(("a", 0, 10, 0, 11), ("b", 1, 9, 0, 12))
     state, out = take_rows(new_state(order), rows, order)
@@ -243,7 +243,7 @@ def test_a_row_that_ends_lets_out_what_is_held_and_is_no_message():
     assert (names(out), state.held) == ([], 2)
 
 
-def test_by_the_wall_clock_rows_arrive_when_the_batch_does_and_go_when_due():
+def test_in_processing_time_rows_arrive_with_their_batch_and_leave_when_due():
     order = order_of(cbd(100), "wall", SMALL)
     rows = events(("b", 0, 12, 0, None), ("a", 1, 11, 0, None))
     state, out = take_rows(new_state(order), rows, order, now_us=12_500)
@@ -262,7 +262,7 @@ def test_rows_that_are_overdue_when_the_batch_comes_go_in_order_of_their_stamps(
     assert names(out) == ["a", "b", "c"]
 
 
-def test_without_rows_an_observer_wakes_when_it_is_idle_and_lets_all_out():
+def test_an_idle_observer_wakes_and_flushes_all_messages():
     order = order_of(cbd(100), "event", SMALL)
     state = new_state(order)
     assert wake_us(state, order, 5_000_000, 2_000_000) is None

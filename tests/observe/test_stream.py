@@ -76,7 +76,7 @@ def test_columns_that_cannot_be_ordered_are_refused(schema, clock, problem):
     assert problem in caught.value.render()
 
 
-def test_all_that_is_wrong_with_the_columns_is_said_at_once():
+def test_all_problems_of_the_columns_are_reported_together():
     with pytest.raises(InputErrors) as caught:
         check_columns(StructType(), "arrival", RESULTS)
     assert len(caught.value.errors) == 3
@@ -99,7 +99,7 @@ def test_a_table_is_ordered_by_times_that_are_text_and_processes_that_have_names
 
 
 @pytest.mark.spark
-def test_a_table_does_not_wait_and_a_stream_not_for_less_than_a_message_may(spark, tmp_path):
+def test_a_table_does_not_wait_and_a_stream_waits_at_least_the_maximum_delay(spark, tmp_path):
     with pytest.raises(LocalError, match="does not wait"):
         observe(spark.createDataFrame([], GOOD), SYSTEM, tick_us=1, clock="wall")
     stream = spark.readStream.schema(GOOD).parquet(str(tmp_path))
@@ -142,7 +142,7 @@ def test_a_stream_delivers_as_a_table_does_and_counts(streaming, tmp_path):
 
 
 @pytest.mark.spark
-def test_by_the_wall_clock_what_is_last_goes_out_when_it_is_due(streaming, tmp_path):
+def test_in_processing_time_the_last_messages_leave_when_due(streaming, tmp_path):
     events = streaming.readStream.schema(GOOD).parquet(str(tmp_path))
     # A batch takes a moment: the rows must not be due before it begins.
     system = Guarantees(2, epsilon=500, delta=6000)
@@ -163,9 +163,7 @@ def test_by_the_wall_clock_what_is_last_goes_out_when_it_is_due(streaming, tmp_p
 
 
 @pytest.mark.spark
-def test_a_live_stream_lets_out_what_is_last_when_it_is_idle_and_ends_when_told(
-    streaming, tmp_path
-):
+def test_a_live_stream_flushes_the_last_messages_when_idle_and_ends_on_request(streaming, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = drifting_rows(1, 60).drop_columns(["arrived", "past"])
@@ -238,7 +236,7 @@ def test_a_folder_that_grows_is_read_once_and_emptied_at_the_end(streaming, tmp_
 
 
 @pytest.mark.spark
-def test_a_stream_that_fails_says_why_in_one_line(streaming, tmp_path, capfd):
+def test_a_failing_stream_reports_the_reason_in_one_line(streaming, tmp_path, capfd):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = drifting_rows(1, 60).drop_columns(["past"])

@@ -52,7 +52,7 @@ def test_it_is_confirmed_on_messages_that_were_not_used_to_choose(sample):
     assert found.confirmed.violations_percent != chosen.violations_percent
 
 
-def test_tune_chose_a_dial_that_its_own_check_found_over_budget(sample):
+def test_tune_chose_settings_that_its_own_check_found_over_budget(sample):
     # The second half is the hard one: its clocks are off, so what does in the first does not there.
     half = len(sample.arrival) // 2
     r = sample.stamps.r.copy()
@@ -72,13 +72,13 @@ def test_tune_chose_a_dial_that_its_own_check_found_over_budget(sample):
     assert found[0].chosen is None
 
 
-def test_a_budget_of_nothing_takes_the_full_wait_or_what_happens_to_do(sample):
+def test_a_budget_of_zero_takes_the_full_wait_or_a_sufficient_shorter_one(sample):
     found = tune(sample, SPEC.guarantees, budget_percent=0)
     assert found.chosen.wait_percent > 60
     assert found.waits[-1].violations_percent == 0
 
 
-def test_a_budget_that_no_dial_keeps_chooses_none(sample):
+def test_a_budget_that_no_settings_keep_chooses_none(sample):
     # Clocks that say nothing at all: only luck would put these in order.
     rng = np.random.default_rng(1)
     noise = rng.permutation(sample.stamps.r)

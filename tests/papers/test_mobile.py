@@ -12,7 +12,7 @@ def test_every_claim_has_an_answer_and_every_answer_a_claim():
     assert len(set(keys)) == len(keys)
 
 
-def test_every_claim_says_where_it_is_from_and_between_what_it_holds():
+def test_every_claim_names_its_source_and_its_range():
     for claim in read_claims():
         assert claim.paper in ("MOB", "MOB-TR")
         assert claim.figure

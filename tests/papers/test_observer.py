@@ -116,7 +116,7 @@ def test_low_until_measures_the_share_of_the_maximum():
     assert verdict(rows, "low_until", until=20, high=0.25)[0] == "not held"
 
 
-def test_what_was_not_run_is_neither_held_nor_not():
+def test_a_claim_without_runs_is_unknown():
     for kind, fields in [
         ("between", {}),
         ("rises", {"along": "epsilon", "values": [5, 10]}),
@@ -127,7 +127,7 @@ def test_what_was_not_run_is_neither_held_nor_not():
         assert verdict([row(1, processes=7)], kind, **fields) == ("not measured", "")
 
 
-def test_readings_are_judged_apart():
+def test_readings_are_judged_separately():
     rows = [row(1, wait_percent=0), row(5, wait_percent=0, delay_clock="steps")]
     rows += [row(9, wait_percent=0, fan_out=1)]
     found = check_claims(rows, [claim("between", low=0, high=2)])

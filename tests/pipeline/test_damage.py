@@ -85,7 +85,7 @@ def test_a_run_that_is_not_finished_is_not_valid_for_the_part_that_is(finished, 
     assert lost.endswith(folder.name)
 
 
-def test_a_broken_manifest_is_told_and_made_again(scenario, finished, capsys):
+def test_a_broken_manifest_is_reported_and_rebuilt(scenario, finished, capsys):
     path = sorted(finished.rglob("manifest.json"))[0]
     path.write_text(path.read_text()[:40])
     assert main(["status", str(finished)]) == 3
@@ -113,7 +113,7 @@ def test_a_log_of_the_same_length_from_another_run_is_not_taken_for_the_one_that
     assert second.read_bytes() == whole
 
 
-def test_a_manifest_of_an_earlier_version_without_digests_is_told_and_made_again(
+def test_a_manifest_of_an_earlier_version_without_digests_is_reported_and_rebuilt(
     scenario, finished, capsys
 ):
     path = sorted(finished.rglob("manifest.json"))[0]
@@ -128,7 +128,7 @@ def test_a_manifest_of_an_earlier_version_without_digests_is_told_and_made_again
     assert main(["status", str(finished)]) == 0
 
 
-def test_what_is_there_is_read_once_in_a_run(scenario, finished, monkeypatch):
+def test_existing_datasets_are_read_once_in_a_run(scenario, finished, monkeypatch):
     read = []
     monkeypatch.setattr("beforehand.files._digest", lambda path: read.append(path) or "other")
     assert len(run_scenario(scenario, finished).computed) == 1
@@ -137,7 +137,7 @@ def test_what_is_there_is_read_once_in_a_run(scenario, finished, monkeypatch):
     assert sorted(logs) == sorted([*finished.rglob("events.parquet")] * 2)
 
 
-def test_a_dry_run_says_what_is_missing_and_writes_nothing(scenario, finished, session, capsys):
+def test_a_dry_run_lists_missing_datasets_and_writes_nothing(scenario, finished, session, capsys):
     some_log(finished).unlink()
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
     opened = session.opened
@@ -151,7 +151,7 @@ def test_a_dry_run_says_what_is_missing_and_writes_nothing(scenario, finished, s
     assert session.opened == opened
 
 
-def test_a_disk_that_fills_up_in_a_task_is_told_with_its_place(
+def test_a_disk_that_fills_up_in_a_task_is_reported_with_its_path(
     scenario, session, tmp_path, monkeypatch
 ):
     def full(*_, **__):

@@ -25,7 +25,7 @@ def name_of(root, **changes):
     return plan_dataset(root, "contacts", "s1", **(RECIPE | changes)).name
 
 
-def test_a_name_changes_with_whatever_decides_the_content(tmp_path):
+def test_a_name_changes_with_every_input_of_the_content(tmp_path):
     names = [
         name_of(tmp_path),
         name_of(tmp_path, inputs=["a-2"]),
@@ -46,7 +46,7 @@ def test_a_name_changes_with_the_code(tmp_path, monkeypatch):
     assert digest_of_sources.__wrapped__("core") != before
 
 
-def test_a_dataset_is_there_once_its_manifest_is(tmp_path):
+def test_a_dataset_exists_once_its_manifest_exists(tmp_path):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     assert dataset.folder.parent == tmp_path / "data" / "contacts"
     write_table(dataset.file("x.parquet"), pa.table({"a": [1]}))
@@ -65,7 +65,7 @@ class Count(msgspec.Struct, frozen=True):
     nodes: int
 
 
-def test_what_a_stage_found_out_comes_back_as_it_was(tmp_path):
+def test_the_results_of_a_stage_are_read_back_unchanged(tmp_path):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     dataset.commit(3, Count(7))
     assert dataset.facts(Count) == Count(7)
@@ -81,7 +81,7 @@ def test_what_a_stage_found_out_comes_back_as_it_was(tmp_path):
         (lambda text: text.replace('"nodes": 7', '"places": 7'), "not what `contacts` writes"),
     ],
 )
-def test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do(tmp_path, spoil, problem):
+def test_a_broken_or_foreign_manifest_is_refused_with_a_cure(tmp_path, spoil, problem):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     dataset.commit(3, Count(7))
     path = dataset.file("manifest.json")
@@ -93,7 +93,7 @@ def test_a_broken_or_foreign_manifest_is_refused_and_says_what_to_do(tmp_path, s
 
 
 @pytest.mark.parametrize("spoil", ["shorter", "longer", "other", "gone", "no manifest", "old"])
-def test_a_dataset_whose_files_are_not_as_its_manifest_says_is_not_there(tmp_path, spoil):
+def test_a_dataset_whose_files_differ_from_its_manifest_is_missing(tmp_path, spoil):
     dataset = plan_dataset(tmp_path, "contacts", "s1", **RECIPE)
     path, manifest = dataset.file("x.parquet"), dataset.file("manifest.json")
     write_table(path, pa.table({"a": [1, 2, 3]}))

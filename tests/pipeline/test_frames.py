@@ -46,7 +46,7 @@ def test_a_run_has_the_events_of_the_simulator():
     assert events["kind"].to_pylist().count("deliver") > 10
 
 
-def test_nodes_are_those_that_are_named_and_are_there_while_they_are_said_to_be():
+def test_nodes_and_their_presence_are_those_of_the_input():
     names = {0: 7, 1: 90, 2: 41}
     met = [(names[a], names[b], up_us, down_us) for a, b, up_us, down_us in MET]
     events = _simulate("a", Spec("causal"), rows_of(met), False)
@@ -87,7 +87,7 @@ def test_a_promise_and_the_end_of_a_run_go_with_its_events():
         ([], [(0, 9, 0)], "a stay ends before it starts"),
     ],
 )
-def test_contacts_that_were_played_wrongly_in_silence_are_refused(met, there, problem):
+def test_contacts_that_were_silently_played_wrongly_are_refused(met, there, problem):
     with pytest.raises(InputError, match=problem):
         _simulate("a", Spec("causal"), rows_of(met, there or ()), there is not None)
 

@@ -118,7 +118,7 @@ def quick(tmp_path_factory):
     return tmp_path_factory.mktemp("quick")
 
 
-def test_a_scenario_leaves_all_that_a_report_reads(run, quick):
+def test_a_scenario_writes_every_dataset_that_a_report_reads(run, quick):
     summary, has_started = run(QUICK, quick, overrides=SMALL)
     assert has_started
     assert summary.state == "valid"
@@ -142,7 +142,7 @@ def test_a_scenario_leaves_all_that_a_report_reads(run, quick):
     assert [p.there for p in read_progress(quick)] == [p.wanted for p in read_progress(quick)]
 
 
-def test_the_logs_of_a_scenario_verify_as_it_says(run, quick):
+def test_the_logs_of_a_scenario_verify_with_its_verdict(run, quick):
     summary, _ = run(QUICK, quick, overrides=SMALL)
     states = {row["run"]: row["verdict"] for row in summary.rows}
     violations = {row["run"]: row["violations"] for row in summary.rows}
@@ -160,9 +160,7 @@ def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
     assert files == {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
 
 
-def test_what_is_gone_is_made_again_the_same_in_the_users_session_which_is_left_as_it_was(
-    run, spark, quick
-):
+def test_removed_datasets_are_rebuilt_identically_in_the_users_unchanged_session(run, spark, quick):
     first, _ = run(QUICK, quick, overrides=SMALL)
     before = {name: pq.read_table(quick / f"{name}.parquet") for name in PUBLISHED}
     lost = first.rows[1]["run"]
@@ -199,7 +197,7 @@ def test_an_active_session_is_not_taken_over_silently(spark):
     assert spark.range(3).count() == 3
 
 
-def test_a_node_that_is_not_there_is_told_before_anything_is_simulated(run, tmp_path):
+def test_an_unknown_node_is_refused_before_anything_is_simulated(run, tmp_path):
     overrides = (*SMALL, "gauges.node=nobody")
     with pytest.raises(InputError, match="no node to watch: `nobody`"):
         run(QUICK, tmp_path, overrides=overrides)
@@ -220,7 +218,7 @@ def run_and_kill(path, out):
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_goes_on_where_it_was_and_ends_the_same(run, tmp_path):
+def test_a_killed_sweep_resumes_and_ends_with_the_same_result(run, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP)
     whole = tmp_path / "whole"
@@ -257,7 +255,7 @@ def test_a_cluster_gives_the_same_to_the_last_bit(run, quick, tmp_path):
         ("infectious_dublin/listcontacts_2009_07_15.txt", 'presence = "seen"', 410),
     ],
 )
-def test_real_data_runs_as_it_is(run, shared_data, tmp_path, file, settings, nodes):
+def test_real_data_runs_unmodified(run, shared_data, tmp_path, file, settings, nodes):
     path = tmp_path / "real.toml"
     protocols = '[[protocols]]\nname = "delta"\nlifetimes = ["1h"]\n'
     traffic = '[traffic]\nperiod = "2h"\n'

@@ -63,7 +63,7 @@ def test_the_scenarios_of_the_paper_have_its_traffic_and_range(name, period_min,
 
 
 @pytest.mark.parametrize("name", ["my-gtfs", "my-contacts"])
-def test_the_examples_lack_nothing_but_the_file(name):
+def test_the_examples_lack_only_the_input_file(name):
     (problem,) = problems_of(SCENARIOS / f"{name}.toml")
     assert "no such file" in problem.problem
     assert line_at(problem).startswith("input =")
@@ -82,7 +82,7 @@ def line_at(problem):
     return Path(path).read_text().splitlines()[int(line) - 1]
 
 
-def test_what_is_left_out_has_a_default(tmp_path):
+def test_omitted_settings_have_defaults(tmp_path):
     scenario = read_scenario(write(tmp_path, GOOD))
     assert (scenario.name, scenario.title, scenario.paper) == ("try", "try", None)
     assert scenario.seeds == (1,)
@@ -109,7 +109,7 @@ def test_units_are_those_of_people(tmp_path):
     assert endless.links.bytes_per_s is None
 
 
-def test_everything_that_is_wrong_is_told_at_once_with_its_line(tmp_path):
+def test_all_problems_are_reported_together_with_their_lines(tmp_path):
     text = """\
 [scenario]
 name = "Two Words"
@@ -192,7 +192,7 @@ seeds = 0
         ("[mobility\n", "not TOML"),
     ],
 )
-def test_each_mistake_is_told(tmp_path, text, fragment):
+def test_each_mistake_is_reported(tmp_path, text, fragment):
     (problem,) = problems_of(write(tmp_path, text))
     assert fragment in problem.problem
 
@@ -206,7 +206,7 @@ def test_an_input_is_looked_for_beside_the_scenario(tmp_path):
     assert source.seeds((1, 2, 3)) == (1,)
 
 
-def test_a_wrong_format_of_an_input_is_told(tmp_path):
+def test_a_wrong_format_of_an_input_is_reported(tmp_path):
     (tmp_path / "met.txt").write_text("a b 0 10\n")
     for line, fragment in [('format = "xls"', "no such format"), ("slots = 3", "no such param")]:
         text = GOOD.replace('generator = "crowd"', f'input = "met.txt"\n{line}')
@@ -224,7 +224,7 @@ def test_a_wrong_format_of_an_input_is_told(tmp_path):
         ("protocols.name=x", "--set protocols.name", "no table"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_told_as_such(tmp_path, override, where, fragment):
+def test_a_mistake_on_the_command_line_names_its_flag(tmp_path, override, where, fragment):
     (problem,) = problems_of(write(tmp_path, GOOD), overrides=[override])
     assert problem.where == where
     assert fragment in problem.problem

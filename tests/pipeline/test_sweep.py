@@ -71,7 +71,7 @@ def test_a_finished_sweep_opens_no_session(sweep, tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["folder", "manifest.json"])
-def test_what_is_missing_is_computed_and_no_more(sweep, tmp_path, lost):
+def test_only_missing_results_are_computed(sweep, tmp_path, lost):
     first = sweep(Squares())
     if lost == "folder":
         shutil.rmtree(folder_of(tmp_path, "n5"))
@@ -92,7 +92,7 @@ def test_other_parameters_are_another_result(sweep, tmp_path):
     assert squares.calls == [2]
 
 
-def test_a_task_that_fails_leaves_what_others_finished(sweep, tmp_path):
+def test_a_failing_task_keeps_the_finished_results_of_others(sweep, tmp_path):
     def fails_at_3(job):
         if job.spec == 3:
             raise RuntimeError("out of luck")

@@ -55,7 +55,7 @@ def names_of(work, stage):
 
 
 @pytest.mark.parametrize("world", world_names())
-def test_each_stage_reads_only_what_comes_before_it(world):
+def test_each_stage_reads_only_earlier_stages(world):
     before = []
     for stage in load_experiment(world, where="").stages():
         assert set(stage.inputs) <= set(before)
@@ -98,7 +98,7 @@ def test_another_seed_adds_to_the_runs(work_of):
         ("scenario.title=other", set()),
     ],
 )
-def test_a_setting_changes_what_depends_on_it_and_no_more(work_of, setting, stages):
+def test_a_setting_changes_only_the_stages_that_depend_on_it(work_of, setting, stages):
     before, after = work_of(), work_of(overrides=[setting])
     changed = {s for s in STAGES if names_of(before, s).isdisjoint(names_of(after, s))}
     assert changed == stages
@@ -116,7 +116,7 @@ def test_contacts_of_a_file_are_one_trace_for_all_seeds(work_of, tmp_path):
     assert names_of(work_of(text), "events").isdisjoint(before)
 
 
-def test_the_plan_says_what_will_run(work_of):
+def test_the_plan_lists_the_runs(work_of):
     work = work_of()
     (plan,) = work["plan"]
     make_plan(plan)
@@ -128,7 +128,7 @@ def test_the_plan_says_what_will_run(work_of):
     }
 
 
-def test_progress_is_what_is_there(work_of, tmp_path):
+def test_progress_counts_finished_datasets(work_of, tmp_path):
     with pytest.raises(InputError, match=r"no `plan.json`"):
         read_progress(tmp_path)
     work = work_of()
@@ -147,7 +147,7 @@ def test_progress_is_what_is_there(work_of, tmp_path):
     ("written", "problem"),
     [("{", "not a plan"), ('{"stages": {}}', "not a plan"), (None, "no such world: `moon`")],
 )
-def test_a_plan_that_is_none_of_ours_is_refused(work_of, tmp_path, written, problem):
+def test_a_foreign_plan_is_refused(work_of, tmp_path, written, problem):
     write_index(work_of(), read_scenario(tmp_path / "try.toml"))
     path = tmp_path / "plan.json"
     path.write_text(written or path.read_text().replace('"contacts",', '"moon",'))
@@ -169,7 +169,7 @@ def test_a_trace_comes_back_as_it_was_written(work_of, tmp_path):
     assert again.presence.tolist() == trace.presence.tolist()
 
 
-def test_a_simulation_writes_all_that_later_stages_read(work_of, tmp_path):
+def test_a_simulation_writes_every_column_that_later_stages_read(work_of, tmp_path):
     (tmp_path / "met.txt").write_text(CONTACTS)
     text = SCENARIO.replace('generator = "waypoint"', 'input = "met.txt"')
     for line in ('range = "100m"\n', "nodes = 8\n", "hours = 0.1\n"):
@@ -215,5 +215,5 @@ def test_the_watched_node_is_named_numbered_or_there_longest(work_of, tmp_path):
         ([Progress("events", 2, 2), Progress("metrics", 0, 0)], True),
     ],
 )
-def test_a_plan_is_done_if_it_wants_something_and_all_of_it_is_there(stages, expected):
+def test_a_plan_is_done_if_it_is_not_empty_and_all_its_datasets_exist(stages, expected):
     assert is_done(stages) is expected

@@ -306,7 +306,7 @@ def test_a_request_of_an_unknown_station_was_flooded_before_it_was_refused():
 
 
 @pytest.mark.parametrize("kind", [Contacts, Cube, Eye, Mast, Walker])
-def test_nothing_that_a_peer_says_breaks_a_core(kind):
+def test_no_frame_of_a_peer_breaks_a_core(kind):
     for seed in range(SEEDS):
         play(kind, random.Random(seed))
 

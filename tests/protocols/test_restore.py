@@ -49,7 +49,7 @@ def do(store, take_in, *args):
 # ---- orders -------------------------------------------------------------------------------------
 
 
-def test_a_restored_node_goes_on_where_it_was():
+def test_a_restored_node_continues_where_it_stopped():
     ann, bob, store = Barrier("ann"), durable(Barrier("bob")), Store()
     do(store, bob.on_broadcast, 0, b"")
     do(store, bob.on_receive, 0, [speak(ann)])
@@ -60,7 +60,7 @@ def test_a_restored_node_goes_on_where_it_was():
     assert do(store, again.on_receive, 0, [Message(("ann", 1), (), b"")]) == []
 
 
-def test_a_restored_vector_goes_on_where_it_was():
+def test_a_restored_vector_continues_where_it_stopped():
     ann, bob, store = Vector("ann"), durable(Vector("bob")), Store()
     do(store, bob.on_broadcast, 0, b"")
     first = speak(ann)
@@ -72,7 +72,7 @@ def test_a_restored_vector_goes_on_where_it_was():
     assert do(store, again.on_receive, 0, [first]) == []
 
 
-def test_what_is_saved_of_the_barrier_is_the_barrier():
+def test_the_saved_barrier_equals_the_barrier():
     ann, eve = Barrier("ann"), Barrier("eve")
     bob, store = durable(Barrier("bob")), Store()
     question = speak(ann)
@@ -109,18 +109,18 @@ def given_up(store):
     return bob, cause
 
 
-def test_a_message_given_up_stays_so_when_the_clock_is_set_back():
+def test_an_expired_message_stays_expired_when_the_clock_is_set_back():
     bob, cause = given_up(Store())
     assert do(Store(), bob.on_receive, cause.seq - MINUTE, [cause]) == []
     assert bob.counters.stale == 1
 
 
-def test_a_message_given_up_is_not_welcome_when_the_clock_is_set_back():
+def test_an_expired_message_is_not_accepted_when_the_clock_is_set_back():
     bob, cause = given_up(Store())
     assert bob.screen(cause.seq - MINUTE, [cause]) == []
 
 
-def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it():
+def test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back():
     store = Store()
     _, cause = given_up(store)
     again = restored(Barrier("bob", TEN_MINUTES), store)
@@ -129,7 +129,7 @@ def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_aft
     assert do(store, again.on_receive, late_us, [cause]) == []
 
 
-def test_what_was_forgotten_as_delivered_is_not_delivered_again_after_a_restart_in_the_past():
+def test_a_forgotten_delivery_is_not_repeated_after_a_restart_in_the_past():
     bob, store = durable(Barrier("bob", TEN_MINUTES)), Store()
     many = [Message((n, 10 * MINUTE), (), b"") for n in range(PURGE_AT_MIN - 1)]
     assert len(do(store, bob.on_receive, 0, many)) == PURGE_AT_MIN - 1
@@ -170,18 +170,18 @@ def forgotten(store):
     return bob, many[0]
 
 
-def test_without_order_too_what_was_forgotten_stays_so_when_the_clock_is_set_back():
+def test_without_order_too_forgotten_messages_stay_forgotten_when_the_clock_is_set_back():
     bob, message = forgotten(Store())
     assert do(Store(), bob.on_receive, 9 * MINUTE, [message]) == []
     assert bob.counters.stale == 1
 
 
-def test_without_order_too_what_was_forgotten_is_not_welcome_when_the_clock_is_set_back():
+def test_without_order_too_forgotten_messages_are_not_accepted_when_the_clock_is_set_back():
     bob, message = forgotten(Store())
     assert bob.screen(9 * MINUTE, [message]) == []
 
 
-def test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again_after_it():
+def test_without_order_too_messages_forgotten_before_a_crash_are_not_delivered_after_it():
     store = Store()
     _, message = forgotten(store)
     again = restored(Unordered("bob", TEN_MINUTES), store)
@@ -190,7 +190,7 @@ def test_without_order_too_what_was_forgotten_before_a_crash_does_not_come_again
 
 
 @pytest.mark.parametrize("kind", [Barrier, Unordered])
-def test_what_is_alive_for_another_second_is_not_forgotten(kind):
+def test_a_message_alive_for_another_second_is_not_forgotten(kind):
     order = kind("bob", TEN_MINUTES)
     heard = [Message((n, 10 * MINUTE), (), b"") for n in range(2 * PURGE_AT_MIN)]
     order.on_receive(0, heard, Outbox())
@@ -201,7 +201,7 @@ def test_what_is_alive_for_another_second_is_not_forgotten(kind):
 # ---- the layer ----------------------------------------------------------------------------------
 
 
-def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
+def test_a_restored_node_holds_its_messages_and_delivers_pending_ones():
     alive = Barrier(0)
     first, second = speak(alive), speak(alive)
     again, store, out = make(1, order=Barrier(1), durable=True), Store(), Outbox()
@@ -215,7 +215,7 @@ def test_a_restored_node_holds_what_it_held_and_delivers_what_waited():
     assert again.holds(0) == {first.id, second.id}
 
 
-def test_what_was_evicted_is_not_held_again_after_a_restart():
+def test_evicted_messages_are_not_held_again_after_a_restart():
     def core():
         return make(1, Options(capacity=2), Barrier(1), durable=True)
 
@@ -246,7 +246,7 @@ def test_a_layer_that_is_not_durable_saves_nothing(kind):
     assert store.count() == 0
 
 
-def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_is_behind():
+def test_messages_expired_before_a_crash_are_not_offered_when_the_clock_falls_back():
     bob, store = make(1, order=Barrier(1, TEN_MINUTES), durable=True), Store()
     do(store, bob.on_broadcast, 0, b"")
     do(store, bob.on_broadcast, 10 * MINUTE, b"")  # the first has expired
@@ -255,7 +255,7 @@ def test_what_had_expired_before_a_crash_is_not_offered_after_it_when_the_clock_
     assert again.holds(9 * MINUTE) == {(1, 20 * MINUTE)}
 
 
-def test_what_had_expired_without_order_stays_so_after_a_restart_with_the_clock_back():
+def test_without_order_expired_messages_stay_expired_after_a_restart_with_the_clock_back():
     lifetimes = Lifetimes(1000, 1000, skew_us=2000)
     bob, store, out = make(0, order=Unordered(0, lifetimes), durable=True), Store(), Outbox()
     bob.on_broadcast(5000, b"", out)
@@ -273,7 +273,7 @@ def test_a_core_that_saved_nothing_starts_from_nothing():
         assert core.on_broadcast(0, b"", Outbox()) == (0, 1)
 
 
-def test_what_we_said_and_have_forgotten_is_taken_and_noted_once():
+def test_forgotten_own_messages_are_accepted_and_recorded_once():
     order = durable(Barrier("ann", TEN_MINUTES))
     order.proofs = object()  # the layer has checked what it hands on
     lost, other = Message(("ann", 5 * MINUTE), (), b""), Message(("bob", 6 * MINUTE), (), b"")

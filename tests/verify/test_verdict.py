@@ -167,7 +167,7 @@ def test_a_folder_is_all_of_its_runs(tmp_path):
         (lambda _: table_of([*CHAIN, CHAIN[1]]), "1:70 is broadcast twice, in steps 1 and 11"),
     ],
 )
-def test_what_is_no_event_log_is_refused(verify, spoil, fragment):
+def test_a_file_that_is_no_event_log_is_refused(verify, spoil, fragment):
     with pytest.raises(InputError) as caught:
         verify(spoil(table_of(CHAIN)))
     assert fragment in caught.value.problem

@@ -213,7 +213,7 @@ def test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show(make_fami
     assert sights <= seen
 
 
-def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
+def test_a_canonical_state_starts_at_time_0_and_keeps_time_differences():
     cold = Canonicalizer(
         Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic
     )
@@ -228,7 +228,7 @@ def test_a_state_begins_at_time_0_and_its_instants_are_as_far_apart_as_before():
     assert {key: due_us for key, (due_us, _) in net.timers.items()} == dict.fromkeys(dues, 6)
 
 
-def test_a_frozen_group_keeps_what_waits_for_disk_and_program():
+def test_a_frozen_group_keeps_pending_writes_and_unread_deliveries():
     case = group_net(PAIR, (1, 0), crashes=1, pauses=1, is_disk_late=True)
     cold = Canonicalizer(Group(), case, make_group)
     before = cold.freeze()
@@ -251,7 +251,7 @@ def canonicalizer(broadcasts=1, **trouble):
     return Canonicalizer(MobileFamily(), case, None)
 
 
-def test_what_is_frozen_is_thawed_as_it_was_whatever_was_done_since():
+def test_thawing_a_frozen_state_undoes_all_later_changes():
     cold = canonicalizer(flaps=1, losses=1, crashes=1)
     before = cold.freeze()
     for move in (("broadcast", 2, None), ("enter", 2, 1), ("crash", 2, 0)):
@@ -264,7 +264,7 @@ def test_what_is_frozen_is_thawed_as_it_was_whatever_was_done_since():
         assert cold.freeze() == after
 
 
-def test_what_was_given_up_in_one_state_is_not_in_another():
+def test_messages_expired_in_one_state_are_not_expired_in_another():
     cold = canonicalizer()
     before = cold.freeze()
     cold.net.given_up.add((2, (2, 1)))
@@ -273,7 +273,7 @@ def test_what_was_given_up_in_one_state_is_not_in_another():
     assert cold.thaw(after).given_up == {(2, (2, 1))}
 
 
-def test_who_looks_at_a_node_sees_its_core_and_a_step_is_looked_up():
+def test_attributes_of_a_cached_node_are_those_of_its_core_and_steps_are_cached():
     cold = canonicalizer(broadcasts=2)
     before = cold.freeze()
     for _ in range(2):
@@ -285,7 +285,7 @@ def test_who_looks_at_a_node_sees_its_core_and_a_step_is_looked_up():
         assert len(net.flights) == 1
 
 
-def test_what_a_core_refuses_it_refuses_again():
+def test_a_rejected_input_is_rejected_again_from_the_cache():
     cold = canonicalizer(leaves=1)
     net = cold.net
     net.do(("leave", 2))

@@ -99,7 +99,7 @@ def test_causal_order_in_every_interleaving_of_three_messages(order, broadcasts)
     assert_holds(Orders(order), Case(3, broadcasts), ("complete", "waited"))
 
 
-def test_causal_order_with_a_message_that_comes_twice():
+def test_causal_order_with_a_duplicated_message():
     sometimes = ("complete", "doubled", "waited")
     assert_holds(Orders(Barrier), Case(3, (2, 1, 0), doubles=1), sometimes)
 
@@ -122,13 +122,13 @@ def test_delta_causal_order_with_clocks_apart():
 @pytest.mark.parametrize(
     ("lifetimes_us", "ahead_us"), [((2, 5), (0, 0, 0)), ((3,), (0, 2, 0))], ids=["lives", "skew"]
 )
-def test_the_explorer_finds_what_is_wrong_with_the_literal_deadlines(lifetimes_us, ahead_us):
+def test_the_explorer_finds_violations_of_the_literal_deadlines(lifetimes_us, ahead_us):
     case = Case(3, (1, 2, 0), lifetimes_us=lifetimes_us, skew_us=2, ahead_us=ahead_us)
     found = explore(delta(Lifetimes(5, 5, skew_us=2), literal_deadlines=True), case, 60_000)
     assert "causally follows" in str(found.problem)
 
 
-def test_the_explorer_finds_that_no_order_is_no_causal_order():
+def test_the_explorer_finds_causal_violations_of_the_unordered_protocol():
     found = explore(Orders(Unordered), Case(3, (1, 1, 0)), 10_000)
     assert "causally follows" in str(found.problem)
     assert [move[0] for move in found.path] == [
@@ -188,7 +188,7 @@ def test_the_stack_delivers_everything_whatever_the_order_of_frames(case, someti
     ],
     ids=["full caches and a flap", "a loss and a crash", "a flap and a crash"],
 )
-def test_two_kinds_of_trouble_at_once(case, sometimes):
+def test_two_kinds_of_faults_at_once(case, sometimes):
     assert_holds(CAUSAL, case, ("complete", *sometimes), make_core=make_epidemic)
 
 
@@ -243,7 +243,7 @@ def test_a_crash_at_any_point_among_three_nodes():
     assert_holds(CAUSAL, case, sometimes, make_core=make_epidemic)
 
 
-def test_the_explorer_finds_a_layer_that_does_not_repeat_what_is_lost():
+def test_the_explorer_finds_a_layer_that_does_not_retransmit():
     case = epidemic_net(NEWEST, LINE, (1, 0, 0), losses=1, is_unfair=True)
     found = explore(CAUSAL, case, 50_000, make_epidemic)
     assert "never delivered" in str(found.problem)
@@ -260,7 +260,7 @@ class Amnesiac(Epidemic):
         pass
 
 
-def test_the_explorer_finds_a_restart_without_what_was_saved():
+def test_the_explorer_finds_a_restart_without_saved_rows():
     def make(case, node):
         return Amnesiac(node, Barrier(node), Still(), case.options.options, durable=True)
 
@@ -270,7 +270,7 @@ def test_the_explorer_finds_a_restart_without_what_was_saved():
     assert any(move[0] in ("crash", "crash_after") for move in found.path)
 
 
-def test_a_bound_on_states_is_told():
+def test_reaching_the_bound_on_states_is_reported():
     found = explore(CAUSAL, epidemic_net(NEWEST, TRIANGLE, (1, 1, 0)), 100, make_epidemic)
     assert not found.is_complete
     assert replace(found, is_complete=True) != found

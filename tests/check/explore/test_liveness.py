@@ -65,7 +65,7 @@ def test_a_request_that_is_denied_for_ever_is_starvation():
     assert {move[0] for move in found.cycle} == {"arrive"}
 
 
-def test_announcements_that_are_answered_for_ever_never_come_to_rest():
+def test_announcements_answered_for_ever_are_a_livelock():
     found = find_fair_cycle(CAUSAL, epidemic_net(NEWEST, PAIR, (1, 0)), 1_000, make_echoing)
     assert found.is_complete
     assert found.problem == "never at rest: frames or timers go round for ever"

@@ -168,7 +168,7 @@ class Talkative(Epidemic):
             out.sends.append((source, Announce(0, frozenset({(1, 1)}))))
 
 
-def test_a_move_that_can_wait_does_not_wait_for_ever():
+def test_a_postponed_move_is_taken_eventually():
     case = epidemic_net(PUSH, LINE, (0, 1, 0))
     found = explorer.walk(CAUSAL, case, 1_000, partial(make, Talkative), is_ample=True)
     assert "a second time" in found.problem

@@ -23,7 +23,7 @@ def test_seeds_of_the_group_find_nothing(start):
         assert outcome.problem is None, f"{outcome.replay}\n{outcome.story}"
 
 
-def test_seeds_of_the_group_see_every_kind_of_trouble():
+def test_seeds_of_the_group_meet_every_kind_of_fault():
     seen = set()
     for seed in range(1_000, 1_400):
         seen |= run_seed(seed, GROUP).sights

@@ -96,7 +96,7 @@ class Leaving(MobileFamily):
 
 
 @pytest.mark.parametrize("floods", [False, True], ids=["was", "was_flood"])
-def test_who_leaves_at_any_point_holds_nobody_up(floods):
+def test_a_host_that_leaves_at_any_point_blocks_no_other_host(floods):
     nets = [play(seed, Leaving(floods=floods))[0] for seed in range(200)]
     assert [net.problem for net in nets if net.problem] == []
     assert sum("left" in net.sights for net in nets) > 50
@@ -111,7 +111,7 @@ class Deaf(Station):
             super()._on_uplink(now_us, frame, out)
 
 
-def test_a_station_that_does_not_let_go_is_found_out():
+def test_the_explorer_finds_a_station_that_keeps_a_host_after_handoff():
     def make_core(case, node):
         setup = case.options
         if node < case.stations:

@@ -59,7 +59,7 @@ class Inventing(VCube):
         (Inventing, "which nobody ever broadcast"),
     ],
 )
-def test_the_swarm_finds_what_is_broken(broken, words):
+def test_the_swarm_finds_planted_faults(broken, words):
     plays = (
         play(seed, FAMILY, lambda case, node: FAMILY.make_core(case, node, broken))[0]
         for seed in range(1000)
@@ -79,7 +79,7 @@ def test_the_swarm_finds_what_is_broken(broken, words):
     ],
     ids=["3 nodes", "4 nodes", "one tree", "crash", "suspicion", "late comer"],
 )
-def test_nothing_goes_wrong_in_any_interleaving(case, sometimes):
+def test_no_interleaving_breaks_an_invariant(case, sometimes):
     found = explore(FAMILY, case, 40_000)
     assert found.problem is None, f"{found.problem} after {found.path}"
     assert found.is_complete
@@ -87,7 +87,7 @@ def test_nothing_goes_wrong_in_any_interleaving(case, sometimes):
 
 
 @pytest.mark.slow
-def test_one_crash_among_three_nodes_as_far_as_there_is_time():
+def test_one_crash_among_three_nodes_within_the_time_budget():
     found = explore(FAMILY, Case(3, (1, 0, 0), KEPT, crashes=1), 10_000)
     assert found.problem is None, f"{found.problem} after {found.path}"
     assert {"complete", "crashed", "restarted"} <= found.seen
@@ -101,7 +101,7 @@ def test_one_crash_among_three_nodes_as_far_as_there_is_time():
     ],
     ids=["a child skips it", "a child gets it from somebody else"],
 )
-def test_a_clock_set_forward_beyond_retention_lost_a_message_in_silence(nodes, moves):
+def test_a_clock_set_forward_beyond_retention_lost_a_message_silently(nodes, moves):
     """The origin forgot the message before it heard that a child had crashed, and sent it to nobody
     in the child's place. The child came back; those below the child never heard of the message."""
     case = Case(nodes, (1,) * nodes, Setup(keep_us=BRIEF_US), crashes=1, settings=1)

@@ -26,7 +26,7 @@ SEEDS = 400
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_few_hundred_seeds_find_nothing_and_see_every_kind_of_trouble(name):
+def test_a_few_hundred_seeds_pass_and_meet_every_kind_of_fault(name):
     family = FAMILIES[name]
     outcomes = []
     for seed in range(SEEDS):
@@ -68,7 +68,7 @@ def speak_in_chorus(net, node, lifetime_us=None):
 @pytest.mark.parametrize(
     "name", [name for name, family in FAMILIES.items() if takes_batches(family)]
 )
-def test_several_that_are_said_at_once_are_as_sound_as_one_by_one(name, monkeypatch):
+def test_batched_broadcasts_keep_the_invariants_of_single_ones(name, monkeypatch):
     monkeypatch.setattr(Net, "_do_broadcast", speak_in_chorus)
     for seed in range(SEEDS):
         net, _ = play(seed, FAMILIES[name])
@@ -169,7 +169,7 @@ class _Still:
         ("causal", Tightlipped, "lost it in silence"),
     ],
 )
-def test_the_swarm_finds_what_is_broken(name, make_core, words):
+def test_the_swarm_finds_planted_faults(name, make_core, words):
     problems = (play(seed, FAMILIES[name], make_core)[0].problem for seed in range(3_000))
     assert any(problem and words in problem for problem in problems)
 
@@ -188,7 +188,7 @@ def test_the_swarm_finds_a_driver_that_sends_before_it_saves(monkeypatch):
     assert any(play(seed, FAMILIES["causal"])[0].problem for seed in range(3_000))
 
 
-def test_a_failure_is_shrunk_and_told_in_words():
+def test_a_failure_is_shrunk_and_described():
     family = FAMILIES["causal"]
     outcomes = (run_seed(seed, family, Hasty) for seed in range(300))
     outcome = next(o for o in outcomes if o.problem and o.moves > 20)
@@ -201,7 +201,7 @@ def test_a_failure_is_shrunk_and_told_in_words():
     assert outcome.replay == f"beforehand fuzz --protocol causal --replay {outcome.seed}"
 
 
-def test_what_is_left_after_shrinking_is_all_needed():
+def test_a_shrunk_case_has_no_superfluous_step():
     family = FAMILIES["causal"]
     net, moves = next(
         found for found in (play(seed, family, Hasty) for seed in range(300)) if found[0].problem
@@ -217,7 +217,7 @@ def settle(net):
         net.do(("arrive", *next(iter(net.flights))))
 
 
-def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_after_it():
+def test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back():
     """The cause expires on a clock that is ahead; after the crash that clock is behind."""
     lifetimes = Lifetimes(200 * SECOND_US, 200 * SECOND_US, skew_us=20 * SECOND_US)
     ahead_us = 20 * SECOND_US - 1
@@ -246,7 +246,7 @@ def test_a_message_given_up_before_a_crash_stays_so_when_the_clock_is_behind_aft
     assert len(net.oracle.delivered[2]) == 1
 
 
-def test_a_net_that_breaks_what_a_core_needs_is_refused():
+def test_a_net_without_the_needs_of_a_core_is_refused():
     case = Case(2, (1, 0), Setup(Options()), losses=1)
     with pytest.raises(Exception, match="needs reliable links"):
         make_net(Contacts("causal"), case)

@@ -26,7 +26,7 @@ class Forgetful(Host):
             out.deliveries.clear()
 
 
-def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
+def test_a_few_seeds_pass_and_meet_every_kind_of_fault():
     outcomes = [TARGETS["was_wide"](seed) for seed in range(12)]
     assert [outcome.problem for outcome in outcomes if outcome.problem] == []
     seen = set().union(*(outcome.sights for outcome in outcomes))
@@ -34,7 +34,7 @@ def test_a_few_seeds_find_nothing_and_see_every_kind_of_trouble():
     assert "--protocol was-wide --replay 0" in outcomes[0].replay
 
 
-def test_who_was_in_a_cell_for_a_moment_and_did_not_join_is_not_missed():
+def test_a_host_that_left_a_cell_before_joining_is_not_expected_to_deliver():
     """It came back after 9 s, and was told of 5 messages less than those who had joined."""
     assert run_wide(60074, "was").problem is None
 
@@ -48,5 +48,5 @@ def test_a_broken_host_is_found(host, problem):
     assert any(problem in found for found in problems)
 
 
-def test_the_same_seed_shows_the_same():
+def test_the_same_seed_gives_the_same_run():
     assert run_wide(3, "was_flood") == run_wide(3, "was_flood")

@@ -34,7 +34,7 @@ def contacts(nodes, broadcasts, *, options=None, lifetimes=None, signing="none",
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
-def test_a_crash_drops_the_frames_under_way_but_those_that_have_left(left):
+def test_a_crash_drops_the_unsent_frames_but_not_the_sent_ones(left):
     net = make_net(FAMILIES["vcube"], Case(4, (1, 0, 0, 0), CUBE, crashes=1))
     net.do(("broadcast", 0))
     leaving = [flight for flight in net.flights if flight[0] == 0]
@@ -43,7 +43,7 @@ def test_a_crash_drops_the_frames_under_way_but_those_that_have_left(left):
     assert [flight for flight in net.flights if flight[0] == 0] == leaving[:left]
 
 
-def test_what_is_under_way_to_a_node_that_crashes_is_lost():
+def test_frames_in_flight_to_a_crashed_node_are_lost():
     net = make_net(FAMILIES["vcube"], Case(4, (1, 0, 0, 0), CUBE, crashes=1))
     net.do(("broadcast", 0))
     target = next(iter(net.flights))[1]
@@ -76,7 +76,7 @@ def test_a_delivery_that_a_crash_cut_off_is_excused_unless_there_is_an_inbox(inb
     assert len(list(never_delivered(net, net.oracle.pasts))) == inbox
 
 
-def test_what_a_node_received_and_does_not_know_is_lost_in_silence():
+def test_a_received_message_that_a_node_does_not_know_is_a_silent_loss():
     net = contacts(3, (1, 0, 0))
     net.do(("broadcast", 0))
     net.held |= {(0, (0, 1)), (1, (0, 1)), (2, (0, 1))}
@@ -120,7 +120,7 @@ def test_a_message_whose_deadline_a_clock_has_shown_need_not_arrive():
     assert list(net.family.problems(net)) == []
 
 
-def test_a_healed_net_has_heard_all_links_is_whole_and_is_not_cut_off_any_more():
+def test_a_healed_net_reports_all_links_up_and_has_no_partition():
     net = contacts(3, (1, 0, 0), crashes=2, options=Options(announce_us=1_000_000))
     for move in (("broadcast", 0), ("crash", 1), ("crash_after", 2, 0)):
         assert net.do(move)
@@ -161,7 +161,7 @@ def test_a_signature_is_of_one_node_and_one_text():
     assert make_proofs("none", 1, 0) is None
 
 
-def test_a_broadcast_whose_signer_fails_is_not_said_and_the_next_one_is_whole():
+def test_a_broadcast_whose_signer_fails_is_not_made_and_the_next_one_is_complete():
     net = contacts(2, (9, 0), signing="failing")
     for _ in range(9):
         assert net.do(("broadcast", 0))
@@ -212,12 +212,12 @@ class Trusting(Contacts):
         return core
 
 
-def test_the_swarm_finds_a_core_that_revives_what_has_expired_when_clocks_fall():
+def test_the_swarm_finds_a_core_that_revives_expired_messages_when_clocks_fall():
     problems = (play(seed, Trusting("delta"))[0].problem for seed in range(1_500))
     assert any(problem and "a second time" in problem for problem in problems)
 
 
-def test_a_node_that_crashed_hears_of_nothing_that_was_to_come():
+def test_a_crashed_node_gets_no_pending_events():
     options = Options(announce_us=1_000_000)
     net = contacts(3, (1, 1, 0), crashes=2, flaps=1, options=options)
     for move in (("up", 0, 1), ("up", 1, 2), ("broadcast", 0), ("broadcast", 1), ("down", 0, 1)):
@@ -229,7 +229,7 @@ def test_a_node_that_crashed_hears_of_nothing_that_was_to_come():
     assert [item[:3] for item in net.news] == [(2, 1, False)]
 
 
-def test_the_peers_of_a_node_that_crashed_hear_of_it():
+def test_the_peers_of_a_crashed_node_get_a_link_down_event():
     net = contacts(4, (0, 0, 0, 0), crashes=1)
     for move in (("up", 0, 1), ("up", 1, 2), ("up", 0, 3), ("crash", 1)):
         assert net.do(move)
@@ -237,7 +237,7 @@ def test_the_peers_of_a_node_that_crashed_hear_of_it():
     assert net.contacts == {(0, 3)}
 
 
-def test_time_stops_until_what_is_on_its_way_has_arrived():
+def test_time_stops_until_frames_in_flight_have_arrived():
     net = contacts(2, (1, 0), delay_us_max=100)
     for move in (("broadcast", 0), ("up", 0, 1), ("pass", 60)):
         assert net.do(move)
@@ -264,7 +264,7 @@ def test_a_frame_is_lost_or_doubled_as_often_as_the_case_says():
     assert not net.do(("lose", 0, 1, 2))
 
 
-def test_what_is_delivered_before_an_own_message_in_one_step_is_in_its_past():
+def test_deliveries_before_an_own_broadcast_of_the_same_step_are_its_causes():
     net = contacts(3, (0, 0, 0))
     net.oracle.see(1, "broadcast", (1, 1))
     net.oracle.see(2, "broadcast", (2, 1))
@@ -273,7 +273,7 @@ def test_what_is_delivered_before_an_own_message_in_one_step_is_in_its_past():
     assert net.oracle.pasts[0, 1] == {(1, 1)}
 
 
-def test_a_node_that_cannot_say_what_a_message_waits_for_holds_it_for_no_reason(monkeypatch):
+def test_a_pending_message_without_missing_causes_is_a_problem(monkeypatch):
     net = contacts(2, (1, 0))
     net.do(("broadcast", 0))
     monkeypatch.setattr(net.drivers[1].core, "explain", lambda _: MessageStatus("waiting"))
@@ -318,7 +318,7 @@ def test_a_wait_for_the_own_clock_is_excused_only_where_all_clocks_may_fall(shif
     assert len(list(net.family.problems(net))) == 1 - shifts
 
 
-def test_a_node_hears_of_its_suspicion_and_of_its_end():
+def test_a_node_is_notified_when_it_is_suspected_and_when_the_suspicion_ends():
     net = make_net(FAMILIES["vcube"], Case(2, (0, 0), CUBE, suspicions=1))
     assert net.do(("suspect", 0, 1))
     assert [item[:3] for item in net.news] == [(0, 1, False)]

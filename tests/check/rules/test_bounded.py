@@ -102,7 +102,7 @@ def test_the_swarm_finds_full_caches_that_withhold_or_refuse_messages(broken, mo
     assert any(problem and "lacks" in problem for problem in problems)
 
 
-def test_what_was_dropped_is_excused_until_the_link_comes_up_again():
+def test_a_dropped_message_is_excused_until_the_next_link_up():
     case = Case(3, (0, 0, 0), Setup(Options(capacity=3)), flaps=1)
     net = make_net(FAMILIES["causal"], case)
     for pair in ((0, 1), (0, 2)):
@@ -115,7 +115,7 @@ def test_what_was_dropped_is_excused_until_the_link_comes_up_again():
     assert net.dropped == {(0, 2, M)}
 
 
-def test_a_net_is_judged_by_what_is_offered_where_bytes_are_bounded_too():
+def test_byte_bounded_nets_are_judged_by_the_offered_messages():
     for bound in ({"capacity": 3}, {"capacity_bytes": 3_500}):
         net = make_net(FAMILIES["causal"], Case(2, (1, 0), Setup(Options(**bound))))
         net.do(("broadcast", 0))

@@ -25,14 +25,14 @@ def test_a_causal_run_is_valid():
     assert judge(GOOD) == []
 
 
-def test_an_effect_before_its_cause_is_late():
+def test_an_effect_delivered_before_its_cause_is_a_violation():
     rows = [*GOOD[:5], ("eve", "deliver", ANSWER), ("eve", "deliver", ASK)]
     (violation,) = judge(rows)
     assert (violation.kind, violation.message, violation.after) == ("late", ASK, ANSWER)
     assert violation.row == 6
 
 
-def test_missing_the_cause_for_good_is_allowed():
+def test_never_delivering_the_cause_is_allowed():
     assert judge([*GOOD[:5], ("eve", "deliver", ANSWER)]) == []
 
 
@@ -51,7 +51,7 @@ def test_a_second_delivery_is_reported():
     assert kinds([*GOOD, ("eve", "deliver", ASK)]) == [("twice", "eve", ASK)]
 
 
-def test_a_delivery_of_what_was_never_broadcast_is_reported():
+def test_a_delivery_of_a_message_never_broadcast_is_reported():
     assert kinds([("eve", "deliver", ASK)]) == [("unknown", "eve", ASK)]
 
 
@@ -84,7 +84,7 @@ def test_a_violation_reads_as_a_sentence(swapped):
     assert expected[swapped] in str(judge(rows[swapped])[0])
 
 
-def test_what_a_node_only_learned_of_comes_before_what_it_says_and_may_still_be_delivered():
+def test_a_cause_a_node_only_learned_of_precedes_its_broadcasts_and_may_still_be_delivered():
     rows = [
         ("ann", "broadcast", ASK),
         ("bob", "learn", ASK),

@@ -58,7 +58,7 @@ def test_one_seed_has_no_interval_and_is_never_marked():
     assert (row.first.half, row.difference, row.apart) == (None, 999, False)
 
 
-def test_what_only_one_of_them_has_is_shown_without_a_difference():
+def test_values_of_only_one_run_are_shown_without_a_difference():
     found = compare(PLAIN, rows_of("causal", [1, 2]), rows_of("delta", [1, 2]))
     assert [(r.group["protocol"], r.first is None, r.difference) for r in found] == [
         ("causal", False, None),

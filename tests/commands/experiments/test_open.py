@@ -10,7 +10,7 @@ from beforehand.cli import main
 
 
 @pytest.mark.parametrize("has_browser", [True, False])
-def test_open_shows_the_page_or_says_where_it_is(tmp_path, monkeypatch, capsys, has_browser):
+def test_open_shows_the_page_or_prints_its_path(tmp_path, monkeypatch, capsys, has_browser):
     page, opened = tmp_path / "report.html", []
     experiment = SimpleNamespace(noun="runs", table=lambda _: (("run",), []))
     summary = SimpleNamespace(

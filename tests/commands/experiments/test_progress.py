@@ -28,7 +28,7 @@ def logs(tmp_path):
     return tmp_path
 
 
-def test_what_runs_here_is_counted_on_a_terminal_and_nowhere_else(monkeypatch):
+def test_local_work_draws_progress_only_on_a_terminal(monkeypatch):
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr("sys.stderr", stream)
         assert list(_counted("positions", [1, 2, 3])) == [1, 2, 3]
@@ -37,7 +37,7 @@ def test_what_runs_here_is_counted_on_a_terminal_and_nowhere_else(monkeypatch):
         assert stream.isatty() or drawn == ""
 
 
-def test_verify_tells_how_many_logs_are_judged_and_how_many_senders_of_each(logs):
+def test_verify_shows_the_number_of_judged_logs_and_senders(logs):
     heard = []
     verify_events(logs, on_done=lambda *told: heard.append(told))
     assert [told[1:] for told in heard if told[0] == LOGS] == [(0, 2), (1, 2), (2, 2)]
@@ -68,7 +68,7 @@ def test_a_command_draws_its_stages_on_a_terminal_and_not_in_a_pipe(
     assert quiet.getvalue() == ""
 
 
-def test_simulate_tells_done_of_all_to_the_end(logs, monkeypatch):
+def test_simulate_shows_done_out_of_total_until_the_end(logs, monkeypatch):
     (logs / "met").write_text("".join(f"a b {t} {t + 5}\n" for t in range(0, 6000, 10)))
     heard = []
 

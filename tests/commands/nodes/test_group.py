@@ -78,7 +78,7 @@ def test_json_has_what_the_lines_have_and_no_secret_but_in_an_invite(tmp_path, c
         ([], "required: ACTION"),
     ],
 )
-def test_what_is_wrong_is_told(arguments, problem, capsys):
+def test_bad_input_is_reported(arguments, problem, capsys):
     assert main(["group", *arguments]) == (2 if problem else 0)
     assert problem in capsys.readouterr().err
 

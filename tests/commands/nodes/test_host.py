@@ -25,16 +25,16 @@ def told(monkeypatch, capsys, **air):
     return capsys.readouterr().err.splitlines()
 
 
-def test_a_host_says_once_in_whose_cell_it_is(monkeypatch, capsys):
+def test_a_host_prints_its_cell_once(monkeypatch, capsys):
     assert told(monkeypatch, capsys) == ["* in the cell of north"]
 
 
-def test_a_station_that_was_restarted_is_told_of_once(monkeypatch, capsys):
+def test_a_restarted_station_is_reported_once(monkeypatch, capsys):
     (first, _) = told(monkeypatch, capsys, restarted=1)
     assert first == "* the station was restarted: what it kept for us is lost"
 
 
 @pytest.mark.parametrize(("count", "is_told"), [(3, False), (4, True)])
-def test_another_host_of_this_name_is_told_of_once(monkeypatch, capsys, count, is_told):
+def test_another_host_with_the_same_name_is_reported_once(monkeypatch, capsys, count, is_told):
     lines = told(monkeypatch, capsys, namesakes=count)
     assert [line for line in lines if "says that it is ann" in line] == lines[: int(is_told)]

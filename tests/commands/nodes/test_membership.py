@@ -31,7 +31,7 @@ def address_of(process):
     return re.search(r"127\.0\.0\.1:\d+", process.wait_for("127.0.0.1:"))[0]
 
 
-def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
+def test_two_chats_link_and_print_a_summary_at_the_end(harbour):
     with beforehand(harbour, "chat", "harbour", "--name", "ann") as ann:
         peer = address_of(ann)
         with beforehand(harbour, "chat", "harbour", "--name", "bob", "--peer", peer) as bob:
@@ -47,7 +47,7 @@ def test_two_who_chat_see_each_other_and_say_at_the_end_what_they_did(harbour):
         assert ann.wait_for("said 1, shown 1")
 
 
-def test_a_chat_says_what_a_message_that_cannot_be_shown_yet_waits_for(harbour):
+def test_a_chat_prints_the_missing_causes_of_a_pending_message(harbour):
     """Bob has room for one message: his answer is there, and the question is not."""
 
     def member(name, *peers, **options):
@@ -71,7 +71,7 @@ def test_a_chat_says_what_a_message_that_cannot_be_shown_yet_waits_for(harbour):
             assert text.index("ann: is it foggy?") < text.index("bob: it is")
 
 
-def test_who_has_the_name_of_another_sat_in_silence(harbour):
+def test_a_member_with_a_taken_name_was_left_without_a_report(harbour):
     with beforehand(harbour, "chat", "harbour", "--name", "bob") as bob:
         peer = address_of(bob)
         with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer):
@@ -84,7 +84,7 @@ def test_who_has_the_name_of_another_sat_in_silence(harbour):
         bob.wait_for("`ann` is bound to another key; two members have one name")
 
 
-def test_those_who_chat_had_no_log_so_that_no_group_of_theirs_could_be_judged(harbour, capsys):
+def test_chat_wrote_no_event_log_so_its_group_could_not_be_verified(harbour, capsys):
     log = ("--log", "log")
     with beforehand(harbour, "chat", "harbour", "--name", "ann", *log) as ann:
         peer = address_of(ann)
@@ -99,7 +99,7 @@ def test_those_who_chat_had_no_log_so_that_no_group_of_theirs_could_be_judged(ha
     assert main(["verify", str(harbour / "log")]) == 0, capsys.readouterr().out
 
 
-def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
+def test_a_node_carries_broadcasts_from_a_pipe_to_a_later_member(harbour):
     with beforehand(harbour, "node", "harbour", "--name", "bus", "--json", "--log", "log") as bus:
         peer = address_of(bus)
         with beforehand(harbour, "chat", "harbour", "--name", "ann", "--peer", peer) as ann:
@@ -118,7 +118,7 @@ def test_what_a_pipe_said_is_carried_by_a_node_to_who_comes_later(harbour):
     assert [path.suffix for path in (harbour / "log").iterdir()] == [".parquet"]
 
 
-def test_what_is_wrong_is_told_before_anything_starts(harbour):
+def test_bad_input_is_reported_before_anything_starts(harbour):
     with beforehand(harbour, "chat", "island", "--name", "ann") as ann:
         assert ann.process.wait(SECONDS_MAX) == 2
         assert "island.key" in ann.text()
@@ -127,5 +127,5 @@ def test_what_is_wrong_is_told_before_anything_starts(harbour):
         assert "not a duration" in bus.text()
 
 
-def test_a_message_cannot_give_orders_to_a_terminal():
+def test_control_characters_of_a_message_do_not_reach_the_terminal():
     assert printable("bell \a, red \x1b[31m, fjord å".encode()) == "bell �, red �[31m, fjord å"

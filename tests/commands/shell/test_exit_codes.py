@@ -41,7 +41,7 @@ def raises(monkeypatch):
     return prepare
 
 
-def test_a_crash_of_ours_has_a_code_of_its_own_and_a_line_to_report(raises, capsys):
+def test_an_internal_error_has_its_own_exit_code_and_a_line_to_report(raises, capsys):
     raises(ZeroDivisionError("by nothing\nat all"))
     assert main(["doctor"]) == 4
     told = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_ctrl_c_gives_130(raises, capsys):
         (ModuleNotFoundError("no", name="pyspark"), "not installed: pyspark"),
     ],
 )
-def test_what_the_machine_did_is_no_crash_of_ours(raises, capsys, error, fragment):
+def test_errors_of_the_machine_are_not_reported_as_internal_errors(raises, capsys, error, fragment):
     raises(error)
     assert main(["doctor"]) == 2
     told = capsys.readouterr().err
@@ -103,7 +103,7 @@ def test_what_the_machine_did_is_no_crash_of_ours(raises, capsys, error, fragmen
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no full device")
 @pytest.mark.parametrize("command", ["doctor", "--help"])
-def test_a_full_disk_behind_stdout_is_told(command):
+def test_a_full_disk_behind_stdout_is_reported(command):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*CLI, command], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
@@ -134,7 +134,7 @@ def test_streams_that_are_full_or_closed_never_give_the_code_of_a_violation(
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_who_is_gone_ends_a_command_without_a_word(contacts):
+def test_a_closed_pipe_ends_a_command_silently(contacts):
     for arguments in (["simulate", str(contacts)], ["--help"], ["doctor", "--json"]):
         reader, writer = os.pipe()
         os.close(reader)
@@ -149,9 +149,7 @@ def test_a_reader_who_is_gone_ends_a_command_without_a_word(contacts):
         assert "Exception" not in done.stderr
 
 
-def test_a_disk_that_is_full_leaves_nothing_of_an_event_log(
-    contacts, tmp_path, capsys, monkeypatch
-):
+def test_a_full_disk_leaves_no_partial_event_log(contacts, tmp_path, capsys, monkeypatch):
     write = pq.write_table
 
     def write_half(table, path, **options):
@@ -197,7 +195,7 @@ def test_a_baseline_that_promised_no_order_is_valid_for_verify_too(tmp_path, cap
     assert (run["promise"], run["promise_from"]) == ("none", "log")
 
 
-def test_delivery_ratio_and_reach_of_nothing_are_dashes(tmp_path, capsys):
+def test_delivery_ratio_and_reach_without_messages_are_dashes(tmp_path, capsys):
     path = tmp_path / "short.txt"
     path.write_text("a b 0 5\n")  # over before anybody speaks
     assert main(["simulate", str(path)]) == 0

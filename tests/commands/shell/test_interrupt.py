@@ -173,7 +173,7 @@ def test_ctrl_c_while_modules_are_loaded_showed_a_traceback():
     assert (process.returncode, said) == (130, "interrupted\n")
 
 
-def test_before_ctrl_c_is_heard_next_to_nothing_is_imported():
+def test_the_ctrl_c_handler_is_installed_before_most_imports():
     script = "import sys; before = set(sys.modules); import beforehand.cli; "
     script += "print(*sorted(set(sys.modules) - before))"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -200,7 +200,7 @@ def early_endings(command: list[str], arguments: list[str]) -> Iterator[tuple[fl
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["fuzz", "--seeds", "1000000"], ["doctor"]])
-def test_ctrl_c_at_any_instant_of_the_first_half_second_is_no_traceback_of_ours(arguments):
+def test_ctrl_c_at_any_instant_of_the_first_half_second_shows_no_traceback(arguments):
     command = [sys.executable, "-m", "beforehand"]
     for milliseconds, code, said in early_endings(command, arguments):
         if code in (1, -signal.SIGINT):  # Python ended it before a line of ours ran
@@ -211,7 +211,7 @@ def test_ctrl_c_at_any_instant_of_the_first_half_second_is_no_traceback_of_ours(
             assert "Traceback" not in said.partition("Exception ignored")[0], (milliseconds, said)
 
 
-def test_what_others_print_of_an_interruption_while_they_are_imported_is_not_shown(capsys):
+def test_interrupt_messages_of_libraries_during_import_are_suppressed(capsys):
     shown = sys.excepthook
     signals = dispatch.Signals()
     signals.hear()
@@ -294,7 +294,7 @@ with interruptible():
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_second_ctrl_c_forces_and_what_swallows_the_first_ends_all_the_same(times):
+def test_a_second_ctrl_c_forces_the_end_even_if_the_first_was_swallowed(times):
     # With two signals the process would outlive the test if the second did not end it.
     patience = 0.5 if times == 1 else LONG_SECONDS
     process = subprocess.Popen(

@@ -28,7 +28,7 @@ def met(tmp_path):
     return path
 
 
-def test_what_simulate_writes_to_stdout_is_the_file_that_it_would_write(met, tmp_path, monkeypatch):
+def test_simulate_writes_the_same_bytes_to_stdout_and_to_a_file(met, tmp_path, monkeypatch):
     assert main(["-q", "simulate", str(met), "--events", str(tmp_path / "log")]) == 0
     monkeypatch.setattr("sys.stdout", pipe := Pipe())
     assert main(["-q", "simulate", str(met), "--events", "-"]) == 0
@@ -46,13 +46,13 @@ def test_verify_reads_what_simulate_pipes(met, monkeypatch, capsys):
     assert "verdict: valid" in capsys.readouterr().out
 
 
-def test_an_event_log_is_not_thrown_at_a_terminal(met, monkeypatch, capsys):
+def test_an_event_log_is_not_written_to_a_terminal(met, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["simulate", str(met), "--events", "-"]) == 2
     assert "nothing to look at" in capsys.readouterr().err
 
 
-def test_contacts_to_stdout_are_the_file_and_nothing_else(met, tmp_path, capsys):
+def test_contacts_writes_only_the_file_to_stdout(met, tmp_path, capsys):
     assert main(["-q", "contacts", str(met), "--out", str(tmp_path / "out.csv")]) == 0
     capsys.readouterr()
     assert main(["-q", "contacts", str(met), "--out", "-"]) == 0

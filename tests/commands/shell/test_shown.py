@@ -36,7 +36,7 @@ def test_a_run_with_square_brackets_in_its_name_crashed_or_lost_them(judge, name
 
 
 @pytest.mark.parametrize("name", OBEYED)
-def test_a_name_that_a_terminal_obeys_wrote_lines_of_its_own(judge, name):
+def test_a_name_with_control_characters_wrote_extra_lines(judge, name):
     code, shown = judge(name)
     assert code == 1
     assert shown.out.count("verdict: ") == 1 + 2 * name.count("verdict: ")
@@ -53,7 +53,7 @@ def test_a_long_name_left_no_room_for_the_verdict_beside_it(judge):
 
 
 @pytest.mark.parametrize("name", OBEYED)
-def test_an_error_does_not_repeat_what_a_terminal_obeys(tmp_path, capsys, name):
+def test_an_error_escapes_control_characters(tmp_path, capsys, name):
     path = tmp_path / name.replace("/", "")
     assert main(["contacts", str(path)]) == 2
     assert capsys.readouterr().err.startswith("error: no such file or folder\n  at /")
@@ -64,7 +64,7 @@ def test_an_error_does_not_repeat_what_a_terminal_obeys(tmp_path, capsys, name):
     assert "\nverdict" not in told
 
 
-def test_a_file_whose_name_is_no_text_was_said_to_be_another_file(tmp_path):
+def test_a_file_name_that_is_not_utf8_was_shown_as_another_file(tmp_path):
     path = os.fsencode(tmp_path) + b"/caf\xe9"
     command = [sys.executable, "-m", "beforehand.cli", "contacts", path]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}  # as most machines have it

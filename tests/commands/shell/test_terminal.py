@@ -13,7 +13,7 @@ from beforehand.errors import InputError
 from tests.waiting import SECONDS_MAX
 
 
-def test_a_last_line_without_its_end_is_a_line(monkeypatch):
+def test_a_last_line_without_a_newline_is_a_line(monkeypatch):
     readable, writable = os.pipe()
     taken = []
 
@@ -68,7 +68,7 @@ def test_a_chat_that_failed_or_was_stopped_while_it_read_showed_where_its_thread
     assert shown == []
 
 
-def test_what_fails_ends_the_others_and_is_told():
+def test_a_failing_task_ends_the_others_and_is_reported():
     ended = []
 
     async def wait():

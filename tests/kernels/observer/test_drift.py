@@ -39,7 +39,7 @@ def test_a_delay_belongs_to_its_message_and_its_link():
 
 
 @pytest.mark.parametrize("fan_out", [1, 2, 4])
-def test_targets_are_others_each_once_and_all_equally_often(fan_out):
+def test_targets_are_distinct_peers_and_uniformly_drawn(fan_out):
     seen = np.zeros(5)
     for seq in range(4000):
         targets = kernel.targets_of(KEY, 2, seq, 5, fan_out)

@@ -149,7 +149,7 @@ def test_an_idle_observer_still_delivers_when_its_clock_goes_on():
     assert queue.clock.tolist() == [20, 1]
 
 
-def test_what_is_due_at_a_tick_goes_before_what_arrives_at_it():
+def test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick():
     rule = rule_of(dapw(100), SYSTEM)
     zeros = (0,) * ELEMENTS
     arrival, stamps = columns([(5, 1, 0, 0, zeros), (7, 0, -7, 0, zeros)])

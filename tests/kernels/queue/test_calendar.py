@@ -77,5 +77,5 @@ def test_long_lists_and_pages_that_are_used_again():
     check(steps)
 
 
-def test_what_is_very_far_ahead_is_put_off_day_by_day():
+def test_events_far_ahead_are_postponed_day_by_day():
     check([10 * DAYS * A_DAY_US, 3, TAKE, 5 * DAYS * A_DAY_US, TAKE, 7, TAKE, TAKE])

@@ -120,7 +120,7 @@ def assert_proves(log, chain, cause_row, effect_row):
         assert carried or (same_node and log[later][1] == "broadcast")
 
 
-def test_what_happens_after_is_what_the_oracle_says():
+def test_the_messages_after_a_message_are_those_of_the_oracle():
     from beforehand.check.rules.oracle import Oracle
 
     for seed in SEEDS[:100]:
@@ -151,7 +151,7 @@ def test_the_blocks_do_not_matter(monkeypatch, width):
         assert kinds[order].tolist() == whole.kind.tolist()
 
 
-def test_a_message_that_nobody_has_broadcast_yet_is_unknown_and_teaches_nothing():
+def test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes():
     log = [
         (1, "deliver", (2, 1)),
         (2, "broadcast", (2, 1)),

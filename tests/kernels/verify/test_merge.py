@@ -95,7 +95,7 @@ def test_whatever_the_logs_every_row_is_in_the_order_once(data):
     assert Counter(early) == Counter(forced)
 
 
-def test_of_those_who_wait_only_one_of_the_ring_is_blamed():
+def test_only_one_node_of_a_waiting_cycle_is_blamed():
     ring = [(1, False, 7), (1, True, 8), (2, False, 8), (2, True, 7)]
     victims = [(0, False, 7), (0, False, 8), (3, False, 8), (3, True, 9), (4, False, 9)]
     _, forced = merged(by_node([*victims, *ring]))
@@ -103,7 +103,7 @@ def test_of_those_who_wait_only_one_of_the_ring_is_blamed():
     assert forced[0] in ring
 
 
-def test_a_node_that_delivers_its_own_before_it_speaks_waits_for_nobody_but_itself():
+def test_a_node_that_delivers_its_own_message_before_its_broadcast_waits_for_itself_only():
     order, forced = merged([(0, False, 1), (0, True, 1), (1, False, 1)])
     assert forced == [(0, False, 1)]
     assert order[-1] == (1, False, 1)

@@ -63,7 +63,7 @@ def test_shares_are_of_what_was_delivered():
     assert round(counted.pairs_percent, 3) == 66.667
 
 
-def test_nothing_delivered_is_nothing_violated():
+def test_a_log_without_deliveries_has_no_violations():
     none = np.zeros(0, np.int64)
     counted = count_violations(none, none, none, np.zeros((0, 2), np.int64))
     assert (counted.messages_percent, counted.pairs_percent) == (0.0, 0.0)

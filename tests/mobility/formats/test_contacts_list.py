@@ -87,14 +87,14 @@ def test_a_file_without_contacts_is_refused(tmp_path):
         read_text(tmp_path, "# nothing\n")
 
 
-def test_dirt_is_mended_and_counted(tmp_path):
+def test_faulty_lines_are_repaired_and_counted(tmp_path):
     text = "a b 0 10\nb a 5 12\na b 12 13\na a 1 2\na c 7 7\n"
     trace = read_text(tmp_path, text)
     assert trace.contacts.tolist() == [[0, 1, 0, 13_000_000]]
     assert trace.changes == {"merged": 2, "self_contact": 1, "zero_length": 1}
 
 
-def test_presence_is_the_whole_time_or_what_was_seen(tmp_path):
+def test_presence_is_the_whole_time_or_the_observed_time(tmp_path):
     text = "a b 0 10\nb c 20 30\n"
     assert read_text(tmp_path, text).presence.tolist() == [
         [0, 0, 30_000_000],
@@ -148,7 +148,7 @@ def _there(trace):
     return sorted((trace.names[node], up, down) for node, up, down in trace.presence.tolist())
 
 
-def test_who_is_never_there_for_any_time_is_kept_by_name(tmp_path):
+def test_a_node_without_presence_keeps_its_name(tmp_path):
     trace = read_text(tmp_path, "a b 0 10\nb c 5 5\n", presence="seen")
     assert len(trace.presence) == 2
     write_contacts(trace, tmp_path / "written.csv")

@@ -52,7 +52,7 @@ def test_a_node_walks_rests_and_is_sent_elsewhere_on_its_way(tmp_path):
     assert positions.changes == {"skipped_line": 1}
 
 
-def test_walkers_are_there_from_create_to_destroy(tmp_path):
+def test_walkers_are_present_from_create_to_destroy(tmp_path):
     text = (
         "1.0 create 5 0.0 0.0 0.0\n"
         "1.0 setdest 5 3.0 4.0 0.0 1.0 6.0\n"
@@ -98,7 +98,7 @@ def test_problems_are_listed_with_their_lines(tmp_path):
         ("set a b\n", "no movement"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, text, problem):
+def test_impossible_movements_are_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
         read_text(tmp_path, text)
 
@@ -116,7 +116,7 @@ ONE_EACH = '$ns_ at 5.0 "$node_(0) setdest 10 0 1"\n$ns_ at 6.0 "$node_(1) setde
     ],
     ids=["two in one line", "others in the line", "spaces in the quote", "no end of the quote"],
 )
-def test_of_two_movements_in_one_line_the_first_was_lost(tmp_path, text):
+def test_the_first_of_two_movements_in_one_line_was_lost(tmp_path, text):
     expected = rows_of(read_text(tmp_path, ONE_EACH))
     assert {row[0] for row in expected} == {"0", "1"}
     assert rows_of(read_text(tmp_path, text)) == expected
@@ -130,6 +130,6 @@ def test_of_two_movements_in_one_line_the_first_was_lost(tmp_path, text):
         ('if {$x} {$ns_ at 5.0 "$node_(0) setdest 9 9 1"}\n', "not a movement"),
     ],
 )
-def test_tcl_that_has_to_be_run_to_know_what_it_says_is_refused(tmp_path, text, problem):
+def test_tcl_with_control_flow_is_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
         read_text(tmp_path, text + ONE_EACH)

@@ -21,7 +21,7 @@ def test_connections_of_a_pair_that_overlap_are_one_until_the_last_is_down(tmp_p
     assert trace.changes == {"duplicate_up": 1}
 
 
-def test_events_that_do_not_add_up_are_mended_and_counted(tmp_path):
+def test_inconsistent_events_are_repaired_and_counted(tmp_path):
     path = tmp_path / "events.txt"
     path.write_text(
         "4 CONN a b down\n5 CONN a b up\n5 C M1 a b 100\n7 CONN c d up\n6 CONN a b down\n"

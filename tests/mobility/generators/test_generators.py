@@ -62,7 +62,7 @@ def test_contacts_of_a_crowd_grow_with_the_crowd_and_not_with_its_square():
     assert 3 < four / one < 5
 
 
-def test_nobody_meets_in_a_crowd_of_one():
+def test_a_crowd_of_one_has_no_contacts():
     assert len(crowd.generate(3, nodes_mean=1, hours=9).contacts) == 0
 
 
@@ -87,7 +87,7 @@ def test_a_seed_is_a_crowd():
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_nobody_jumps_or_is_in_two_places(name):
+def test_no_node_jumps_or_is_in_two_places(name):
     world = GENERATORS[name](7)
     assert world.changes == {}
     order = np.lexsort((world.t0_us, world.node))

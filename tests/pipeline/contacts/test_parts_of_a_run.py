@@ -76,6 +76,6 @@ def test_the_time_between_contacts_is_that_of_one_pair():
 
 
 @pytest.mark.parametrize("contacts", [[], [(0, 1, 0, 10)]])
-def test_who_never_meets_again_has_no_time_between(contacts):
+def test_a_pair_that_never_meets_again_has_no_intercontact_time(contacts):
     table = find_meetings(np.array(contacts, np.int64).reshape(-1, 4)).to_pandas()
     assert set(table["metric"]) == ({"duration"} if contacts else set())

@@ -81,7 +81,9 @@ def test_each_experiment_has_its_runs_and_their_series(scenario, tmp_path):
     ("fault", "state"),
     [("violations", "invalid"), ("duplicates", "invalid"), ("missing", "unknown")],
 )
-def test_one_bad_run_decides_on_the_whole(scenario, tmp_path, monkeypatch, fault, state):
+def test_one_invalid_run_makes_the_experiment_invalid(
+    scenario, tmp_path, monkeypatch, fault, state
+):
     def spoiled(job):
         for row in cells.measure_rows(job):
             is_bad = (row["experiment"], row["seed"], row["rate_per_s"]) == ("walking", 2, 8.0)
@@ -96,7 +98,7 @@ def test_one_bad_run_decides_on_the_whole(scenario, tmp_path, monkeypatch, fault
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_search_says_what_it_tried_and_what_was_too_much_breaks_nothing(scenario, tmp_path):
+def test_a_search_lists_the_tried_rates_and_an_unsustained_rate_is_no_violation(scenario, tmp_path):
     scenario.write_text(
         SMALL.split("[experiments.still]")[0]
         + '[experiments.most]\nrates = [400]\nsearch_to = 800\nduration = "9s"\nsettle = "2s"\n'
@@ -112,7 +114,7 @@ def test_a_search_says_what_it_tried_and_what_was_too_much_breaks_nothing(scenar
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_path):
+def test_events_are_kept_on_request_and_verify_with_the_verdict_of_the_sweep(scenario, tmp_path):
     out = tmp_path / "out"
     plain = run_scenario(scenario, out)
     assert not list(out.rglob("events.parquet"))
@@ -145,7 +147,7 @@ def test_bad_input_is_refused_before_anything_runs(scenario, tmp_path, setting, 
     assert problem in refused.value.render()
 
 
-def test_what_is_wrong_with_an_experiment_is_told_too(scenario, tmp_path):
+def test_problems_of_an_experiment_are_reported_too(scenario, tmp_path):
     scenario.write_text(SMALL + "speed = 3\npayload = 100\n")
     with pytest.raises((InputError, InputErrors)) as refused:
         run_scenario(scenario, tmp_path / "out")
@@ -197,7 +199,7 @@ OTHERWISE = {
 }
 
 
-def test_whatever_an_experiment_says_changes_what_is_run(tmp_path):
+def test_every_setting_of_an_experiment_changes_its_runs(tmp_path):
     def planned(line):
         path = tmp_path / "one.toml"
         failures = "" if line.startswith("failures ") else "failures = 2\n"

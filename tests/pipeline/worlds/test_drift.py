@@ -142,7 +142,7 @@ def test_an_unknown_world_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.spark
-def test_on_spark_what_was_lost_is_computed_again_and_nothing_else(tmp_path, spark, monkeypatch):
+def test_on_spark_only_lost_results_are_computed_again(tmp_path, spark, monkeypatch):
     monkeypatch.setattr(
         "beforehand.spark.session.open_session", lambda *_, **__: nullcontext(spark)
     )

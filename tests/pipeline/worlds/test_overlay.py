@@ -84,7 +84,9 @@ def test_one_bad_run_makes_the_whole_invalid(scenario, tmp_path, monkeypatch, fa
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_events_are_kept_on_request_and_verify_as_the_sweep_says(scenario, tmp_path, capsys):
+def test_events_are_kept_on_request_and_verify_with_the_verdict_of_the_sweep(
+    scenario, tmp_path, capsys
+):
     out = tmp_path / "out"
     plain = run_scenario(scenario, out)
     assert not list(out.rglob("events.parquet"))
@@ -126,7 +128,7 @@ def test_the_shipped_scenario_is_run_with_the_fitted_laws():
 
 
 @pytest.mark.spark
-def test_on_spark_and_then_from_what_is_there(spark, scenario, tmp_path, monkeypatch):
+def test_a_second_run_reuses_the_results_of_spark(spark, scenario, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "beforehand.spark.session.open_session", lambda *_, **__: nullcontext(spark)
     )

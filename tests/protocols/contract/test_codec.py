@@ -134,7 +134,7 @@ def test_every_frame_of_every_family_is_tried():
 
 @pytest.mark.parametrize("kind", FRAMES)
 @given(data=st.data())
-def test_what_is_encoded_is_decoded(kind, data):
+def test_encoded_frames_decode_to_themselves(kind, data):
     frame = data.draw(FRAMES[kind])
     encoded = CODEC_OF[kind].encode(frame)
     again = CODEC_OF[kind].decode(encoded)
@@ -176,14 +176,14 @@ def test_another_version_is_refused_and_both_are_named():
     assert "same release" in error.hint
 
 
-def test_what_is_too_large_is_refused_before_it_is_read():
+def test_an_oversized_frame_is_refused_before_it_is_decoded():
     codec = Codec("small", Frame, bytes_max=30)
     codec.decode(OPPORTUNISTIC.encode(Data((Message((1, 1), (), bytes(10)),))))
     refused(codec, b"\x02" + b"\xc1" * 30, "too large: 31 bytes where 30 are allowed")
     refused(codec, b"\x09" + bytes(30), "too large")
 
 
-def test_what_is_too_large_is_not_encoded():
+def test_an_oversized_frame_is_not_encoded():
     codec = Codec("small", Frame, bytes_max=30)
     with pytest.raises(LocalError, match=r"too large: 1\d\d bytes where 30 are allowed") as caught:
         codec.encode(Data((Message((1, 1), (), bytes(100)),)))
@@ -286,12 +286,12 @@ TYPES = [
 @pytest.mark.parametrize(
     ("codec", "data", "match"), [row[1:] for row in TYPES], ids=[row[0] for row in TYPES]
 )
-def test_what_the_types_do_not_allow_is_refused(codec, data, match):
+def test_values_of_other_types_are_refused(codec, data, match):
     error = refused(codec, data, match)
     assert error.problem.startswith("not a frame: ")
 
 
-def test_an_error_says_where_in_the_frame():
+def test_an_error_names_the_position_in_the_frame():
     error = refused(OPPORTUNISTIC, wire("announce", 1, [(1, 2), (1, "x")]), "got `str`")
     assert error.where == "opportunistic frame of 20 bytes, $[2][1][1]"
 
@@ -316,12 +316,12 @@ def test_a_second_way_to_write_a_frame_is_refused(data):
     refused(OPPORTUNISTIC, data, "not in canonical form")
 
 
-def test_a_message_that_comes_twice_is_refused():
+def test_a_duplicate_message_in_a_frame_is_refused():
     messages = [(ID, [], b"one", b""), (ID, [], b"other", b"")]
     refused(OPPORTUNISTIC, wire("data", messages, []), "contradicts itself: a message comes twice")
 
 
-def test_a_cause_that_is_named_twice_is_refused():
+def test_a_duplicate_cause_is_refused():
     messages = [(ID, [(0, 1), (0, 1)], b"", b"")]
     refused(OPPORTUNISTIC, wire("data", messages, []), r"message \(1, 2\) names a cause twice")
 
@@ -387,7 +387,7 @@ def test_a_family_without_tags_is_no_family():
 
 
 @pytest.mark.parametrize("codec", fuzz_codec.fuzz_codecs(), ids=lambda codec: codec.family)
-def test_no_bytes_get_anything_else_out_of_a_codec(codec):
+def test_any_bytes_decode_to_a_frame_or_raise_the_codec_error(codec):
     tally = fuzz_codec.fuzz(codec, seed=1, block=0, count=FUZZ_STRINGS)
     assert tally.failures == []
     assert tally.tried == FUZZ_STRINGS == tally.decoded + tally.refused.total()

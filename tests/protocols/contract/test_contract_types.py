@@ -180,7 +180,7 @@ def test_every_core_is_taken_for_what_it_is(said, name):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_keep_the_contract_is_refused(said, name):
+def test_a_core_that_breaks_the_contract_is_refused(said, name):
     told = "\n".join(said[name])
     for part in WRONG[name][2]:
         assert part in told

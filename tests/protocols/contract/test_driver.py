@@ -142,13 +142,13 @@ def test_a_step_without_effects_asks_nothing_of_the_port():
     assert log.rows == []
 
 
-def test_a_broadcast_is_told_when_it_is_saved_and_before_it_is_sent():
+def test_a_broadcast_is_reported_after_its_save_and_before_its_send():
     driver, log = make()
     assert driver.on_broadcast(0, b"hi") == ("a", 1)
     assert log.kinds()[:3] == ["save", "broadcasted", "send"]
 
 
-def test_a_broadcast_is_told_with_the_deliveries_that_precede_it():
+def test_a_broadcast_is_reported_with_the_deliveries_that_precede_it():
     driver, log = make()
     driver.on_broadcast(0, b"hi")
     assert ("broadcasted", ("a", 1), [100, 1]) in log.rows
@@ -162,7 +162,7 @@ def test_a_port_may_take_the_deliveries_that_precede_a_broadcast():
     assert log.delivered() == [100, 1]
 
 
-def test_links_are_passed_on():
+def test_link_changes_reach_the_core():
     driver, log = make()
     driver.on_link(0, "b", True)
     driver.on_link(1, "b", False)
@@ -217,7 +217,7 @@ def test_a_timer_that_is_due_before_1970_is_not_cancelled(due_us):
     assert log.delivered() == [due_us]
 
 
-def test_to_cancel_what_is_not_set_is_nothing():
+def test_cancelling_an_unset_timer_has_no_effect():
     driver, log = make()
     driver.on_message(0, "b", {"timers": [(TICK, CANCEL)]})
     assert log.rows == []
@@ -231,7 +231,7 @@ def test_timers_of_different_subjects_do_not_replace_each_other():
     assert log.delivered() == [5, 6]
 
 
-def test_a_timer_of_an_earlier_life_never_fires():
+def test_a_timer_of_an_earlier_incarnation_never_fires():
     driver, log = make()
     driver.on_message(0, "b", {"timers": [(TICK, 5)]})
     old = ticket_of(log)
@@ -250,7 +250,7 @@ EVERYTHING = ["save", "send", "send", "deliver", "deliver"]
 
 
 @pytest.mark.parametrize("crash_after", range(8))
-def test_a_fuse_counts_the_effects_that_are_carried_out_before_the_crash(crash_after):
+def test_crash_after_counts_the_effects_carried_out_before_the_crash(crash_after):
     driver, log = make()
     driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
@@ -263,7 +263,7 @@ def test_a_fuse_counts_the_effects_that_are_carried_out_before_the_crash(crash_a
 @pytest.mark.parametrize(
     ("crash_after", "seqs"), [(0, []), (1, [1, 2]), (3, [1, 2]), (4, [2]), (5, [])]
 )
-def test_what_is_cut_off_was_saved_as_delivered_and_did_not_arrive(crash_after, seqs):
+def test_a_delivery_cut_off_by_a_crash_is_saved_and_does_not_arrive(crash_after, seqs):
     driver, _ = make()
     driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
@@ -272,7 +272,7 @@ def test_what_is_cut_off_was_saved_as_delivered_and_did_not_arrive(crash_after, 
     assert driver.core.restored == ({"k": 1, "l": 2} if crash_after else {})
 
 
-def test_a_broadcast_that_was_not_saved_is_not_told():
+def test_a_broadcast_that_was_not_saved_is_not_reported():
     driver, log = make()
     driver.crash_after = 0
     driver.on_broadcast(0, b"hi")
@@ -280,7 +280,7 @@ def test_a_broadcast_that_was_not_saved_is_not_told():
 
 
 @pytest.mark.parametrize("crash_after", range(6))
-def test_what_a_step_left_undone_is_not_done_in_the_next_life(crash_after):
+def test_effects_left_undone_by_a_crash_are_not_carried_out_by_the_next_incarnation(crash_after):
     driver, log = make()
     driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
@@ -289,7 +289,7 @@ def test_what_a_step_left_undone_is_not_done_in_the_next_life(crash_after):
     assert log.kinds() == ["wake"]
 
 
-def test_a_restart_is_a_new_core_with_what_was_saved():
+def test_a_restart_is_a_new_core_with_the_saved_rows():
     driver, _ = make()
     first = driver.core
     driver.on_broadcast(0, b"hi")
@@ -302,7 +302,7 @@ def test_a_restart_is_a_new_core_with_what_was_saved():
     assert driver.on_broadcast(2, b"ho") == ("a", 2)
 
 
-def test_a_new_driver_over_a_full_store_goes_on_with_a_restart():
+def test_a_new_driver_over_a_full_store_restores_it():
     driver, log = make()
     driver.on_broadcast(0, b"hi")
     successor = BroadcasterDriver(Script, log, store=log)
@@ -310,7 +310,7 @@ def test_a_new_driver_over_a_full_store_goes_on_with_a_restart():
     assert successor.on_broadcast(6, b"ho") == ("a", 2)
 
 
-def test_without_a_store_nobody_comes_back():
+def test_without_a_store_a_node_cannot_restart():
     driver = Driver(Script, Log())
     driver.on_message(0, "b", STEP)  # what it saves is nowhere
     driver.crash()
@@ -330,7 +330,7 @@ def test_without_an_inbox_a_delivery_that_a_crash_cut_off_never_comes():
 
 
 @pytest.mark.parametrize("crash_after", range(1, 6))
-def test_with_an_inbox_all_that_was_saved_comes_after_a_crash_in_the_same_order(crash_after):
+def test_with_an_inbox_saved_deliveries_arrive_after_a_crash_in_the_same_order(crash_after):
     driver, log = make(inbox=True)
     driver.crash_after = crash_after
     driver.on_message(0, "b", STEP)
@@ -350,7 +350,7 @@ def test_an_inbox_is_handed_over_again_at_every_restart_until_it_is_acknowledged
         driver.acknowledge(done)
 
 
-def test_several_are_acknowledged_at_once():
+def test_several_messages_are_acknowledged_together():
     driver, log = make(inbox=True)
     driver.on_message(0, "b", STEP)
     driver.acknowledge([("a", 1), ("a", 2)])
@@ -360,7 +360,7 @@ def test_several_are_acknowledged_at_once():
     assert log.delivered() == []
 
 
-def test_what_the_last_life_left_is_handed_over_before_anything_new():
+def test_unacknowledged_deliveries_are_handed_over_before_new_ones():
     class Impatient(Script):
         def restore(self, now_us, rows, out):
             out.deliveries.append(message(3))
@@ -381,6 +381,6 @@ def test_an_inbox_keeps_whole_messages():
     assert log.load((INBOX,)) == {"inbox": {("a", 1): whole}}
 
 
-def test_to_acknowledge_without_a_store_is_nothing():
+def test_acknowledging_without_a_store_has_no_effect():
     driver = Driver(Script, Log())
     driver.acknowledge([("a", 1)])

@@ -41,7 +41,7 @@ def test_fifo_links_are_refused_only_where_they_are_needed_and_not_given(kind, n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_of_link_that_is_not_there_is_refused(kind):
+def test_a_missing_kind_of_link_is_refused(kind):
     given = Needs({other: Link(fifo=True, reliable=True) for other in KINDS if other != kind})
     assert f"{kind} links, but there are none" in problem_of(Needs({kind: Link()}), given)
 
@@ -59,12 +59,12 @@ def test_clocks_that_are_close_enough_are_not(asked_us, given_us):
     refuse_unmet(Needs({}, clocks_within_us=asked_us), Needs({}, clocks_within_us=given_us))
 
 
-def test_what_is_given_and_not_needed_does_not_matter():
+def test_features_given_and_not_needed_do_not_matter():
     refuse_unmet(Needs({}), BEST)
     refuse_unmet(Needs({"feed": Link()}), BEST)
 
 
-def test_all_that_is_missing_is_told_at_once():
+def test_all_missing_needs_are_reported_together():
     needs = Needs(
         {"contact": Link(fifo=True, reliable=True), "detector": Link()}, clocks_within_us=5
     )
@@ -73,7 +73,7 @@ def test_all_that_is_missing_is_told_at_once():
     assert [part for part in parts if part in problem] == list(parts)
 
 
-def test_the_refusal_says_what_to_do():
+def test_the_refusal_names_the_cure():
     with pytest.raises(InputError) as caught:
         refuse_unmet(Needs({"feed": Link()}), Needs({}))
     assert caught.value.hint.startswith("give the layer a retry time")

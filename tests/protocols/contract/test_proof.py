@@ -41,7 +41,7 @@ def proofs(node=1, group="buses"):
     return Proofs(group, lambda data: hmac.digest(KEYS[node], data, hashlib.sha256), check)
 
 
-def test_what_was_proven_is_proven_to_others():
+def test_a_proof_verifies_at_other_nodes():
     proven = proofs().prove(MESSAGE)
     assert (proven.id, proven.past, proven.payload) == (MESSAGE.id, MESSAGE.past, MESSAGE.payload)
     assert proofs("b").is_proven(proven)
@@ -69,17 +69,17 @@ def test_a_proof_survives_being_forwarded():
         {"proof": b"x" * 32},
     ],
 )
-def test_nothing_can_be_changed_on_the_way(forged):
+def test_a_change_of_any_signed_field_is_detected(forged):
     proven = proofs().prove(MESSAGE)
     fields = {name: getattr(proven, name) for name in proven.__struct_fields__}
     assert not proofs().is_proven(Message(**{**fields, **forged}))
 
 
-def test_a_message_of_one_group_proves_nothing_in_another():
+def test_a_proof_of_one_group_does_not_verify_in_another():
     assert not proofs(group="trams").is_proven(proofs(group="buses").prove(MESSAGE))
 
 
-def test_without_a_proof_nothing_is_proven_whatever_the_check_says():
+def test_a_message_without_a_proof_does_not_verify():
     assert not Proofs("g", bytes, lambda *_: True).is_proven(MESSAGE)
 
 

@@ -38,7 +38,7 @@ def test_none_deletes_a_row():
 
 
 @pytest.mark.parametrize("value", [0, False, "", b"", (), -1])
-def test_what_is_empty_is_not_deleted(value):
+def test_an_empty_value_does_not_delete_a_row(value):
     store = Store()
     store.save([("any", "k", value)])
     assert store.load((Table("any", str, type(value)),)) == {"any": {"k": value}}
@@ -69,7 +69,7 @@ def test_tables_do_not_mix():
     assert store.load((FLAGS,)) == {"flags": {"k": True}}
 
 
-def test_what_was_saved_does_not_change_with_what_it_was_made_of():
+def test_saved_rows_do_not_alias_the_objects_they_were_made_of():
     store, value = Store(), [1]
     store.save([("lists", "k", value)])
     value.append(2)
@@ -79,7 +79,7 @@ def test_what_was_saved_does_not_change_with_what_it_was_made_of():
 @pytest.mark.parametrize(
     ("key", "value"), [("k", "no number"), (("a", 1), 1), ("k", 1.5)], ids=["value", "key", "kind"]
 )
-def test_a_row_that_does_not_fit_its_table_is_told(key, value):
+def test_a_row_that_does_not_fit_its_table_is_refused(key, value):
     store = Store()
     store.save([("seqs", key, value)])
     with pytest.raises(InputError, match="a saved row of `seqs` cannot be read") as caught:
@@ -104,7 +104,7 @@ def test_a_message_that_was_saved_before_there_were_stamps_is_read():
     assert read == Message(("a", 1), (), b"hi", b"proof", stamp=0)
 
 
-def test_what_is_to_follow_a_save_follows_at_once():
+def test_callbacks_after_a_save_run_at_once():
     done = []
     Store().after(lambda: done.append(True))
     assert done

@@ -54,7 +54,7 @@ class Walked(dict):
             yield key
 
 
-def test_a_full_cache_is_not_looked_through_with_every_message():
+def test_a_full_cache_is_not_scanned_for_every_message():
     cache = Cache(100, "oldest", random.Random(1))
     cache.entries = Walked()
     for seq in range(1000, 2000):
@@ -102,7 +102,7 @@ def test_for_a_random_transfer_the_order_does_not_depend_on_when_messages_were_s
         assert [m.seq for m in cache.pick_by_seq(wanted, horizon_us=1)] == [5, 9]
 
 
-def test_of_what_was_evicted_undelivered_the_latest_are_remembered():
+def test_the_latest_evicted_undelivered_ids_are_remembered():
     evicted = Evicted(has_delivered=lambda _: False)
     ids = [("ann", seq) for seq in range(EVICTED_MAX + 1)]
     evicted.add(ids)

@@ -21,7 +21,7 @@ from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.orders.vector import Vector
 
 
-def test_a_link_that_comes_up_is_told_everything_and_asks_for_what_it_lacks():
+def test_on_link_up_held_ids_are_announced_and_missing_ones_requested():
     net = Net(make(0), make(1))
     net.give(0, "on_broadcast", b"a")
     net.give(0, "on_broadcast", b"b")
@@ -31,7 +31,7 @@ def test_a_link_that_comes_up_is_told_everything_and_asks_for_what_it_lacks():
     assert {(1, (0, 1)), (1, (0, 2))} <= set(net.delivered)
 
 
-def test_news_is_announced_to_neighbours_and_passed_on():
+def test_new_messages_are_announced_to_peers_and_forwarded():
     net = Net(make(0), make(1), make(2))
     net.link(0, 1)
     net.link(1, 2)
@@ -40,7 +40,7 @@ def test_news_is_announced_to_neighbours_and_passed_on():
     assert (2, (0, 1)) in net.delivered
 
 
-def test_nothing_is_announced_to_whom_it_came_from():
+def test_a_message_is_not_announced_to_the_peer_that_sent_it():
     net = Net(make(0), make(1))
     net.link(0, 1)
     net.give(0, "on_broadcast", b"news")
@@ -48,7 +48,7 @@ def test_nothing_is_announced_to_whom_it_came_from():
     assert all(source == 0 for source, _, frame in net.history if type(frame) is Announce)
 
 
-def test_nothing_is_asked_of_two_neighbours_at_once():
+def test_a_message_is_not_requested_from_two_peers_at_once():
     net = Net(make(0), make(1), make(2))
     net.link(0, 2)
     net.link(0, 1)
@@ -69,7 +69,7 @@ def test_nothing_is_asked_of_two_neighbours_at_once():
     assert late.counters.duplicate == 0
 
 
-def test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere():
+def test_on_link_down_requests_are_forgotten_and_repeated_to_another_peer():
     net = Net(make(0), make(1), make(2))
     net.link(0, 1)
     net.give(0, "on_broadcast", b"news")
@@ -89,7 +89,7 @@ def test_a_link_that_goes_down_forgets_what_was_under_way_and_asks_elsewhere():
     assert (2, (0, 1)) in net.delivered
 
 
-def test_what_comes_from_another_neighbour_is_not_asked_for_any_more():
+def test_a_message_received_from_another_peer_is_not_requested_again():
     core, out, wanted = make(0, Options(retry_us=1000)), Outbox(), frozenset({(9, 1)})
     for peer in (1, 2):
         core.on_link(0, peer, True, out)
@@ -115,7 +115,7 @@ def test_an_unknown_frame_is_a_peers_error():
         core.on_message(0, 7, "gossip", Outbox())
 
 
-def test_with_a_period_news_waits_for_the_next_tick_and_silence_sets_no_timer():
+def test_with_a_period_announcements_wait_for_the_next_tick_and_an_idle_node_sets_no_timer():
     net = Net(make(0, Options(announce_us=1000)), make(1, Options(announce_us=1000)))
     net.link(0, 1)
     assert net.frames == []
@@ -133,7 +133,7 @@ def test_with_a_period_news_waits_for_the_next_tick_and_silence_sets_no_timer():
 
 
 @pytest.mark.parametrize("now_us", range(0, 3000, 250))
-def test_news_waits_for_the_next_tick_and_not_for_the_one_after_it(now_us):
+def test_announcements_wait_for_the_next_tick_and_not_for_the_one_after_it(now_us):
     core, out = make(0, Options(announce_us=1000)), Outbox()
     core.on_link(now_us, 1, True, out)
     core.on_broadcast(now_us, b"", out)
@@ -142,7 +142,7 @@ def test_news_waits_for_the_next_tick_and_not_for_the_one_after_it(now_us):
     assert due_us % 1000 == core._sender._phase_us % 1000
 
 
-def test_what_was_evicted_before_the_tick_is_not_announced():
+def test_messages_evicted_before_the_tick_are_not_announced():
     core, out = make(0, Options(announce_us=1000, capacity=1)), Outbox()
     core.on_link(0, 1, True, out)
     for _ in range(3):
@@ -151,7 +151,7 @@ def test_what_was_evicted_before_the_tick_is_not_announced():
     assert out.sends == [(1, Announce(1, frozenset({(0, 3)})))]
 
 
-def test_what_a_neighbour_asked_for_and_was_sent_is_not_announced_to_it_again():
+def test_a_message_sent_on_request_is_not_announced_to_that_peer_again():
     """Though it did not acknowledge the announcement."""
     core, out = make(0, Options(retry_us=1000)), Outbox()
     core.on_link(0, 1, True, out)
@@ -174,7 +174,7 @@ def test_the_order_of_transfer(transfer, expected):
     assert [message.seq for frame in net.sent(Data) for message in frame.messages] == expected
 
 
-def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
+def test_a_message_evicted_before_its_transfer_is_requested_from_another_peer():
     net = Net(make(0, Options(capacity=1)), make(1), make(2))
     net.link(0, 1)
     net.give(0, "on_broadcast", b"a")
@@ -191,7 +191,7 @@ def test_what_was_evicted_before_it_was_sent_is_asked_for_elsewhere():
     assert (2, (0, 1)) in net.delivered
 
 
-def test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_asked():
+def test_a_message_evicted_at_one_peer_is_not_requested_again_from_a_peer_already_asked():
     """Its answer came twice, because the question was repeated."""
     core, out, wanted = make(0, Options(retry_us=1000)), Outbox(), frozenset({(9, 1)})
     for peer in (1, 2):
@@ -208,7 +208,7 @@ def test_what_one_neighbour_has_no_more_is_not_asked_again_of_another_that_was_a
     assert core.gauges(0)["asking"] == 0
 
 
-def test_an_announcement_that_overtakes_the_answer_gone_is_not_forgotten():
+def test_an_announcement_that_overtakes_a_gone_answer_is_kept():
     """The peer evicted the message, answered the request, and received the message again. The
     explorer found that with a line of full caches and a flap."""
     core, out, wanted = make(0), Outbox(), frozenset({(9, 1)})
@@ -242,7 +242,7 @@ def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twi
 
 
 @pytest.mark.parametrize("evicted", [2, 2 * EVICTED_MAX])
-def test_what_was_evicted_is_not_asked_for_again_until_somebody_new_comes(evicted):
+def test_evicted_messages_are_not_requested_again_until_a_new_peer_links_up(evicted):
     """Else messages would go round and round; also if there were too many to remember."""
     core, out = make(0, Options(capacity=1)), Outbox()
     core.on_link(0, 1, True, out)
@@ -292,7 +292,7 @@ def test_what_expired_meanwhile_is_not_asked_for_elsewhere():
     assert out.sends == []
 
 
-def test_a_question_about_a_later_time_leaves_the_node_as_it_was():
+def test_a_query_about_a_later_time_does_not_change_the_node():
     core = make(0, order=Unordered(0, Lifetimes(10, 10, skew_us=0)))
     core.on_broadcast(0, b"a", Outbox())
     assert core.holds(10) == frozenset()
@@ -313,7 +313,7 @@ def test_expired_messages_are_not_sent(asked_us):
     assert len(answer.gone) == (asked_us >= 10)
 
 
-def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():
+def test_the_cache_and_known_to_peer_shrink_with_lifetimes():
     lifetimes = Lifetimes(10, 10, skew_us=0)
     net = Net(*(make(n, order=Unordered(n, lifetimes)) for n in range(2)))
     net.link(0, 1)
@@ -327,13 +327,13 @@ def test_the_cache_and_what_is_known_of_neighbours_shrink_with_lifetimes():
         assert not core._requested_from
 
 
-def test_on_reliable_links_nothing_is_acknowledged_and_the_need_is_stated():
+def test_without_acknowledgements_a_core_declares_its_need_of_reliable_links():
     assert make(0).needs.links["contact"].reliable
     assert not make(0, Options(retry_us=5)).needs.links["contact"].reliable
 
 
 @pytest.mark.parametrize("lost_kind", [Announce, Request, Data])
-def test_what_is_lost_is_repeated(lost_kind):
+def test_lost_frames_are_retransmitted(lost_kind):
     options = Options(retry_us=1000)
     net = Net(make(0, options), make(1, options))
     net.link(0, 1)
@@ -379,7 +379,7 @@ def test_a_busy_link_is_not_taken_for_a_lossy_one():
 
 @pytest.mark.parametrize("timer", [ORDER_TIMER, ANNOUNCE_TIMER, RETRY_TIMER, ("tea", None)])
 @pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
-def test_a_timer_that_nobody_set_is_nothing(timer, kind):
+def test_an_unset_timer_has_no_effect(timer, kind):
     net = Net(make(0, order=kind(0)), make(1, order=kind(1)))
     net.link(0, 1)
     net.now_us = 100
@@ -391,7 +391,7 @@ def test_a_timer_that_nobody_set_is_nothing(timer, kind):
 
 
 @pytest.mark.parametrize("kind", [Barrier, Unordered])
-def test_what_is_said_after_the_clock_was_set_back_reaches_others(kind):
+def test_broadcasts_after_the_clock_was_set_back_reach_others(kind):
     """Further back than the lifetime: else nothing would get through until it catches up."""
     lifetimes = Lifetimes(10, 10, skew_us=1000)
     net = Net(*(make(n, order=kind(n, lifetimes)) for n in range(2)))

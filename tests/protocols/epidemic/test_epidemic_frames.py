@@ -67,7 +67,7 @@ def test_no_request_is_larger_than_a_frame_and_each_acknowledges(retry_us):
     assert frozenset().union(*(frame.ids for frame in requests)) == MANY
 
 
-def test_what_is_gone_is_said_in_frames_of_the_same_size():
+def test_gone_ids_are_split_into_frames_within_the_size_limit():
     core, out = make(0, SMALL), Outbox()
     core.on_link(0, 1, True, out)
     core.on_message(0, 1, Request(0, MANY), out)
@@ -102,7 +102,7 @@ def test_a_message_without_a_proof_of_its_origin_is_refused():
     assert core.holds(0) == {(1, 1)}
 
 
-def test_a_forged_answer_kept_a_message_from_being_asked_of_anybody_else():
+def test_a_forged_answer_kept_a_message_from_being_requested_from_other_peers():
     core, out = make(0, proofs=sign_as(0)), Outbox()
     honest = sign_as(3).prove(Message((3, 1), (), b"fog"))
     forged = sign_as(1).prove(Message((3, 1), (), b"no fog"))
@@ -138,7 +138,7 @@ def test_garbage_under_the_id_of_a_message_kept_it_from_coming(liar):
     assert core.counters.refused == 1
 
 
-def test_without_proofs_none_is_made_and_none_is_asked_for():
+def test_without_proofs_none_is_made_and_none_is_required():
     net = Net(make(0), make(1))
     net.link(0, 1)
     net.give(0, "on_broadcast", b"")

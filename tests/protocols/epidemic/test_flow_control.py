@@ -110,7 +110,7 @@ def test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait()
     assert frames[-1].ids == frozenset(said[2:])
 
 
-def test_what_others_said_is_announced_later_and_together():
+def test_messages_of_other_origins_are_announced_later_and_together():
     ann = Node(marks_after=8)
     ann.link("bob")
     ann.link("carol")
@@ -123,7 +123,7 @@ def test_what_others_said_is_announced_later_and_together():
     assert frames == [Announce(0, ids("dave", 1, 2))], "bob sent them, carol is told"
 
 
-def test_a_peer_is_not_told_what_it_has_told_meanwhile():
+def test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile():
     ann = Node(marks_after=8)
     ann.link("bob")
     ann.link("carol", room=0)
@@ -137,7 +137,7 @@ def test_a_peer_is_not_told_what_it_has_told_meanwhile():
     assert frames == [SyncHello(frozenset()), Announce(0, ids("dave", 3))]
 
 
-def test_of_digests_the_last_goes_out_unless_the_peer_has_come_as_far():
+def test_only_the_latest_digest_is_sent_unless_the_peer_has_caught_up():
     ann = Node()
     ann.link("bob")
     ann.link("carol")
@@ -222,7 +222,7 @@ def test_a_message_that_was_evicted_before_its_answer_came_is_not_requested_twic
     assert ann.core.gauges(ann.now_us)["asking"] == ann.core.gauges(ann.now_us)["overtaken"] == 0
 
 
-def test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_offers():
+def test_while_the_application_does_not_read_nothing_is_requested_and_pushes_become_offers():
     ann = Node()
     ann.link()
     ann.give("on_open", False)
@@ -232,7 +232,7 @@ def test_while_the_program_does_not_read_nothing_is_requested_and_pushes_become_
     assert ann.give("on_open", True) == [Request(0, ids("dave", 1, 2))]
 
 
-def test_offers_that_do_not_fit_are_heard_of_again_when_half_of_the_others_are_done():
+def test_offers_beyond_the_window_are_announced_again_when_half_of_the_others_are_answered():
     ann = Node(flow=Flow(window=2, offers_max=8))
     ann.link()
     frames = ann.give("on_message", "bob", Announce(0, ids("dave", *range(14))))
@@ -352,7 +352,7 @@ def test_a_peer_that_owes_messages_and_sends_nothing_is_cut_off():
     assert ann.cuts == [("bob", "stalled")], "what nobody asked for is no progress"
 
 
-def test_what_was_requested_from_a_peer_that_is_gone_is_requested_from_another():
+def test_requests_to_a_disconnected_peer_are_repeated_to_another():
     ann = Node()
     ann.link("bob")
     ann.link("carol")

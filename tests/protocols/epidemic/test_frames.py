@@ -67,7 +67,7 @@ def test_no_set_has_more_ids_than_a_peer_takes():
     OPPORTUNISTIC.encode(Announce(1, parts[0]))
 
 
-def test_what_fits_is_not_cut():
+def test_sets_within_the_limit_are_not_split():
     ids = frozenset({(1, 1), ("a", 1), (2, 1)})
     assert list(split_ids(ids, FRAME_BYTES + 3 * ID_BYTES)) == [ids]
     assert len(list(split_ids(ids, FRAME_BYTES + 3 * ID_BYTES - 1))) == 2

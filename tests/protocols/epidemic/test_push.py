@@ -20,7 +20,7 @@ def three() -> Net:
     return net
 
 
-def test_a_push_takes_one_frame_and_those_further_off_are_told():
+def test_a_push_takes_one_frame_and_distant_nodes_get_announcements():
     net = three()
     net.give(0, "on_broadcast", b"fog")
     net.settle()
@@ -28,7 +28,7 @@ def test_a_push_takes_one_frame_and_those_further_off_are_told():
     assert [len(net.sent(kind)) for kind in (Push, Announce, Request, Data)] == [1, 1, 1, 1]
 
 
-def test_who_was_not_greeted_yet_is_told_of_it_with_all_else():
+def test_a_peer_before_its_hello_learns_of_a_push_by_the_later_announcement():
     net = Net(make(0, Options(push=True, announce_us=1_000_000)), make(1, PUSH))
     net.give(0, "on_broadcast", b"before")
     net.link(0, 1)
@@ -39,7 +39,7 @@ def test_who_was_not_greeted_yet_is_told_of_it_with_all_else():
     assert len([node for node, _ in net.delivered if node == 1]) == 2
 
 
-def test_what_is_pushed_is_not_waited_for_from_another():
+def test_a_pushed_message_is_not_awaited_from_another_peer():
     net = three()
     message = Message((9, 1), (), b"")
     net.give(1, "on_message", 2, Announce(1, frozenset({message.id})))
@@ -61,6 +61,6 @@ def test_a_push_is_no_larger_than_a_frame():
     assert len([node for node, _ in net.delivered if node == 1]) == 5
 
 
-def test_a_push_over_links_that_lose_is_refused():
+def test_a_push_over_lossy_links_is_refused():
     with pytest.raises(LocalError, match="a push that is lost is not repeated"):
         Options(push=True, retry_us=1000)

@@ -39,7 +39,7 @@ def messages(count, past=(), *, first=1, origin="ann"):
 
 
 @pytest.mark.parametrize("lifetimes", [None, LONG])
-def test_what_is_evicted_and_comes_again_while_its_cause_never_does_is_parked_once(lifetimes):
+def test_an_evicted_message_that_returns_without_its_cause_is_parked_once(lifetimes):
     order, cause = Barrier("bob", lifetimes), ("eve", 100 * SECOND)
     waits = messages(20, (cause,), first=200 * SECOND)
     for _ in range(200):
@@ -51,7 +51,7 @@ def test_what_is_evicted_and_comes_again_while_its_cause_never_does_is_parked_on
 
 
 @pytest.mark.parametrize("lifetimes", [None, LONG])
-def test_the_causes_of_what_was_evicted_are_not_watched_for_ever(lifetimes):
+def test_the_causes_of_evicted_messages_are_not_watched_for_ever(lifetimes):
     """Each of them another one, alive for minutes and never to come."""
     order = Barrier("bob", lifetimes)
     order.on_receive(0, [Message(("dan", 200 * SECOND), (("eve", 50 * SECOND),), b"")], Outbox())
@@ -65,7 +65,7 @@ def test_the_causes_of_what_was_evicted_are_not_watched_for_ever(lifetimes):
     assert len(order._waiting._waiters) <= DEADLINES_MIN + 4
 
 
-def test_what_expired_before_its_cause_is_not_parked_until_the_cause_expires():
+def test_a_message_that_expired_before_its_cause_is_not_parked_until_the_cause_expires():
     """From careless peers, each message names a cause that is to live for minutes."""
     order = Barrier("bob", LONG)
     for now_us in range(1_000):
@@ -79,7 +79,7 @@ def test_what_expired_before_its_cause_is_not_parked_until_the_cause_expires():
 
 
 @pytest.mark.parametrize("kind", [Barrier, Vector])
-def test_what_was_overtaken_by_its_own_origin_is_counted_and_forgotten(kind):
+def test_a_message_overtaken_by_a_later_one_of_its_origin_is_counted_and_forgotten(kind):
     """From a peer that left its own last message out."""
     order = kind("bob")
     for n in range(0, 300, 2):
@@ -95,7 +95,7 @@ def test_what_was_overtaken_by_its_own_origin_is_counted_and_forgotten(kind):
 # ---- what was delivered, and what is named next -------------------------------------------------
 
 
-def test_a_node_that_only_listens_forgets_the_barrier_that_it_never_sends():
+def test_a_node_that_never_broadcasts_forgets_its_barrier():
     core, store = make(Barrier("bob", BRIEF), durable=True), Store()
     for now_us in range(5_000):
         out = Outbox()
@@ -107,7 +107,7 @@ def test_a_node_that_only_listens_forgets_the_barrier_that_it_never_sends():
     assert store.count() <= 3 * (2 * 60 + PURGE_AT_MIN) + 2
 
 
-def test_what_a_node_that_only_speaks_has_delivered_is_forgotten_when_it_expires():
+def test_the_own_deliveries_of_a_node_that_only_broadcasts_are_forgotten_on_expiry():
     order, store = Unordered("bob", BRIEF), Store()
     core = make(order, durable=True)
     for now_us in range(5_000):
@@ -120,7 +120,7 @@ def test_what_a_node_that_only_speaks_has_delivered_is_forgotten_when_it_expires
 
 @pytest.mark.parametrize("kind", [Barrier, Unordered])
 @pytest.mark.parametrize("capacity", [None, 20])
-def test_the_saved_rows_of_a_long_run_are_those_of_what_is_alive(kind, capacity):
+def test_the_saved_rows_of_a_long_run_are_those_of_live_messages(kind, capacity):
     """Two nodes that hear each other and many others, and now and then one that waits."""
     cores = {n: make(kind(n, BRIEF), Options(capacity=capacity), durable=True) for n in (0, 1)}
     stores = {n: Store() for n in (0, 1)}
@@ -145,7 +145,7 @@ def test_the_saved_rows_of_a_long_run_are_those_of_what_is_alive(kind, capacity)
 # ---- what is held -------------------------------------------------------------------------------
 
 
-def test_places_below_the_capacity_are_those_of_what_is_held():
+def test_slots_below_the_capacity_are_those_of_held_messages():
     cache = Cache(1_000, "random", random.Random(1))
     for now_us in range(5_000):
         cache.add(messages(1, first=now_us + 60))
@@ -160,7 +160,7 @@ def test_places_below_the_capacity_are_those_of_what_is_held():
 
 @pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
 @pytest.mark.parametrize("past", [(), (("eve", 1),)])
-def test_what_was_evicted_in_a_long_contact_is_remembered_up_to_a_bound(kind, past):
+def test_evicted_ids_of_a_long_contact_are_remembered_up_to_a_bound(kind, past):
     """Whether it was delivered before, or waited."""
     core = make(kind("bob"), Options(capacity=10))
     for message in messages(3 * EVICTED_MAX, past):
@@ -169,7 +169,7 @@ def test_what_was_evicted_in_a_long_contact_is_remembered_up_to_a_bound(kind, pa
     assert core.counters.evicted == 3 * EVICTED_MAX - 10
 
 
-def test_of_a_neighbour_that_announces_what_has_expired_nothing_is_remembered():
+def test_announcements_of_expired_messages_are_not_remembered():
     core = make(Unordered("bob", BRIEF))
     for n in range(200):
         out = Outbox()
@@ -178,7 +178,7 @@ def test_of_a_neighbour_that_announces_what_has_expired_nothing_is_remembered():
     assert core.gauges(1_000)["theirs"] == 0
 
 
-def test_of_a_neighbour_that_sends_what_is_refused_or_expired_little_is_remembered():
+def test_a_peer_that_sends_refused_or_expired_messages_costs_bounded_memory():
     core = make(Barrier("bob", BRIEF))
     for now_us in range(200, 5_000):
         stale, wild = Message(("ann", now_us - 1), (), b""), Message(("eve", now_us << 20), (), b"")
@@ -187,7 +187,7 @@ def test_of_a_neighbour_that_sends_what_is_refused_or_expired_little_is_remember
     assert core.gauges(5_000)["theirs"] <= KNOWN_TO_PEER_MIN
 
 
-def test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remembered():
+def test_a_peer_that_announces_evicted_messages_again_costs_bounded_memory():
     core = make(Unordered("bob"), Options(capacity=10))
     for message in messages(5 * EVICTED_MAX):
         core.on_message(0, 7, Data((message,)), Outbox())
@@ -196,7 +196,7 @@ def test_of_a_neighbour_that_announces_again_what_was_evicted_little_is_remember
     assert core.gauges(0)["theirs"] <= KNOWN_TO_PEER_MIN + 2 * 10
 
 
-def test_a_neighbour_that_never_acknowledges_is_owed_no_more_than_what_is_held():
+def test_unacked_of_a_peer_that_never_acknowledges_is_bounded_by_held_messages():
     core, heard = make(Unordered("bob", BRIEF), Options(retry_us=50)), []
     for now_us in range(3_000):
         out = Outbox()

@@ -66,14 +66,14 @@ def met(*said, options=MARKS):
     return net
 
 
-def test_who_has_come_as_far_is_greeted_with_an_id_for_each_origin_however_much_is_held():
+def test_a_hello_to_an_up_to_date_peer_costs_one_id_per_origin():
     said = [*chain(500), *chain(500, origin=8)]
     net = met(said, said)
     assert [frame.ids for frame in net.sent(SyncHello)] == [{(9, 500), (8, 500)}] * 2
     assert [type(frame) for *_, frame in net.history] == [SyncHello] * 2
 
 
-def test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else():
+def test_a_peer_that_is_behind_gets_announcements_of_only_the_missing_messages():
     said, more = chain(500), chain(3, origin=8)
     net = met([*said, *more], said[:498])
     (told,) = net.sent(Announce)
@@ -81,13 +81,13 @@ def test_who_has_not_come_as_far_is_told_of_what_it_lacks_and_of_nothing_else():
     assert {(1, message.id) for message in (*said, *more)} <= set(net.delivered)
 
 
-def test_what_waits_is_told_in_a_greeting_too():
+def test_a_hello_announces_pending_messages_too():
     first, second, third = chain(3)
     net = met([third], [first, second])
     assert {(0, third.id), (1, third.id)} <= set(net.delivered)
 
 
-def test_who_says_something_before_it_is_greeted_is_heard_all_the_same():
+def test_frames_of_a_peer_before_the_hello_are_accepted():
     net = Net(causal(0), causal(1))
     net.link(0, 1)
     net.give(0, "on_broadcast", b"")
@@ -95,7 +95,7 @@ def test_who_says_something_before_it_is_greeted_is_heard_all_the_same():
     assert (1, (0, 1)) in net.delivered
 
 
-def test_who_greets_again_and_again_is_told_once_what_is_held():
+def test_repeated_hellos_are_answered_once():
     _, second = chain(2)
     net = Net(causal(0), causal(1), causal(7))
     net.link(0, 7)
@@ -107,7 +107,7 @@ def test_who_greets_again_and_again_is_told_once_what_is_held():
     assert net.give(0, "on_message", 1, greeting).sends == []
 
 
-def test_more_origins_than_a_greeting_takes_are_told_by_their_ids():
+def test_origins_beyond_the_size_of_a_hello_are_announced_by_ids():
     said = [Message((origin, 1), (), b"") for origin in range(100, 110)]
     said += [*chain(20, origin=5), *chain(10, origin=6)]
     net = met(said, said, options=Options(push=True, marks_after=0, frame_bytes_max=8 + 2 * 12))
@@ -117,7 +117,7 @@ def test_more_origins_than_a_greeting_takes_are_told_by_their_ids():
     assert not net.sent(Request)
 
 
-def test_what_has_expired_is_not_part_of_a_greeting():
+def test_a_hello_omits_expired_messages():
     core = make(0, MARKS, Barrier(0, Lifetimes(default_us=100, longest_us=1000)))
     net = Net(core, causal(1), causal(2))
     net.link(0, 1)
@@ -127,7 +127,7 @@ def test_what_has_expired_is_not_part_of_a_greeting():
     assert (2, SyncHello(frozenset({(8, 600)}))) in sends
 
 
-def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
+def test_in_a_full_mesh_a_batch_costs_each_pair_one_id_per_direction():
     net = triangle()
     net.give(0, "on_broadcasts", [(b"", None)] * 50)
     net.settle()
@@ -136,7 +136,7 @@ def test_where_all_hear_all_a_bundle_of_messages_costs_a_pair_one_id_each_way():
     assert not net.sent(Want), "both have come as far"
 
 
-def test_who_is_behind_is_told_of_all_that_it_lacks_and_gets_it():
+def test_a_peer_that_is_behind_gets_all_missing_messages():
     net = line()
     net.give(0, "on_broadcasts", [(b"", None)] * 50)
     net.settle()
@@ -145,7 +145,7 @@ def test_who_is_behind_is_told_of_all_that_it_lacks_and_gets_it():
     assert [len(net.sent(kind)) for kind in (Announce, Request)] == [1, 1]
 
 
-def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
+def test_a_peer_that_requests_gets_single_announcements_until_it_stops_requesting():
     net = line(Options(push=True, marks_after=3))
     told = []
     for _ in range(6):
@@ -165,7 +165,7 @@ def test_who_asks_is_told_of_messages_one_by_one_until_it_has_long_not_asked():
     assert told == [(0, 2)] * 3 + [(2, 0)] * 3
 
 
-def test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one():
+def test_a_peer_linked_to_one_origin_only_gets_single_announcements_of_the_other():
     net = line(Options(push=True, marks_after=1))
     net.link(0, 2)
     net.settle()
@@ -184,7 +184,7 @@ def test_who_hears_one_origin_and_not_another_is_told_of_the_other_one_by_one():
     assert (2, (9, 12)) in net.delivered
 
 
-def test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_once():
+def test_a_peer_that_loses_its_link_to_an_origin_gets_announcements_from_others_at_once():
     net = triangle()
     net.give(0, "on_broadcasts", [(b"", None)] * 3)
     net.settle()
@@ -197,7 +197,7 @@ def test_who_loses_its_link_to_an_origin_is_told_of_its_messages_by_others_at_on
     assert (2, (0, 4)) in net.delivered
 
 
-def test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it():
+def test_a_peer_that_loses_its_path_to_an_origin_sends_a_digest_of_it():
     """Not with those to whom it has a link, nor with itself."""
     net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
     for node in range(4):
@@ -208,7 +208,7 @@ def test_who_loses_its_way_to_a_distant_origin_says_how_far_it_has_come_with_it(
     assert out.sends == [(2, Want(frozenset({(0, 1), (1, 1)})))]
 
 
-def test_of_what_waits_or_came_again_no_mark_tells():
+def test_version_vectors_do_not_cover_pending_or_returned_messages():
     net = line()
     first, second, third = chain(3)
     net.give(1, "on_message", 0, Data((third,)))
@@ -219,7 +219,7 @@ def test_of_what_waits_or_came_again_no_mark_tells():
     assert [frame for _, peer, frame in net.frames if peer == 2] == [Digest(frozenset({second.id}))]
 
 
-def test_what_was_evicted_and_came_again_is_told_by_its_id():
+def test_an_evicted_message_that_returned_is_announced_by_its_id():
     net = line(Options(push=True, marks_after=0, capacity=1))
     first, second = chain(2)
     for message in (first, second, first):
@@ -229,7 +229,7 @@ def test_what_was_evicted_and_came_again_is_told_by_its_id():
     assert told == Announce(told.number, frozenset({first.id}))
 
 
-def test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all_around_it():
+def test_a_returned_message_is_announced_to_a_peer_that_knows_its_successors():
     """The peer held the other two and waited for the first one, for the rest of the contact."""
     net = line(Options(push=True, marks_after=0, capacity=2, announce_us=1_000))
     first, second, third = chain(3)
@@ -243,7 +243,7 @@ def test_an_evicted_message_that_comes_again_is_told_to_a_peer_that_was_told_all
     assert first.id in frozenset().union(*told)
 
 
-def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
+def test_a_repeated_want_is_answered_once_per_message():
     net = line()
     messages = chain(4)
     net.give(1, "on_message", 0, Data(tuple(messages[:2])))
@@ -257,7 +257,7 @@ def test_who_says_twice_that_it_is_behind_is_told_of_each_message_once():
     assert told == {(9, 3), (9, 4)}
 
 
-def test_what_turns_up_below_a_message_that_waits_is_told_later():
+def test_a_message_below_a_pending_one_is_announced_later():
     net = line()
     first, second = chain(2)
     net.give(1, "on_message", 0, Data((second,)))
@@ -268,7 +268,7 @@ def test_what_turns_up_below_a_message_that_waits_is_told_later():
     assert first.id in told
 
 
-def test_nobody_is_behind_what_has_expired_or_what_it_said_itself():
+def test_expired_and_own_messages_do_not_count_as_missing():
     lifetimes = Lifetimes(default_us=100, longest_us=1000)
     core = make(0, MARKS, Barrier(0, lifetimes))
     net = joined(core, causal(1), edges=((0, 1),))
@@ -280,7 +280,7 @@ def test_nobody_is_behind_what_has_expired_or_what_it_said_itself():
     ]
 
 
-def test_without_causal_order_messages_are_told_one_by_one():
+def test_without_causal_order_messages_are_announced_one_by_one():
     cores = [make(node, MARKS, Unordered(node)) for node in range(3)]
     net = joined(*cores, edges=((0, 1), (1, 2), (0, 2)))
     net.give(0, "on_broadcasts", [(b"", None)] * 5)
@@ -290,7 +290,7 @@ def test_without_causal_order_messages_are_told_one_by_one():
 
 
 @pytest.mark.parametrize("marks_after", [0, 1])
-def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
+def test_known_version_vectors_are_bounded_by_live_messages(marks_after):
     options = Options(push=True, marks_after=marks_after)
     core = make(0, options, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
     net = joined(core, causal(1), causal(2), edges=((0, 1), (0, 2)))
@@ -305,7 +305,7 @@ def test_what_is_known_of_marks_is_bounded_by_what_is_alive(marks_after):
         assert gauges["unasked"] <= gauges["stored"] + 60
 
 
-def test_what_is_held_is_told_after_the_stale_ids_were_swept(monkeypatch):
+def test_held_messages_are_announced_after_a_sweep_of_stale_ids(monkeypatch):
     """A full cache forgets what was evicted, and then offered a new peer nothing at all."""
     monkeypatch.setattr(version_vector, "STALE_MIN", 2)
     options = Options(push=True, marks_after=0, capacity=3)
@@ -318,6 +318,6 @@ def test_what_is_held_is_told_after_the_stale_ids_were_swept(monkeypatch):
     assert [frame.ids for frame in net.sent(Announce)] == [{(0, 9), (0, 10), (0, 11)}]
 
 
-def test_marks_over_links_that_lose_are_refused():
+def test_version_vectors_over_lossy_links_are_refused():
     with pytest.raises(LocalError, match="a mark that is lost is not repeated"):
         Options(marks_after=0, retry_us=1000)

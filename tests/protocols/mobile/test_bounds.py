@@ -82,7 +82,7 @@ def test_the_bound_follows_from_the_length_of_a_frame(frame_bytes_max):
     assert len(data) <= frame_bytes_max
 
 
-def test_a_say_that_is_too_long_for_a_cast_is_refused_on_receipt_and_costs_its_host_alone():
+def test_a_broadcast_too_long_for_a_cast_is_refused_on_receipt_and_affects_only_its_host():
     station = Station(1, LINE, message_bytes_max=500)
     for host in (H, G):
         give(station, "on_message", host, Join(1, host, 1, ()))
@@ -127,7 +127,7 @@ def test_a_host_that_repeated_the_message_of_another_had_it_delivered_twice():
     assert station.counters.refused == 1
 
 
-def test_a_host_that_says_numbers_without_end_does_not_fill_its_station():
+def test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station():
     """What came early stays, and its ranges are in an acknowledgement that must fit."""
     pace = Pace(inflight_max=150)
     station = Station(LONG, ((LONG, "b"),), pace)

@@ -97,7 +97,7 @@ def test_drawn_frames_reach_the_edges_of_what_a_type_allows(kind):
     assert len(hexes) > 200
 
 
-def test_a_place_that_is_no_number_is_refused():
+def test_a_position_that_is_not_a_number_is_refused():
     data = bytearray.fromhex("0295" + tag("host_ack") + "0107" + "9302c3c0" + "90")
     with pytest.raises(RemoteError, match="Expected `int`"):
         MOBILE.decode(data)

@@ -50,11 +50,11 @@ def said():
     return message
 
 
-def test_what_a_host_says_is_proven():
+def test_broadcasts_of_a_host_carry_proofs():
     assert proofs(OTHER).is_proven(said())
 
 
-def test_a_station_passes_on_what_is_proven_and_nothing_else():
+def test_a_station_relays_only_proven_messages():
     for message, is_taken in ((said(), True), (Message((HOST, 1), (), b"forged"), False)):
         station = Station(1, ((0, 1), (1, 2)), proofs=proofs(1))
         give(station, "on_message", HOST, Join(1, HOST, 1, ()))
@@ -65,7 +65,7 @@ def test_a_station_passes_on_what_is_proven_and_nothing_else():
         assert station.counters.refused == (0 if is_taken else 2)
 
 
-def test_a_host_delivers_what_is_proven_and_nothing_else():
+def test_a_host_delivers_only_proven_messages():
     host, message = connected(), said()
     forged = msgspec.structs.replace(message, payload=b"forged")
     assert give(host, "on_message", 1, Cast(1, 1, forged)).deliveries == []
@@ -73,7 +73,7 @@ def test_a_host_delivers_what_is_proven_and_nothing_else():
     assert give(host, "on_message", 1, Cast(1, 1, message)).deliveries == [message]
 
 
-def test_every_frame_that_carries_messages_is_looked_into():
+def test_every_frame_that_carries_messages_is_verified():
     message = Message((HOST, 1), (), b"")
     carried = {
         Say(1, HOST, 1, message),

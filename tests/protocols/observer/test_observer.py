@@ -159,7 +159,7 @@ def test_a_message_beyond_delta_is_delivered_counted_and_named():
     ],
 )
 @pytest.mark.parametrize("dial", [PERFECT, dapw(50)], ids=str)
-def test_a_stamp_that_cannot_be_true_is_taken_as_sent_on_receipt(frame, kind, dial):
+def test_an_impossible_stamp_is_replaced_by_the_time_of_receipt(frame, kind, dial):
     eye = Eye(dial).see(20, frame)
     assert eye.run(20, 60) == [(1, 1, 20 + dial.wait_percent // 10)]
     assert [fault.kind for fault in eye.core.faults] == [kind]
@@ -170,13 +170,13 @@ def test_a_message_with_a_clock_far_ahead_does_not_hold_up_the_others():
     assert eye.run(21, 40) == [(1, 1, 30), (2, 1, 31)]
 
 
-def test_what_the_observer_holds_after_its_own_clock_went_back_still_leaves():
+def test_held_messages_leave_after_the_clock_of_the_observer_fell():
     eye = Eye().see(10**6, stamped(1, 1, r=10**6))
     assert eye.run(20, 60) == [(1, 1, 20)]
     assert eye.core.disorder.starved == 1
 
 
-def test_what_leaves_because_the_clock_went_back_leaves_in_order():
+def test_messages_released_by_a_fallen_clock_leave_in_order():
     eye = Eye()
     for seq in (3, 1, 2, 5, 4):
         eye.see(10**6, stamped(1, seq, r=10**6 - 6 + seq))
@@ -184,7 +184,7 @@ def test_what_leaves_because_the_clock_went_back_leaves_in_order():
     assert eye.core.disorder.starved == 5
 
 
-def test_what_is_due_at_a_tick_goes_before_what_arrives_at_it():
+def test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick():
     eye = Eye().see(20, stamped(1, 1, r=20))
     eye.see(30, stamped(2, 1, r=14))
     assert [process for process, _, _ in eye.diary] == [1, 2]
@@ -231,7 +231,7 @@ def test_the_timer_is_never_set_beyond_what_any_message_waits():
     assert out.timers == [(TIMER, 21 + SYSTEM.horizon)]
 
 
-def test_explain_says_where_a_message_is():
+def test_explain_returns_the_state_of_a_message():
     eye = Observer("eye", SYSTEM, tick_us=1000)
     out: Outbox[Any] = Outbox()
     eye.on_message(20_000, 1, stamped(1, 1, r=20), out)
@@ -243,14 +243,14 @@ def test_explain_says_where_a_message_is():
     assert eye.explain((1, 1)) == MessageStatus("delivered")
 
 
-def test_it_is_a_core_that_needs_a_feed_and_synchronised_clocks():
+def test_an_observer_needs_a_feed_and_synchronised_clocks():
     core: Core[Stamped] = Observer("eye", SYSTEM, tick_us=1000)
     assert core.needs == Needs({"feed": Link()}, clocks_within_us=4000)
     assert not hasattr(core, "on_link")
     assert not hasattr(core, "on_broadcast")
 
 
-def test_a_timer_that_it_never_set_is_nothing_to_it():
+def test_a_timer_that_the_observer_never_set_has_no_effect():
     eye = Eye().see(20, stamped(1, 1, r=20))
     before = contents(eye.core)
     out: Outbox[Any] = Outbox()
@@ -259,7 +259,7 @@ def test_a_timer_that_it_never_set_is_nothing_to_it():
     assert (contents(eye.core), out) == (before, Outbox())
 
 
-def test_every_registry_holds_what_the_last_messages_need_and_no_more():
+def test_every_registry_is_bounded_by_the_latest_messages():
     """A message every 5 ticks, half of them impossible."""
     eye = Eye()
     for now in range(0, 10_000, 5):
@@ -286,7 +286,7 @@ def test_an_idle_observer_wakes_to_forget_what_it_delivered():
     assert due <= 30 + 2 * SYSTEM.horizon
 
 
-def test_the_last_copy_that_can_come_is_still_known():
+def test_the_latest_possible_duplicate_is_recognised():
     """Received by a clock ε behind, and as its counts cannot be true, delivered at once. A copy
     takes δ, and comes when that clock is ε ahead: at δ + 2ε, which is also the next audit."""
     frame = stamped(1, 1, r=20, kn=(5, 0, 0, 0, 0))
@@ -296,7 +296,7 @@ def test_the_last_copy_that_can_come_is_still_known():
     assert eye.core.counters.duplicate == 1
 
 
-def test_a_message_that_it_thinks_it_holds_but_does_not_is_accepted_again():
+def test_a_message_registered_as_held_but_absent_is_accepted_again():
     eye = Eye().see(20, stamped(1, 1, r=20))
     eye.core._queue.clear()
     eye.run(21, 20 + SYSTEM.horizon)
@@ -307,7 +307,7 @@ def test_a_message_that_it_thinks_it_holds_but_does_not_is_accepted_again():
 # ---- its own clock is set back ------------------------------------------------------------------
 
 
-def test_a_clock_set_back_by_one_tick_gave_wrong_order_and_starved_what_was_held():
+def test_a_clock_set_back_by_one_tick_gave_wrong_order_and_starved_held_messages():
     cause, effect = stamped(2, 1, r=18, kn=(1, 0, 0, 0, 0)), stamped(1, 1, r=19, c=1)
     eye = Eye().see(20, effect).see(19, cause)
     assert eye.run(19, 40) == [(2, 1, 28), (1, 1, 30)]
@@ -315,7 +315,7 @@ def test_a_clock_set_back_by_one_tick_gave_wrong_order_and_starved_what_was_held
 
 
 @pytest.mark.parametrize("fall", range(1, SYSTEM.epsilon + 1))
-def test_a_clock_set_back_within_epsilon_changes_nothing_that_was_decided(fall):
+def test_a_clock_set_back_within_epsilon_changes_no_decision(fall):
     eye = Eye().see(20, stamped(1, 1, r=20))
     eye.run(20, 30)
     eye.see(30 - fall, stamped(1, 1, r=20))
@@ -335,7 +335,7 @@ def test_a_clock_set_back_by_more_than_epsilon_is_followed():
 
 
 @pytest.mark.parametrize("fall", [5, 6, 10, 13, 14, 15, 28, 29, 60, 10**6])
-def test_what_was_held_before_any_fall_of_the_clock_is_out_in_time(fall):
+def test_messages_held_before_a_clock_fell_leave_in_time(fall):
     eye = Eye()
     for seq, now in enumerate(range(10**6, 10**6 + 20)):
         eye.run(now, now)
@@ -349,7 +349,7 @@ def test_what_was_held_before_any_fall_of_the_clock_is_out_in_time(fall):
     assert eye.run(now + 1, now + 20) == [(3, 1, now + 9), (2, 2, now + 10)]
 
 
-def test_a_copy_of_what_was_delivered_is_known_after_a_clock_far_ahead_was_set_right():
+def test_a_duplicate_is_recognised_after_a_clock_far_ahead_was_corrected():
     eye = Eye().see(10**6, stamped(1, 1, r=10**6))
     eye.run(10**6, 10**6 + 10)
     eye.see(20, stamped(1, 1, r=10**6))

@@ -110,27 +110,27 @@ def test_rows_survive_an_encoder_that_knows_no_types():
     }
 
 
-def test_what_was_held_is_delivered_after_a_restart_at_its_own_time():
+def test_held_messages_are_delivered_after_a_restart_when_due():
     eye = Eye().see(20, stamped(1, 1, r=20)).see(22, stamped(2, 2, r=21))
     assert eye.restart(24).run(24, 40).diary == [(1, 30), (2, 31)]
     assert not eye.core.faults
 
 
-def test_what_fell_due_while_it_was_down_is_delivered_at_once_and_in_order():
+def test_messages_due_while_the_observer_was_down_are_delivered_at_once_in_order():
     eye = Eye().see(20, stamped(1, 1, r=20)).see(20, stamped(2, 2, r=18)).see(22, stamped(0, 3, 22))
     assert eye.restart(10**6).diary == [(2, 10**6), (1, 10**6), (3, 10**6)]
     assert not eye.core.faults
 
 
 @pytest.mark.parametrize("dial", [PERFECT, dapw(50)], ids=str)
-def test_a_copy_of_what_was_delivered_before_a_restart_is_a_duplicate(dial):
+def test_a_copy_of_a_message_delivered_before_a_restart_is_a_duplicate(dial):
     eye = Eye(dial).see(20, stamped(1, 1, r=20)).run(20, 30)
     eye.restart(30).see(30, stamped(1, 1, r=20))
     assert len(eye.run(30, 60).diary) == 1
     assert eye.core.counters.duplicate == 1
 
 
-def test_what_goes_behind_a_larger_timestamp_is_counted_across_a_restart():
+def test_deliveries_after_a_larger_timestamp_are_counted_across_a_restart():
     eye = Eye(dapw(0)).see(20, stamped(1, 1, r=20)).restart(21).see(21, stamped(1, 2, r=19))
     assert eye.diary == [(1, 20), (2, 21)]
     assert eye.core.disorder.overtaken == 1
@@ -152,7 +152,7 @@ def test_equal_timestamps_go_in_order_of_arrival_across_a_restart():
     assert [seq for seq, _ in eye.restart(21).run(21, 40).diary] == [7, 5, 6]
 
 
-def test_a_stamp_that_was_not_believed_is_not_believed_later_either():
+def test_a_rejected_stamp_stays_rejected():
     """At 26 the clock value 30 would be possible; the observer took it for 20 when it came."""
     eye = Eye().see(20, stamped(1, 1, r=30))
     assert eye.restart(26).run(26, 60).diary == [(1, 30)]
@@ -166,13 +166,13 @@ def test_a_restart_with_a_clock_set_back_within_epsilon_starves_nothing(fall):
     assert not eye.core.faults
 
 
-def test_a_restart_with_a_clock_set_back_by_far_delivers_what_was_held_at_once():
+def test_a_restart_with_a_clock_set_far_back_delivers_held_messages_at_once():
     eye = Eye().see(10**6, stamped(1, 1, r=10**6)).restart(20)
     assert eye.diary == [(1, 20)]
     assert eye.core.disorder.starved == 1
 
 
-def test_rows_are_as_many_as_messages_are_alive():
+def test_there_is_one_row_per_live_message():
     """A message every 5 ticks; at the end, when all is out and forgotten, one row is left."""
     eye = Eye()
     for now in range(0, 3000, 5):
@@ -201,7 +201,7 @@ def test_an_observer_that_is_not_durable_saves_nothing():
 
 @pytest.mark.parametrize("crash_after", range(4))
 @pytest.mark.parametrize("inbox", [False, True])
-def test_a_crash_in_the_middle_of_a_step_keeps_the_promise_of_the_driver(crash_after, inbox):
+def test_a_crash_in_the_middle_of_a_step_keeps_the_guarantee_of_the_driver(crash_after, inbox):
     """Three are due together. At most once without an inbox, at least once with one."""
     eye = Eye(inbox=inbox)
     for seq in range(3):
@@ -256,7 +256,7 @@ def test_restarts_change_neither_the_order_nor_completeness(guarantees, seed, fa
 
 
 @given(guarantees=SYSTEMS, seed=SEEDS, wait=st.integers(0, 100))
-def test_restarts_change_no_delivery_of_any_dial(guarantees, seed, wait):
+def test_restarts_change_no_delivery_with_any_settings(guarantees, seed, wait):
     """One that crashes and one that never does, side by side."""
     dial = cbd(wait) if seed % 2 else dapw(wait)
     steady, crashing = run(guarantees, seed, 150, dial=dial), CrashingRun(guarantees, seed, dial)

@@ -62,7 +62,7 @@ def test_a_message_that_takes_no_time_makes_c_equal_to_epsilon():
 
 
 @pytest.mark.parametrize("epsilon", range(1, 9))
-def test_c_equal_to_epsilon_is_believed_and_survives_its_encoding(epsilon):
+def test_c_equal_to_epsilon_is_accepted_and_survives_its_encoding(epsilon):
     """At a power of two, ε takes one bit more than ε - 1."""
     guarantees = Guarantees(processes=2, epsilon=epsilon, delta=5, events_per_tick=3)
     fast, slow = LogicalClock(0, guarantees), LogicalClock(1, guarantees)
@@ -137,7 +137,7 @@ def test_every_stamp_in_its_domain_survives_its_encoding(data):
         Stamp(10, 0, (1, 0, -1, 0)),
     ],
 )
-def test_a_stamp_that_cannot_be_true_is_not_believed(stamp):
+def test_an_impossible_stamp_is_rejected(stamp):
     clock, plain = LogicalClock(0, THREE), LogicalClock(0, THREE)
     assert clock.receive(10, stamp) == plain.local(10)
     assert clock.refused == 1
@@ -150,7 +150,7 @@ def test_a_value_from_the_future_is_reset_not_waited_for():
     assert clock.resets == 1
 
 
-def test_a_clock_set_back_within_epsilon_keeps_what_it_knows():
+def test_a_clock_set_back_within_epsilon_keeps_its_counts():
     clock = LogicalClock(0, THREE)
     stamps = [clock.send(now) for now in (10, 7, 9, 10, 11)]
     assert [(stamp.r, stamp.c) for stamp in stamps] == [(10, 0), (7, 3), (9, 1), (10, 0), (11, 0)]
@@ -178,7 +178,7 @@ def test_stamps_and_bytes_of_another_size_are_refused():
     [{"processes": 0}, {"epsilon": -1}, {"delta": 0}, {"events_per_tick": 0}],
     ids=str,
 )
-def test_guarantees_that_cannot_be_are_refused(wrong):
+def test_impossible_guarantees_are_refused(wrong):
     with pytest.raises(LocalError):
         Guarantees(**{"processes": 2, "epsilon": 1, "delta": 1, **wrong})
 

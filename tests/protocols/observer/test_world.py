@@ -271,7 +271,7 @@ def run(guarantees: Guarantees, seed: int, moves: int = 120, **options: Any) -> 
 
 
 @given(guarantees=SYSTEMS, seed=SEEDS)
-def test_what_happened_before_is_less(guarantees, seed):
+def test_happened_before_implies_a_smaller_stamp(guarantees, seed):
     for e, f in run(guarantees, seed).pairs():
         assert less(e.stamp, e.process, f.stamp, f.process)
 
@@ -365,7 +365,7 @@ def test_no_dial_loses_or_repeats_a_message(guarantees, seed, dial, falls):
 
 
 @given(guarantees=SYSTEMS, seed=SEEDS, wait=st.integers(0, 100))
-def test_an_observer_counts_what_went_behind_a_larger_timestamp(guarantees, seed, wait):
+def test_an_observer_counts_deliveries_after_a_larger_timestamp(guarantees, seed, wait):
     """Every message delivered after one of its effects is among the overtaken ones."""
     world = run(guarantees, seed, dial=dapw(wait))
     world.finish()

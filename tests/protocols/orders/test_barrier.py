@@ -192,7 +192,7 @@ def test_after_one_deadline_the_timer_is_set_for_the_next():
         assert out.timers == rest
 
 
-def test_what_was_given_up_is_not_called_delivered_because_a_later_one_was():
+def test_an_expired_message_is_not_called_delivered_because_a_later_one_was():
     ann, bob = Barrier("ann", TEN_MINUTES), Barrier("bob", TEN_MINUTES)
     first, second, third = (speak(ann, now_us=n * MINUTE) for n in (0, 5, 8))
     assert hear(bob, second, now_us=first.seq) == [second.id]
@@ -275,7 +275,7 @@ def test_the_co_delivered_registry_shrinks_with_lifetimes_and_only_grows_without
     assert immortal.gauges(200 * MINUTE)["delivered"] == 200
 
 
-def test_a_clock_that_is_set_back_does_not_revive_what_was_given_up():
+def test_a_clock_that_is_set_back_does_not_revive_expired_messages():
     ann, bob = Barrier("ann", TEN_MINUTES), Barrier("bob", TEN_MINUTES)
     first, second = speak(ann, now_us=0), speak(ann, now_us=9 * MINUTE)
     assert hear(bob, second, now_us=first.seq) == [second.id]
@@ -309,7 +309,7 @@ def test_any_order_of_reception_gives_a_causal_order_of_delivery(data):
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=12), st.randoms(use_true_random=False))
-def test_what_is_received_in_time_is_delivered_in_time(gaps, rng):
+def test_messages_received_in_time_are_delivered_in_time(gaps, rng):
     """Deadlines grow along causality: all that a message waits for expires before it does."""
     lifetimes = Lifetimes(100, 100, skew_us=0)
     speakers = [Barrier(node, lifetimes) for node in range(3)]

@@ -37,7 +37,7 @@ def core(kind, **options):
 
 
 @pytest.mark.parametrize("kind", ORDERS)
-def test_they_are_what_they_would_be_one_by_one(kind):
+def test_batched_broadcasts_equal_single_ones(kind):
     together, alone = core(kind), core(kind)
     out, others = Outbox(), Outbox()
     said = [(b"a", None), (b"b", None), (b"c", None)]
@@ -48,7 +48,7 @@ def test_they_are_what_they_would_be_one_by_one(kind):
 
 
 @pytest.mark.parametrize("kind", ["barrier", "delta"])
-def test_their_proofs_are_made_together_and_are_with_them_wherever_they_go(kind):
+def test_proofs_of_a_batch_are_made_together_and_travel_with_each_message(kind):
     out = Outbox()
     told = core(kind, proofs=proofs())
     told.on_broadcasts(10, [(b"a", None), (b"b", None)], out)
@@ -60,7 +60,7 @@ def test_their_proofs_are_made_together_and_are_with_them_wherever_they_go(kind)
 
 
 @pytest.mark.parametrize("kind", ORDERS)
-def test_if_one_is_wrong_none_is_said(kind):
+def test_one_invalid_broadcast_rejects_its_whole_batch(kind):
     out, told = Outbox(), core(kind)
     with pytest.raises(LocalError):
         told.on_broadcasts(10, [(b"a", None), (b"b", 999_999)], out)
@@ -69,7 +69,7 @@ def test_if_one_is_wrong_none_is_said(kind):
 
 
 @pytest.mark.parametrize("sign_all", [None, lambda all_of: [b""] * len(all_of)])
-def test_of_what_cannot_be_proven_nothing_is_said(sign_all):
+def test_a_batch_that_cannot_be_signed_is_not_broadcast(sign_all):
     broken = Proofs("harbour", lambda _: b"", lambda *_: True, sign_all)
     out, told = Outbox(), core("delta", proofs=broken)
     with pytest.raises(LocalError):
@@ -79,7 +79,7 @@ def test_of_what_cannot_be_proven_nothing_is_said(sign_all):
 
 
 @pytest.mark.parametrize("kind", ORDERS)
-def test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_and_unsent(kind):
+def test_a_signer_that_fails_at_the_second_of_several_broadcasts_leaves_all_unsent(kind):
     signatures = iter([b"1"])
 
     def sign(_):
@@ -97,7 +97,7 @@ def test_a_signer_that_failed_at_the_second_of_several_left_the_first_delivered_
 
 
 @pytest.mark.parametrize("kind", ["barrier", "vector"])
-def test_what_waited_for_one_of_several_comes_after_all_of_them(kind):
+def test_messages_waiting_for_one_of_a_batch_are_delivered_after_the_whole_batch(kind):
     """A message that names a later broadcast is released by it; the others do not name it."""
     out, told = Outbox(), core(kind)
     told.on_link(0, "eve", True, out)
@@ -129,7 +129,7 @@ class Listener:
     def lost(self, node, losses): ...
 
 
-def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before():
+def test_a_driver_reports_each_broadcast_with_the_deliveries_before_it():
     port = Listener()
     driver = BroadcasterDriver(lambda: core("barrier"), port, store=Store())
     assert driver.on_broadcasts(10, [(b"a", None), (b"b", None), (b"c", None)]) == [
@@ -141,7 +141,7 @@ def test_a_driver_tells_of_each_and_of_what_was_delivered_since_the_one_before()
 
 
 @pytest.mark.parametrize("crash_after", range(6))
-def test_a_crash_while_several_are_said_tells_of_all_or_of_none(crash_after):
+def test_a_crash_during_a_batch_reports_all_or_none_of_it(crash_after):
     port = Listener()
     driver = BroadcasterDriver(lambda: core("barrier"), port, store=Store())
     driver.crash_after = crash_after

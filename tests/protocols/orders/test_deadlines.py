@@ -212,7 +212,7 @@ def test_a_deferred_message_that_was_saved_is_deferred_after_a_restart():
 
 
 @pytest.mark.parametrize("order", [Barrier, Unordered])
-def test_what_is_ahead_of_the_clock_by_more_than_twice_the_skew_is_not_refused_for_good(order):
+def test_a_message_ahead_by_more_than_twice_the_skew_is_not_refused_for_good(order):
     bob = order("bob", LIFETIMES)
     ahead = make("ann", 60, stamp_s=13)
     assert bob.screen(0, [ahead]) == []
@@ -226,7 +226,7 @@ def test_what_is_ahead_of_the_clock_by_more_than_twice_the_skew_is_not_refused_f
     assert bob.screen(3 * SECOND, [ahead]) == [ahead]
 
 
-def test_what_came_too_early_is_forgotten_when_it_comes_in_time_or_expires():
+def test_an_early_message_is_forgotten_when_it_returns_in_time_or_expires():
     bob = Barrier("bob", LIFETIMES)
     first, second = make("ann", 60, stamp_s=13), make("ann", 61, stamp_s=14)
     assert bob.screen(0, [first, second]) == []
@@ -236,7 +236,7 @@ def test_what_came_too_early_is_forgotten_when_it_comes_in_time_or_expires():
     assert bob.early == {}
 
 
-def test_of_what_came_too_early_the_latest_are_remembered():
+def test_the_latest_early_messages_are_remembered():
     bob = Barrier("bob", LIFETIMES)
     bob.screen(0, [make(n, 60, stamp_s=13) for n in range(EARLY_MAX + 3)])
     assert list(bob.early) == [(n, 60 * SECOND) for n in range(3, EARLY_MAX + 3)]
@@ -282,7 +282,7 @@ def test_the_latest_possible_deadline_of_a_cause_makes_no_invalid_effect():
     assert carl.counters.refused == 0
 
 
-def test_a_message_said_after_the_clock_was_set_back_lives_beyond_the_horizon():
+def test_a_broadcast_after_the_clock_was_set_back_lives_beyond_the_horizon():
     """Else it would be dead when it is said."""
     for bob in (Barrier("bob", LIFETIMES), Unordered("bob", LIFETIMES)):
         bob.on_receive(100 * SECOND, [], Outbox())

@@ -24,7 +24,7 @@ def test_a_delivery_touches_only_its_own_waiters():
     assert len(touched) == 1
 
 
-def test_all_who_wait_for_one_message_are_woken():
+def test_all_messages_waiting_for_one_message_are_woken():
     waiting = Waiting(expires=False)
     for name in ("bob", "eve", "dan"):
         waiting.admit(0, message(name, 1, ("ann", 1)), LONG_AGO)
@@ -34,14 +34,14 @@ def test_all_who_wait_for_one_message_are_woken():
     assert waiting._waiters == {}
 
 
-def test_a_later_message_of_the_origin_releases_those_who_wait_for_an_earlier_one():
+def test_a_later_message_of_an_origin_releases_those_waiting_for_an_earlier_one():
     waiting = Waiting(expires=False)
     assert waiting.admit(0, message("bob", 1, ("ann", 3)), LONG_AGO) == []
     ready = waiting.admit(0, message("ann", 5), LONG_AGO)
     assert [m.id for m in ready] == [("ann", 5), ("bob", 1)]
 
 
-def test_what_was_overtaken_by_its_own_origin_is_late():
+def test_a_message_overtaken_by_a_later_one_of_its_origin_is_late():
     waiting = Waiting(expires=True)
     waiting.admit(0, message("ann", 10, ("bob", 9)), 0)
     waiting.admit(0, message("ann", 20), 0)
@@ -49,7 +49,7 @@ def test_what_was_overtaken_by_its_own_origin_is_late():
     assert [m.id for m in waiting.late] == [("ann", 10)]
 
 
-def test_what_expires_with_its_predecessor_is_not_delivered_by_waking():
+def test_a_message_that_expires_with_its_predecessor_is_not_delivered_by_waking():
     """The waiter's own deadline is the instant at which it is woken: it lapses."""
     waiting = Waiting(expires=True)
     waiting.admit(0, message("bob", 10, ("ann", 5), ("eve", 7)), 0)
@@ -59,7 +59,7 @@ def test_what_expires_with_its_predecessor_is_not_delivered_by_waking():
     assert waiting.next_deadline_us() is None
 
 
-def test_the_next_deadline_forgets_what_nobody_waits_for_any_more():
+def test_the_next_deadline_forgets_ids_without_waiters():
     waiting = Waiting(expires=True)
     waiting.admit(0, message("bob", 10, ("ann", 5)), 0)
     assert waiting.next_deadline_us() == 5

@@ -150,7 +150,7 @@ def test_a_seq_that_is_waited_for_again_and_again_is_noted_a_few_times_at_most()
 
 
 @given(steps=STEPS, expires=st.booleans())
-def test_whatever_comes_it_is_as_if_everything_were_recomputed_each_time(steps, expires):
+def test_incremental_waiting_equals_recomputation_for_any_input(steps, expires):
     pair = Pair(expires=expires)
     for step in steps:
         pair.do(*step)
@@ -158,7 +158,7 @@ def test_whatever_comes_it_is_as_if_everything_were_recomputed_each_time(steps, 
 
 @pytest.mark.parametrize("expires", [True, False])
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_in_long_runs(seed, expires, monkeypatch):
+def test_incremental_waiting_equals_recomputation_in_long_runs(seed, expires, monkeypatch):
     """Among more messages, and with what some have left behind swept away under others."""
     monkeypatch.setattr(waiting, "DEADLINES_MIN", 0)
     monkeypatch.setattr(waiting, "SEQS_MIN", 0)

@@ -27,7 +27,7 @@ def test_a_message_carries_everything_its_sender_delivered():
     assert set(speak(eve).past) == {("ann", 1), ("bob", 1)}
 
 
-def test_an_effect_waits_for_its_cause_and_says_so():
+def test_an_effect_waits_for_its_cause_and_explain_names_it():
     ann, bob, eve = (Vector(name) for name in ("ann", "bob", "eve"))
     first = speak(ann)
     hear(bob, first)
@@ -60,7 +60,7 @@ def test_there_are_no_lifetimes():
         Vector("ann").on_broadcast(0, b"", Outbox(), 5)
 
 
-def test_what_we_never_sent_is_refused():
+def test_a_foreign_message_under_the_own_origin_is_refused():
     ann = Vector("ann")
     assert ann.screen(0, [Message(("ann", 1), (), b"")]) == []
     assert ann.counters.refused == 1

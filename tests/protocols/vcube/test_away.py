@@ -229,13 +229,13 @@ def play(seed, make_core=VCube):
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_whoever_comes_back_goes_on(first):
+def test_a_returning_node_continues(first):
     for seed in range(first, first + 50):
         assert play(seed).problems() == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize("first", range(0, 100, 50))
-def test_a_node_without_memory_disturbs_nobody_and_is_told(first):
+def test_a_node_without_state_disturbs_no_peer_and_is_reported(first):
     told = 0
     for seed in range(first, first + 50):
         net = Net(seed)

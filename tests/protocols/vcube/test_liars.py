@@ -43,7 +43,7 @@ def bench_of(node, nodes=4, **options):
     return Bench(node, nodes, proofs=proofs_of(node), **options)
 
 
-def test_a_claim_to_know_messages_of_ours_silenced_us_for_ever():
+def test_a_false_claim_about_own_messages_silenced_a_node_for_ever():
     bench = bench_of(0)
     with pytest.raises(RemoteError, match="no proof of message"):
         bench.hear(Known(HUGE), source=3)
@@ -51,13 +51,13 @@ def test_a_claim_to_know_messages_of_ours_silenced_us_for_ever():
     assert bench.core.counters.refused == 1
 
 
-def test_a_question_that_claims_messages_of_ours_silenced_us_for_ever():
+def test_a_request_with_a_false_claim_about_own_messages_silenced_a_node_for_ever():
     bench = bench_of(0)
     bench.hear(Ask((HUGE, 0, 0, 0)), source=3)
     assert bench.broadcast().id == (0, 1)
 
 
-def test_an_answer_that_nobody_asked_for_is_ignored():
+def test_an_unrequested_answer_is_ignored():
     for bench in (Bench(0, 4), bench_of(0)):
         bench.receive(*(proven(1, seq) for seq in (2, 3)))
         assert bench.hear(Answer((0, 1, 0, 0)), source=3) == []
@@ -67,7 +67,7 @@ def test_an_answer_that_nobody_asked_for_is_ignored():
 
 
 @pytest.mark.parametrize("gone", [(0, HUGE, 0, 0), (HUGE, 0, 0, 0), (0, 2, 0, 1), (1, 0, 0, 0)])
-def test_an_answer_that_claims_what_nobody_signed_silenced_an_origin_for_ever(gone):
+def test_an_answer_with_an_unsigned_claim_silenced_an_origin_for_ever(gone):
     bench = bench_of(0)
     bench.receive(proven(1, 2))
     bench.answer(gone, source=3)
@@ -77,7 +77,7 @@ def test_an_answer_that_claims_what_nobody_signed_silenced_an_origin_for_ever(go
     assert bench.delivered() == [(1, 1), (1, 2)]
 
 
-def test_what_is_gone_is_skipped_when_its_origin_has_signed_it():
+def test_gone_messages_are_skipped_if_their_origin_signed_the_claim():
     """The peer that has forgotten the messages sends the last one before its answer."""
     keeper, asker = bench_of(1), bench_of(0)
     keeper.receive(proven(2, 1), proven(2, 2), source=2)
@@ -131,7 +131,7 @@ def test_a_node_that_regained_its_own_messages_does_not_broadcast_while_they_wai
             bench.broadcast()
 
 
-def test_a_node_that_used_a_number_twice_is_shown_what_it_said_under_it():
+def test_a_node_that_used_a_number_twice_is_shown_its_earlier_message():
     bench = bench_of(1)
     bench.receive(proven(0, 1, payload=b"before"), proven(0, 2), source=0)
     bench.receive(proven(0, 1, payload=b"after"), source=0)

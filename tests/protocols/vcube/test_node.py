@@ -61,7 +61,7 @@ def test_a_broadcast_goes_to_the_first_node_of_each_cluster():
     assert bench.delivered() == [(5, 1)]
 
 
-def test_a_receiver_serves_the_clusters_that_it_was_given():
+def test_a_receiver_serves_its_assigned_clusters():
     bench = Bench(4, 8)
     assert bench.receive(message(0, 1), height=2) == {5: [[(0, 1)]], 6: [[(0, 1)]]}
     assert bench.delivered() == [(0, 1)]
@@ -72,7 +72,7 @@ def test_a_leaf_sends_nothing():
     assert Bench(1, 8).receive(message(0, 1), height=0) == {}
 
 
-def test_a_message_is_held_back_from_those_who_must_get_a_cause_from_here_too():
+def test_a_message_is_held_back_from_children_that_lack_a_cause_from_this_node():
     bench = Bench(4, 8)
     # 5 gets what 2 broadcasts from 4; 6 gets it from somebody else.
     assert bench.receive(message(0, 1, (2, 1)), height=2) == {6: [[(0, 1)]]}
@@ -102,7 +102,7 @@ def test_a_message_waits_for_each_missing_cause_in_turn():
     assert bench.delivered() == [(2, 1), (0, 1)]
 
 
-def test_an_arrival_touches_only_what_waited_for_it():
+def test_an_arrival_touches_only_the_messages_that_waited_for_it():
     bench = Bench(4, 8)
     bench.receive(message(0, 1, (2, 1)), height=2)
     seen = []
@@ -153,7 +153,7 @@ def test_a_message_carries_only_the_entries_that_changed():
     assert bench.broadcast().past == ((1, 2),)
 
 
-def test_a_node_that_only_listens_remembers_a_bounded_number_of_entries():
+def test_a_node_that_never_broadcasts_remembers_a_bounded_number_of_entries():
     bench = Bench(0, 8)
     for seq in range(1, 101):
         bench.receive(message(1, seq), height=0)
@@ -248,7 +248,7 @@ def test_the_next_live_node_takes_over_the_cluster_of_a_child_that_fails():
     assert bench.link(1, up=True) == {1: [[(0, 1), (2, 1)]]}
 
 
-def test_a_duplicate_with_a_larger_share_is_served_beyond_what_was_done():
+def test_a_duplicate_with_a_larger_share_is_served_for_the_additional_clusters():
     bench = Bench(5, 8, keep_us=FOREVER_US)
     first = message(0, 1)
     assert bench.receive(first, height=0) == {}
@@ -265,7 +265,7 @@ def test_a_late_duplicate_is_not_served_from_the_bottom():
     assert bench.receive(first, height=2) == {7: [[(0, 1)]]}
 
 
-def test_what_is_held_back_from_a_cluster_stays_so_when_a_link_changes():
+def test_messages_held_back_from_a_cluster_stay_held_back_when_a_link_changes():
     bench = Bench(4, 8, keep_us=FOREVER_US)
     assert bench.receive(message(1, 1, (2, 1)), height=2) == {6: [[(1, 1)]]}
     assert bench.link(5, up=False) == {}
@@ -273,7 +273,7 @@ def test_what_is_held_back_from_a_cluster_stays_so_when_a_link_changes():
     assert bench.receive(message(2, 1), height=1) == {5: [[(1, 1), (2, 1)]]}
 
 
-def test_whoever_holds_a_message_of_a_dead_origin_sends_it_to_everybody():
+def test_every_holder_of_a_message_of_a_dead_origin_sends_it_to_all_nodes():
     bench = Bench(1, 4, keep_us=FOREVER_US)
     bench.receive(message(0, 1), height=0)
     assert bench.link(0, up=False) == {3: [[(0, 1)]]}
@@ -290,7 +290,7 @@ def test_in_the_single_tree_a_dead_root_leaves_each_origin_to_itself():
     assert bench.sent() == {3: [[(1, 2)]]}
 
 
-def test_what_is_held_back_goes_to_the_child_of_the_day():
+def test_held_back_messages_go_to_the_current_child():
     bench = Bench(4, 8, keep_us=FOREVER_US)
     bench.receive(message(0, 1, (2, 1)), height=2)
     assert bench.link(5, up=False) == {}
@@ -319,7 +319,7 @@ def test_a_forgotten_message_that_comes_again_is_neither_delivered_nor_received_
 # ---- questions and mistakes ---------------------------------------------------------------------
 
 
-def test_explain_tells_what_is_missing_and_since_when():
+def test_explain_returns_the_missing_causes_and_since_when():
     bench = Bench(0, 8)
     bench.receive(message(3, 2, (1, 1), (2, 1)), height=0, now_us=7)
     assert bench.core.explain((3, 2)) == MessageStatus("waiting", ((3, 1), (1, 1), (2, 1)), 7)
@@ -342,7 +342,7 @@ def test_explain_tells_what_is_missing_and_since_when():
         (message(1, 1), -1, "height -1"),
     ],
 )
-def test_what_no_correct_peer_sends_is_refused_whole(bad, height, words):
+def test_a_frame_that_no_correct_peer_sends_is_refused_entirely(bad, height, words):
     bench = Bench(0, 8)
     with pytest.raises(RemoteError, match=words):
         bench.receive(message(2, 1), bad, height=height, source=3)
@@ -351,7 +351,7 @@ def test_what_no_correct_peer_sends_is_refused_whole(bad, height, words):
     assert bench.core.explain((2, 1)) == MessageStatus("unknown")
 
 
-def test_misuse_by_the_caller_is_told():
+def test_misuse_by_the_caller_is_refused():
     bench = Bench(0, 8)
     with pytest.raises(LocalError, match="no message lifetimes"):
         bench.core.on_broadcast(0, b"", bench.out, lifetime_us=5)

@@ -117,7 +117,7 @@ def deliver_to_4(*arrivals):
     return found
 
 
-def test_figure_5_node_4_does_not_wait_for_what_5_gets_from_somebody_else():
+def test_figure_5_node_4_does_not_wait_for_messages_that_5_gets_elsewhere():
     """m2 -> m1 -> m0: 5 is a child of 4 in the trees of 0 and 2, and its parent in that of 1."""
     m0 = ((0, 1), ((1, 1), (2, 1)), 2)
     m2 = ((2, 1), (), 1)

@@ -37,7 +37,7 @@ def spoken(node=0):
     return out.sends[0]
 
 
-def test_what_is_proven_is_delivered_and_passed_on_with_its_proof():
+def test_proven_messages_are_delivered_and_forwarded_with_their_proofs():
     child, packet = spoken()
     core, out = cube(child), Outbox()
     core.on_message(1, 0, packet, out)
@@ -50,7 +50,7 @@ def test_what_is_proven_is_delivered_and_passed_on_with_its_proof():
     "change",
     [{"payload": b"bye"}, {"proof": b""}, {"proof": b"x" * 32}, {"id": (0, 2)}, {"id": (1, 1)}],
 )
-def test_what_was_changed_on_the_way_is_refused_and_changes_nothing(change):
+def test_tampered_messages_are_refused_and_change_nothing(change):
     _, packet = spoken()
     forged = Packet(packet.height, (msgspec.structs.replace(packet.messages[0], **change),))
     core, out = cube(3), Outbox()
@@ -60,7 +60,7 @@ def test_what_was_changed_on_the_way_is_refused_and_changes_nothing(change):
     assert (core.refused, core.gauges(1)["kept"], core.gauges(1)["pending"]) == (1, 0, 0)
 
 
-def test_a_forged_copy_of_what_is_known_is_refused_as_well():
+def test_a_forged_copy_of_a_known_message_is_refused_too():
     child, packet = spoken()
     core, out = cube(child), Outbox()
     core.on_message(1, 0, packet, out)
@@ -78,7 +78,7 @@ def test_frames_without_messages_need_no_proof():
     assert core.refused == 0
 
 
-def test_a_group_without_proofs_takes_what_comes():
+def test_a_group_without_proofs_accepts_any_message():
     core, out = VCube(0, 4), Outbox()
     core.on_broadcast(0, b"hello", out)
     assert out.deliveries[0].proof == b""

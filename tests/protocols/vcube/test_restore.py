@@ -38,7 +38,7 @@ def assert_mute(bench):
     ],
     ids=["known", "ask", "answer", "packet", "cause"],
 )
-def test_who_hears_of_messages_of_its_own_is_mute(frame):
+def test_a_node_that_learns_of_unknown_own_messages_is_mute(frame):
     bench = Bench(0, 4)
     bench.core._state.awaited.add(1)
     bench.hear(frame)
@@ -48,7 +48,7 @@ def test_who_hears_of_messages_of_its_own_is_mute(frame):
     assert bench.core.counters.refused == 1
 
 
-def test_a_message_that_names_what_we_never_said_kept_us_from_coming_back():
+def test_a_message_naming_an_own_message_never_broadcast_prevented_a_return():
     """We said it then, did not notice that the message was ready, and found it so at a restart."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1, (0, 1)))
@@ -58,7 +58,7 @@ def test_a_message_that_names_what_we_never_said_kept_us_from_coming_back():
     assert bench.core.explain((2, 1)) == MessageStatus("waiting", ((0, 1),), 0)
 
 
-def test_a_mute_node_listens_and_forwards_on():
+def test_a_mute_node_delivers_and_forwards():
     bench = Bench(0, 4)
     bench.hear(Known(2))
     assert_mute(bench)
@@ -71,7 +71,7 @@ def test_a_mute_node_listens_and_forwards_on():
         bench.broadcast()
 
 
-def test_what_a_node_has_sent_is_no_news_to_it():
+def test_own_messages_from_peers_have_no_effect():
     bench = Bench(0, 4)
     bench.broadcast()
     bench.broadcast()
@@ -81,7 +81,7 @@ def test_what_a_node_has_sent_is_no_news_to_it():
     assert bench.core.counters.refused == 0
 
 
-def test_who_asks_without_remembering_itself_is_told():
+def test_a_node_without_state_that_asks_learns_of_its_own_messages():
     bench = Bench(0, 4)
     bench.receive(message(1, 1), message(1, 2))
     assert (1, Known(2)) in bench.hear(Ask((0, 0, 0, 0)), source=1)
@@ -89,7 +89,7 @@ def test_who_asks_without_remembering_itself_is_told():
     assert (1, Known(2)) not in bench.hear(Ask((0, 0, 0, 0)), source=2)
 
 
-def test_an_id_that_is_used_again_is_neither_delivered_nor_forwarded():
+def test_a_reused_id_is_neither_delivered_nor_forwarded():
     bench = Bench(0, 4)
     bench.receive(message(1, 1, payload=b"before"), height=0)
     bench.receive(message(1, 1, payload=b"after"), height=2)
@@ -115,7 +115,7 @@ def test_without_durability_nothing_is_saved():
         VCube(0, 4, durable=True)
 
 
-def test_after_a_restart_nothing_comes_twice_and_no_number_is_used_again():
+def test_after_a_restart_no_delivery_is_repeated_and_no_number_reused():
     bench = Bench(0, 4)
     bench.receive(message(1, 1), message(1, 2))
     bench.broadcast()
@@ -128,7 +128,7 @@ def test_after_a_restart_nothing_comes_twice_and_no_number_is_used_again():
     assert (counters.received, counters.delivered, counters.broadcast) == (1, 2, 1)
 
 
-def test_after_a_restart_a_message_names_what_was_delivered_before():
+def test_after_a_restart_a_message_names_earlier_deliveries_as_causes():
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
     bench.broadcast()
@@ -154,7 +154,7 @@ def test_after_a_restart_a_held_message_waits_on():
     assert bench.core.counters.received == 2
 
 
-def test_after_a_restart_what_is_kept_goes_to_whoever_is_said_to_be_up():
+def test_after_a_restart_kept_messages_go_to_the_nodes_reported_up():
     """The sends of the last step may never have left."""
     bench = Bench(0, 8)
     bench.broadcast()
@@ -172,7 +172,7 @@ def test_after_a_restart_what_is_kept_goes_to_whoever_is_said_to_be_up():
     assert bench.core.gauges(0)["kept"] == 0
 
 
-def test_after_a_restart_it_answers_for_as_many_clusters_as_before():
+def test_after_a_restart_a_node_serves_the_same_clusters():
     bench = Bench(4, 8)
     bench.receive(message(0, 1), height=0)
     bench.receive(message(0, 1), height=2)
@@ -181,7 +181,7 @@ def test_after_a_restart_it_answers_for_as_many_clusters_as_before():
     assert bench.sent() == {6: [(1, (0, 1))]}
 
 
-def test_after_a_restart_what_is_gone_is_gone_and_what_was_missed_was_missed():
+def test_after_a_restart_gone_and_missed_messages_stay_so():
     bench = Bench(0, 4)
     bench.answer((0, 2, 0, 0))
     bench.receive(message(1, 3), message(2, 1))
@@ -193,7 +193,7 @@ def test_after_a_restart_what_is_gone_is_gone_and_what_was_missed_was_missed():
     assert bench.hear(Ask((1, 0, 0, 0)), 3) == [(3, Answer((0, 3, 1, 0)))]
 
 
-def test_what_is_saved_is_bounded_by_the_group_and_by_what_is_kept():
+def test_saved_rows_are_bounded_by_the_group_and_the_kept_messages():
     bench = Bench(0, 4)
     counts = []
     for seq in range(1, 101):
@@ -209,7 +209,7 @@ def test_what_is_saved_is_bounded_by_the_group_and_by_what_is_kept():
 # ---- bounds and mistakes ------------------------------------------------------------------------
 
 
-def test_every_registry_is_bounded_by_what_is_alive():
+def test_every_registry_is_bounded_by_live_messages():
     bench = Bench(4, 8)
     now_us = 0
     for seq in range(1, 400, 2):
@@ -246,7 +246,7 @@ def test_every_registry_is_bounded_by_what_is_alive():
         (1, Packet(0, (message(1, 1), message(7, 1))), "no such message"),
     ],
 )
-def test_what_no_member_says_changes_nothing(source, frame, words):
+def test_frames_of_strangers_change_nothing(source, frame, words):
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
     before = pickle.dumps(bench.core._state), bench.core.gauges(0), list(bench.core._clock)
@@ -259,7 +259,7 @@ def test_what_no_member_says_changes_nothing(source, frame, words):
     assert bench.core.counters.refused == 1
 
 
-def test_a_frame_of_a_member_that_is_said_to_be_down_is_taken():
+def test_a_frame_of_a_member_reported_down_is_accepted():
     bench = Bench(0, 4)
     bench.link(1, up=False)
     bench.receive(message(1, 1), source=1)
@@ -279,7 +279,7 @@ def test_no_message_waits_for_itself():
         message(1, 2, (1, 2))
 
 
-def test_after_a_restart_what_was_passed_over_is_told_to_who_asks():
+def test_after_a_restart_requesting_peers_learn_of_skipped_messages():
     bench = Bench(0, 4)
     bench.answer((0, 3, 1, 0))
     bench.restart()

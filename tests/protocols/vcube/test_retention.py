@@ -12,7 +12,7 @@ from beforehand.protocols.vcube.retention import ASK, NAMED_MAX, SPANS_MAX
 # ---- asking and answering -----------------------------------------------------------------------
 
 
-def test_who_comes_back_is_asked_one_after_the_other():
+def test_returned_peers_are_asked_one_after_the_other():
     bench = Bench(0, 4)
     for peer in (1, 2, 3):
         bench.link(peer, up=False)
@@ -27,7 +27,7 @@ def test_who_comes_back_is_asked_one_after_the_other():
     assert bench.core.gauges(0)["asking"] == 0
 
 
-def test_an_answer_is_what_is_kept_and_what_is_gone():
+def test_an_answer_holds_kept_messages_and_gone_ids():
     bench = Bench(0, 8)
     bench.receive(message(1, 1), height=0)
     bench.receive(message(2, 1), height=0, now_us=60)
@@ -42,20 +42,20 @@ def test_an_answer_is_what_is_kept_and_what_is_gone():
     assert bench.sent() == {}
 
 
-def test_what_waits_here_is_sent_to_who_asks():
+def test_pending_messages_are_sent_to_a_requesting_peer():
     bench = Bench(0, 4)
     bench.receive(message(1, 2))
     assert bench.hear(Ask((0, 0, 0, 0)), 3) == [(3, Answer(()))]
     assert bench.sent() == {3: [(0, (1, 2))]}
 
 
-def test_who_asks_and_has_more_is_asked_in_turn():
+def test_a_requesting_peer_that_holds_more_is_asked_in_turn():
     bench = Bench(0, 2)
     assert bench.hear(Ask((0, 3))) == [(1, Answer(())), (1, Ask((0, 0)))]
     assert bench.hear(Ask((0, 3))) == [(1, Answer(()))]
 
 
-def test_in_the_model_of_the_paper_nobody_asks():
+def test_in_the_model_of_the_paper_no_node_asks():
     bench = Bench(0, 4, keep_us=0, durable=False)
     assert bench.link(1, up=False) == bench.link(1, up=True) == []
     with pytest.raises(RemoteError, match="keeps nothing"):
@@ -128,7 +128,7 @@ def test_a_clock_that_is_set_back_neither_forgets_nor_keeps_for_ever():
 # ---- passing over -------------------------------------------------------------------------------
 
 
-def test_what_nobody_keeps_is_passed_over_and_told():
+def test_messages_that_no_peer_keeps_are_skipped_and_reported():
     bench = Bench(0, 4)
     bench.receive(message(1, 1))
     bench.answer((0, 3, 1, 0))
@@ -149,7 +149,7 @@ def test_what_nobody_keeps_is_passed_over_and_told():
     assert bench.lost() == []
 
 
-def test_what_was_held_of_it_is_given_up_and_what_waited_for_it_goes_on():
+def test_held_copies_of_skipped_messages_are_dropped_and_their_waiters_continue():
     bench = Bench(0, 4)
     bench.receive(message(1, 3))
     bench.receive(message(1, 5))
@@ -190,7 +190,7 @@ def test_a_node_that_skipped_messages_asks_all_live_peers_once():
     assert bench.frames() == bench.out.timers == []
 
 
-def test_a_message_that_came_down_its_tree_makes_nobody_ask():
+def test_a_message_received_along_its_tree_causes_no_request():
     """Node 2 serves one cluster for node 0. With height 0 the message took another way."""
     for height, timers in ((1, []), (0, [(ASK, KEEP_US)])):
         bench = Bench(2, 4)
@@ -198,7 +198,7 @@ def test_a_message_that_came_down_its_tree_makes_nobody_ask():
         assert bench.out.timers == timers
 
 
-def test_what_waits_for_something_else_too_goes_on_waiting():
+def test_messages_that_wait_for_another_cause_too_stay_pending():
     bench = Bench(0, 4)
     bench.receive(message(1, 1, (2, 1), (3, 1)))
     bench.answer((0, 0, 0, 1))
@@ -208,7 +208,7 @@ def test_what_waits_for_something_else_too_goes_on_waiting():
     assert bench.delivered() == [(2, 1), (1, 1)]
 
 
-def test_what_was_held_back_for_it_leaves():
+def test_messages_held_back_for_a_skipped_one_are_sent():
     bench = Bench(4, 8)
     bench.receive(message(0, 1, (2, 1)), height=2)
     assert bench.sent() == {6: [(1, (0, 1))]}
@@ -218,7 +218,7 @@ def test_what_was_held_back_for_it_leaves():
     assert bench.core.gauges(0)["awaiting"] == 0
 
 
-def test_what_is_given_up_here_is_forwarded_all_the_same():
+def test_messages_skipped_locally_are_still_forwarded():
     bench = Bench(4, 8)
     bench.receive(message(0, 2), height=2)
     assert bench.sent() == {}
@@ -230,7 +230,7 @@ def test_what_is_given_up_here_is_forwarded_all_the_same():
     assert bench.delivered() == []
 
 
-def test_what_is_passed_over_takes_its_causes_along():
+def test_skipping_a_message_skips_its_causes():
     """(2, 1) caused (3, 1). A node that skips the effect alone would deliver the cause late."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1))
@@ -239,7 +239,7 @@ def test_what_is_passed_over_takes_its_causes_along():
     assert bench.hear(Ask((0, 0, 0, 0)), source=1) == [(1, Answer((0, 0, 1, 1)))]
 
 
-def test_both_sides_of_a_partition_may_pass_over():
+def test_both_sides_of_a_partition_may_skip():
     left, right = Bench(0, 2), Bench(1, 2)
     for bench in (left, right):
         bench.link(1 - bench.core.node, up=False)
@@ -274,7 +274,7 @@ def test_the_last_gaps_of_an_origin_are_remembered():
     ]
 
 
-def test_gaps_that_follow_each_other_are_one():
+def test_adjacent_gaps_are_merged():
     bench = Bench(0, 2)
     for last in range(1, 2 * SPANS_MAX):
         bench.answer((0, last))
@@ -285,7 +285,7 @@ def test_gaps_that_follow_each_other_are_one():
 # ---- nothing waits for ever ---------------------------------------------------------------------
 
 
-def test_what_waits_for_long_is_asked_for():
+def test_long_pending_causes_are_requested():
     bench = Bench(3, 4)
     bench.receive(message(2, 2))
     assert bench.out.timers == [(ASK, KEEP_US)]
@@ -303,7 +303,7 @@ def test_what_waits_for_long_is_asked_for():
     assert bench.frames() == bench.out.timers == []
 
 
-def test_what_came_lately_is_not_asked_for():
+def test_causes_of_recent_messages_are_not_requested():
     bench = Bench(3, 4)
     bench.receive(message(2, 2))
     bench.receive(message(2, 1), now_us=40)
@@ -315,14 +315,14 @@ def test_what_came_lately_is_not_asked_for():
     assert bench.frames() == [(2, Ask((0, 0, 2, 0)))]
 
 
-def test_a_timer_that_nobody_waits_for_is_nothing():
+def test_a_timer_that_no_core_waits_for_has_no_effect():
     bench = Bench(0, 4)
     for timer in (ASK, ("tea", None), ("ask", 3)):
         bench.step("on_timer", 5, timer)
         assert bench.out == Outbox()
 
 
-def test_nobody_waits_for_a_clock_to_catch_up():
+def test_a_fallen_clock_delays_no_request():
     bench = Bench(3, 4)
     bench.receive(message(2, 2), now_us=10**9)
     bench.receive(message(1, 1), now_us=7)
@@ -340,7 +340,7 @@ def test_a_peer_that_claims_to_have_forgotten_any_number_costs_no_memory():
     assert bench.core.explain((1, 5)).state == "missed"
 
 
-def test_who_suspected_us_for_long_is_asked_for_what_it_said_meanwhile():
+def test_a_peer_that_suspected_this_node_for_long_is_asked_for_its_messages():
     bench = Bench(0, 2)
     bench.link(1, up=False)
     assert bench.link(1, up=True) == [(1, Ask((0, 0)))]
@@ -351,7 +351,7 @@ def test_who_suspected_us_for_long_is_asked_for_what_it_said_meanwhile():
     assert bench.core.explain((1, 2)).state == "missed"
 
 
-def test_who_was_asked_while_it_was_down_is_asked_again_when_it_is_up():
+def test_a_peer_asked_while_down_is_asked_again_when_up():
     """Its own question came late, and it crashed over it: it never heard ours."""
     bench = Bench(1, 2)
     bench.link(0, up=False)

@@ -49,7 +49,7 @@ def test_midnight_may_pass_while_a_vehicle_waits(town):
     assert dirt(found) == {"past_midnight": 1}
 
 
-def test_one_time_of_zero_in_the_afternoon_is_no_midnight(town):
+def test_a_single_time_of_zero_in_the_afternoon_does_not_wrap_the_day(town):
     times = HEAD + "night,13:00:00,13:00:00,A,1\nnight,00:00:00,00:00:00,B,2\n"
     times += "night,13:20:00,13:20:00,C,3\n"
     found = read_gtfs(town(stop_times=times), day="20240106")
@@ -64,7 +64,7 @@ def test_a_time_that_runs_backwards_for_a_stop_is_filled_in_by_distance(town):
     assert dirt(found) == {"time_falls": 1}
 
 
-def test_of_times_that_fall_as_few_as_possible_are_given_up(town):
+def test_decreasing_stop_times_are_mended_by_dropping_as_few_as_possible(town):
     times = HEAD + "out,8:00:00,8:00:00,A,1\nout,9:00:00,9:00:00,B,2\n"
     times += "out,8:20:00,8:20:00,C,3\nout,8:30:00,8:30:00,D,4\n"
     found = read_gtfs(town(stop_times=times), day=DAY)
@@ -72,7 +72,7 @@ def test_of_times_that_fall_as_few_as_possible_are_given_up(town):
     assert dirt(found) == {"time_falls": 1, "trip_without_stops": 1}
 
 
-def test_a_trip_without_times_at_its_ends_is_driven_where_it_has_some(town):
+def test_a_trip_without_times_at_its_ends_is_driven_between_its_timed_stops(town):
     times = TIMES.replace("8:31:00,8:31:00", ",")
     found = read_gtfs(town(stop_times=times), day=DAY, blocks="trip")
     assert found.presence[0, 1:].tolist() == [8 * 3600 * US, (8 * 60 + 10) * 60 * US]
@@ -117,7 +117,7 @@ def test_distances_in_another_unit_than_those_of_the_road_move_no_stop(town):
         "road,0,0.03,1,\nroad,0,0,2,\n",  # the other way
     ],
 )
-def test_a_road_that_does_not_pass_its_stops_is_not_taken(town, road):
+def test_a_shape_that_does_not_pass_its_stops_is_not_used(town, road):
     found = read_gtfs(town(trips=TRIPS, shapes=ROAD + road), day=DAY)
     assert same(found, read_gtfs(town(), day=DAY))
     assert dirt(found) == {"shape_elsewhere": 1}
@@ -139,13 +139,13 @@ def test_a_calendar_without_an_end_has_days_to_its_end(town):
 
 
 @pytest.mark.parametrize("day", ["19-1-2019", "2024-1-1", "20240230", "monday"])
-def test_a_day_is_not_guessed(town, day):
+def test_a_missing_service_day_is_not_guessed(town, day):
     with pytest.raises(InputError, match="not a date") as caught:
         read_gtfs(town(), day=day)
     assert caught.value.hint == "pass a day like `2014-06-02`"
 
 
-def test_marks_line_ends_quotes_and_capitals_make_no_difference(town):
+def test_byte_order_marks_line_ends_quotes_and_capitals_make_no_difference(town):
     changed = {}
     for name, text in FEED.items():
         head, *body = text.splitlines()
@@ -204,7 +204,7 @@ def test_two_feeds_in_one_place_are_refused(tmp_path):
         read_gtfs(tmp_path / "both.zip")
 
 
-def test_a_stop_without_a_place_has_that_of_its_station_or_is_passed_by(town):
+def test_a_stop_without_coordinates_takes_those_of_its_station_or_is_skipped(town):
     stops = (
         "stop_id,stop_lat,stop_lon,parent_station\nA,0,0.00,\nB,,,S\nC,,,\nD,0,0.03,\nS,0,0.01,\n"
     )
@@ -212,7 +212,7 @@ def test_a_stop_without_a_place_has_that_of_its_station_or_is_passed_by(town):
     assert dirt(found) == {"place_of_station": 1, "stop_without_place": 1}
 
 
-def test_a_stop_at_zero_zero_far_from_all_others_has_no_place(town):
+def test_a_stop_at_zero_zero_far_from_all_others_counts_as_without_coordinates(town):
     stops = "stop_id,stop_lat,stop_lon\nA,-17,145.70\nB,0,0\nC,-17,145.72\nD,-17,145.73\n"
     found = read_gtfs(town(stops=stops), day=DAY)
     assert dirt(found) == {"stop_without_place": 1}
@@ -255,7 +255,7 @@ def test_repeated_trips_may_go_on_after_midnight(town):
         ("back,10:00:00,9999:00:00,60", "more than ten days"),
     ],
 )
-def test_repetition_without_sense_is_refused_with_its_line(town, row, problem):
+def test_an_invalid_frequency_is_refused_with_its_line(town, row, problem):
     folder = town(frequencies=f"trip_id,start_time,end_time,headway_secs\n{row}\n")
     with pytest.raises(InputError, match=problem) as caught:
         read_gtfs(folder, day=DAY)
@@ -263,7 +263,7 @@ def test_repetition_without_sense_is_refused_with_its_line(town, row, problem):
 
 
 @pytest.mark.parametrize("sequence", ["one", "1.5", ""])
-def test_an_order_that_is_no_number_names_its_line(town, sequence):
+def test_a_stop_sequence_that_is_not_a_number_names_its_line(town, sequence):
     folder = town(stop_times=HEAD + f"out,8:00:00,8:00:00,A,{sequence}\n")
     with pytest.raises(InputError, match="`stop_sequence` is no whole number") as caught:
         read_gtfs(folder, day=DAY)
@@ -309,7 +309,7 @@ def test_a_quote_that_is_never_closed_does_not_swallow_the_rest(town):
         read_gtfs(town(stops=stops), day=DAY)
 
 
-def test_what_stands_twice_or_belongs_to_nothing_is_counted(town):
+def test_duplicate_and_orphan_rows_are_counted(town):
     changed = {
         "trips": FEED["trips.txt"] + "r1,sat,out,,\n",
         "stops": FEED["stops.txt"] + "A,Again,5,5\n",
@@ -326,7 +326,7 @@ def test_a_time_without_seconds_is_one_of_whole_minutes(town):
     assert dirt(found) == {"no_seconds": 2}
 
 
-def test_strictly_all_that_would_be_mended_is_refused_together(town):
+def test_strict_mode_refuses_all_repairs_in_one_error(town):
     folder = town(
         trips=FEED["trips.txt"].replace("out,,", "out,s9,"),
         stop_times=TIMES.replace("8:10:00,8:11:00", "7:10:00,7:11:00"),
@@ -340,11 +340,11 @@ def test_strictly_all_that_would_be_mended_is_refused_together(town):
     assert "`missing_shape`" in caught.value.errors[1].hint
 
 
-def test_strictly_a_clean_feed_is_read_as_ever(town):
+def test_strict_mode_reads_a_clean_feed_unchanged(town):
     assert same(read_gtfs(town(), day=DAY, strict=True), read_gtfs(town(), day=DAY))
 
 
-def test_the_day_and_its_trips_are_told(town):
+def test_the_service_day_and_its_trips_are_reported(town):
     understood = read_gtfs(town()).understood
     assert understood.facts == {
         "day": "2024-01-04",

@@ -119,7 +119,7 @@ def test_an_odd_feed_gives_the_vehicles_that_a_person_would_read(tmp_path, name)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, expected) in SAME.items() if expected])
-def test_strict_refuses_what_would_be_mended(tmp_path, name):
+def test_strict_mode_refuses_feeds_that_need_repairs(tmp_path, name):
     with pytest.raises(InputError):
         read_gtfs(write_feed(tmp_path / "odd", **SAME[name][0]), day=DAY, strict=True)
 
@@ -167,7 +167,7 @@ def test_the_shadow_of_a_zip_in_a_zip_was_taken_for_a_second_feed(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_of_two_files_of_one_name_in_a_zip_the_last_counted_without_a_word(tmp_path):
+def test_the_last_of_two_files_of_one_name_in_a_zip_silently_counted(tmp_path):
     path = tmp_path / "feed.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in FEED.items():
@@ -181,7 +181,7 @@ def test_of_two_files_of_one_name_in_a_zip_the_last_counted_without_a_word(tmp_p
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
-def test_a_zip_with_wrong_bytes_was_a_crash_of_ours(tmp_path, packing):
+def test_a_damaged_zip_was_an_internal_error(tmp_path, packing):
     path, refused = tmp_path / "feed.zip", list[str]()
     with zipfile.ZipFile(path, "w", packing) as archive:
         for name, text in FEED.items():
@@ -200,7 +200,7 @@ def test_a_zip_with_wrong_bytes_was_a_crash_of_ours(tmp_path, packing):
 
 @pytest.mark.parametrize("table", ["frequencies.txt", "shapes.txt", "calendar.txt"])
 @pytest.mark.parametrize("how", ["link", "pipe"])
-def test_a_table_that_is_a_link_to_nowhere_or_a_pipe_was_taken_as_none(tmp_path, table, how):
+def test_a_table_that_is_a_dangling_link_or_a_pipe_was_taken_as_missing(tmp_path, table, how):
     feed = write_feed(tmp_path / "feed")
     (feed / table).unlink(missing_ok=True)
     if how == "pipe":
@@ -212,7 +212,7 @@ def test_a_table_that_is_a_link_to_nowhere_or_a_pipe_was_taken_as_none(tmp_path,
     assert refused.value.where == str(feed / table)
 
 
-def test_agencies_in_several_time_zones_were_put_into_one_without_a_word(tmp_path):
+def test_agencies_in_several_time_zones_were_silently_merged(tmp_path):
     agency = "agency_id,agency_timezone\na,Asia/Tokyo\nb,Europe/Paris\n"
     found = read_gtfs(write_feed(tmp_path / "feed", agency=agency), day=DAY)
     told = "all times are of one time zone, though agency.txt has `Asia/Tokyo`, `Europe/Paris`"
@@ -254,7 +254,7 @@ def test_points_of_a_shape_with_one_number_were_sorted_by_their_longitude(tmp_pa
         ),
     ],
 )
-def test_what_has_no_sensible_reading_is_refused(tmp_path, table, text, problem):
+def test_a_file_without_a_sensible_reading_is_refused(tmp_path, table, text, problem):
     with pytest.raises(InputError) as refused:
         read_gtfs(write_feed(tmp_path / "odd", **{table: text}), day=DAY)
     assert re.search(problem, refused.value.render())

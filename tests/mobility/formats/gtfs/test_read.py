@@ -183,7 +183,7 @@ def test_problems_are_listed_with_file_and_line(feed):
         ("8:10:00,8:11:00,B", "8:10:00,8:11:00,Z", "stop_without_place", 3, "stop `Z` has no"),
     ],
 )
-def test_what_is_wrong_with_a_trip_is_mended_and_counted_and_strictly_it_is_refused_by_its_line(
+def test_faults_of_a_trip_are_repaired_and_counted_or_refused_in_strict_mode(
     feed, before, after, kind, line, problem
 ):
     folder = feed(stop_times=FEED["stop_times.txt"].replace(before, after))
@@ -195,7 +195,7 @@ def test_what_is_wrong_with_a_trip_is_mended_and_counted_and_strictly_it_is_refu
     assert problem in first.problem
 
 
-def test_a_folder_that_is_no_feed_says_what_is_missing(tmp_path):
+def test_a_folder_that_is_no_feed_is_refused_with_the_missing_tables(tmp_path):
     (tmp_path / "stops.txt").write_text("stop_id,stop_lat,stop_lon\n")
     with pytest.raises(InputError, match=r"no `trips\.txt` and no `stop_times\.txt`"):
         read_gtfs(tmp_path)

@@ -46,7 +46,7 @@ def stops_passed(positions, name, *minutes):
     return ((np.interp(at_us, ends, x) - low) / apart_m).round(3).tolist()
 
 
-def test_a_trip_was_lost_whose_block_goes_on_elsewhere_at_once(read):
+def test_a_trip_was_lost_whose_block_continues_elsewhere_at_once(read):
     calls = ("out 0 0 A", "out 30 30 C", "back 30 30 A", "back 60 60 D")
     found = read(("out b", "back b"), calls)
     assert found.names == ("b",)
@@ -55,13 +55,13 @@ def test_a_trip_was_lost_whose_block_goes_on_elsewhere_at_once(read):
     assert found.presence.tolist() == [[0, EIGHT_S * 10**6, (EIGHT_S + 3600) * 10**6]]
 
 
-def test_strictly_a_block_that_goes_on_elsewhere_at_once_is_refused(read):
+def test_strict_mode_refuses_a_block_that_continues_elsewhere_at_once(read):
     calls = ("out 0 0 A", "out 30 30 C", "back 30 30 A", "back 60 60 D")
     with pytest.raises(InputError, match="starts elsewhere when the one before it ends"):
         read(("out b", "back b"), calls, strict=True)
 
 
-def test_a_block_that_goes_on_where_it_is_jumps_nowhere(read):
+def test_a_block_that_continues_at_its_last_stop_does_not_jump(read):
     calls = ("out 0 0 A", "out 30 30 D", "back 30 30 D", "back 60 60 A")
     found = read(("out b", "back b"), calls)
     assert "block_jump" not in found.changes

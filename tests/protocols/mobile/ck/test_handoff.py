@@ -70,7 +70,7 @@ def refused(ses, target=0):
     return target, Refused(1, target, H, ses)
 
 
-def test_the_new_station_fetches_all_that_is_known_before_the_host_goes_on():
+def test_the_new_station_fetches_the_state_before_it_registers_the_host():
     bench = Bench()
     assert bench.connect(2, old=0) == [(0, Fetch(1, 0, H, 2))]
     assert bench.connect(2, old=0) == []
@@ -81,7 +81,7 @@ def test_the_new_station_fetches_all_that_is_known_before_the_host_goes_on():
     assert list(bench.core.handoff.guests[H].in_flight) == [(0, 5)]
 
 
-def test_the_old_station_hands_over_what_was_acknowledged_and_said():
+def test_the_old_station_hands_over_acknowledgements_and_broadcasts():
     bench = joined()
     bench.get(H, Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0)))
     bench.get(H, Ack(1, H, 1, 1, 1))
@@ -90,7 +90,7 @@ def test_the_old_station_hands_over_what_was_acknowledged_and_said():
     assert bench.core.handoff.guests == {}
 
 
-def test_what_it_did_not_acknowledge_elsewhere_is_sent_to_it_here():
+def test_messages_unacknowledged_at_the_old_station_are_sent_by_the_new_one():
     bench = Bench()
     bench.get(0, Relay(0, 1, (0, 0, 0, 0), Message((9, 1), (), b"")))
     bench.connect(2, old=0)
@@ -100,13 +100,13 @@ def test_what_it_did_not_acknowledge_elsewhere_is_sent_to_it_here():
     assert [frame.number for _, frame in bench.out.sends] == [1]
 
 
-def test_after_it_was_handed_on_nothing_of_the_host_is_taken():
+def test_after_a_handoff_the_old_station_ignores_the_host():
     bench = handed_on()
     say = Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0))
     assert bench.get(H, say) == bench.get(H, Ack(1, H, 1, 0, 1)) == []
 
 
-def test_who_asks_later_is_sent_to_whom_the_host_was_handed_on():
+def test_a_later_request_is_redirected_to_the_station_that_has_the_host():
     bench = handed_on(ses=2, to=0)
     assert bench.fetch(3, source=2) == [(0, Fetch(2, 0, H, 3))]
 
@@ -121,33 +121,33 @@ def test_an_older_connection_is_refused_wherever_it_asks():
     assert bench.fetch(3, source=2) == [refused(3, 2)]
 
 
-def test_who_comes_back_to_where_it_is_known_goes_on_at_once():
+def test_a_host_that_returns_to_its_station_continues_at_once():
     bench = joined()
     assert bench.connect(3, old=1) == [accepted(3, turn=2)]
     assert bench.connect(2, old=1) == []
 
 
-def test_who_comes_back_after_it_was_handed_on_is_fetched_from_there():
+def test_a_host_that_returns_after_a_handoff_is_fetched_from_the_next_station():
     bench = handed_on(ses=2, to=0)
     assert bench.connect(3, old=1) == [(0, Fetch(1, 0, H, 3))]
     bench.give(3)
     assert bench.fetch(4, source=2) == [given(4, 2)]
 
 
-def test_a_request_of_its_own_that_comes_back_goes_on_to_whom_it_handed_the_host():
+def test_a_station_forwards_its_own_returned_request_to_the_station_that_has_the_host():
     bench = handed_on(ses=7, to=2)
     bench.connect(8, old=0)
     assert bench.get(0, Fetch(1, 1, H, 8)) == [(2, Fetch(1, 2, H, 8))]
 
 
-def test_who_asks_during_a_handoff_is_served_at_its_end():
+def test_a_request_during_a_handoff_is_served_at_its_end():
     bench = handed_on(ses=2, to=0)
     bench.connect(3, old=1)
     assert bench.fetch(4, source=2) == []
     assert bench.give(3) == [accepted(3, turn=2), given(4, 2)]
 
 
-def test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_refused():
+def test_the_newer_of_two_waiting_requests_is_served_and_the_older_refused():
     for order in ((4, 5), (5, 4)):
         bench = handed_on(ses=2, to=0)
         bench.connect(3, old=1)
@@ -156,7 +156,7 @@ def test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_refused():
         assert bench.give(3)[1:] == [given(5, 3)]
 
 
-def test_who_is_refused_sends_those_who_wait_to_where_the_host_may_be():
+def test_a_refused_station_redirects_waiting_requests():
     bench = handed_on(ses=2, to=0)
     bench.connect(3, old=1)
     bench.fetch(5, source=2)
@@ -164,7 +164,7 @@ def test_who_is_refused_sends_those_who_wait_to_where_the_host_may_be():
     assert bench.core.handoff.pending == {}
 
 
-def test_who_is_refused_asks_again_if_the_host_has_come_back_meanwhile():
+def test_a_refused_station_requests_again_if_the_host_returned_meanwhile():
     bench = Bench()
     bench.connect(2, old=0)
     assert bench.connect(4, old=0) == []
@@ -172,12 +172,12 @@ def test_who_is_refused_asks_again_if_the_host_has_come_back_meanwhile():
     assert bench.give(4) == [accepted(4)]
 
 
-def test_frames_for_others_go_on_hop_by_hop():
+def test_frames_for_other_stations_are_forwarded_hop_by_hop():
     fetch = Fetch(0, 2, H, 2)
     assert Bench().get(0, fetch) == [(2, fetch)]
 
 
-def test_a_join_elsewhere_ends_one_that_the_host_never_heard_of():
+def test_a_join_at_another_station_ends_an_unanswered_one():
     bench = joined()
     bench.get(0, Joined(0, H, 2))
     assert bench.core.handoff.guests == {}
@@ -187,7 +187,7 @@ def test_a_join_elsewhere_ends_one_that_the_host_never_heard_of():
     assert bench.core.handoff.pending == {}
 
 
-def test_a_join_that_comes_again_is_answered_again_and_a_later_one_starts_anew():
+def test_a_repeated_join_is_answered_again_and_a_later_one_starts_anew():
     bench = joined()
     [(_, again)] = bench.get(H, Join(1, H, 1))
     assert again.start == (0, 0, 0, 0)

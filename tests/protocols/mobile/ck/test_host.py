@@ -46,7 +46,7 @@ def cast(number, *hosts, turn=3, cell=1):
     return Cast(cell, turn, 0, number, message(number), hosts)
 
 
-def test_it_joins_until_it_is_heard_and_connects_from_then_on():
+def test_a_host_repeats_join_until_answered_and_sends_connect_afterwards():
     bench = Bench()
     assert bench.do("link", 1, True) == [(1, Join(1, H, 1))]
     assert bench.do("timer", CONNECT) == [(1, Join(1, H, 1))]
@@ -58,32 +58,32 @@ def test_it_joins_until_it_is_heard_and_connects_from_then_on():
     assert bench.do("link", 1, True) == [(1, Connect(1, H, 4, 2))]
 
 
-def test_what_it_hears_is_delivered_and_acknowledged_at_once():
+def test_a_received_message_is_delivered_and_acknowledged_at_once():
     bench = connected()
     assert bench.get(cast(3)) == [(1, Ack(1, H, 1, 0, 3))]
     assert bench.delivered() == [(9, 3)]
 
 
-def test_what_it_hears_again_is_acknowledged_again_and_not_delivered():
+def test_a_duplicate_is_acknowledged_again_and_not_delivered():
     bench = connected()
     first = bench.get(cast(3))
     assert bench.get(cast(3, H)) == first
     assert bench.delivered() == []
 
 
-def test_what_is_for_others_is_nothing_to_it():
+def test_frames_for_other_hosts_are_ignored():
     bench = connected()
     assert bench.get(cast(3, 8, 9)) == []
     assert bench.delivered() == []
 
 
-def test_what_was_sent_to_all_before_it_was_registered_is_not_for_it():
+def test_casts_before_the_registration_are_not_delivered():
     bench = connected(turn=3)
     assert bench.get(cast(3, turn=2)) == []
     assert bench.delivered() == []
 
 
-def test_before_it_is_registered_it_delivers_nothing():
+def test_before_its_registration_a_host_delivers_nothing():
     bench = Bench()
     bench.do("link", 1, True)
     assert bench.get(cast(3)) == []
@@ -96,7 +96,7 @@ def test_a_frame_of_another_cell_is_ignored():
     assert bench.do("message", 2, cast(3, cell=2)) == bench.do("message", 2, cast(3)) == []
 
 
-def test_it_says_what_it_had_delivered_when_it_spoke():
+def test_a_broadcast_carries_the_deliveries_that_preceded_it():
     bench = connected()
     bench.get(cast(4))
     bench.core.on_broadcast(0, b"x", bench.out)
@@ -105,7 +105,7 @@ def test_it_says_what_it_had_delivered_when_it_spoke():
     assert say == Say(1, H, 1, Message((H, 1), (), b"x"), (4, 5))
 
 
-def test_what_it_said_before_it_joined_depends_on_nothing():
+def test_broadcasts_before_the_join_have_no_causes():
     bench = Bench()
     bench.core.on_broadcast(0, b"", bench.out)
     bench.do("link", 1, True)
@@ -113,7 +113,7 @@ def test_what_it_said_before_it_joined_depends_on_nothing():
     assert sent == [(1, Say(1, H, 1, Message((H, 1), (), b""), (0, 0)))]
 
 
-def test_it_repeats_what_its_station_has_not_heard():
+def test_a_host_repeats_broadcasts_that_its_station_lacks():
     bench = connected()
     for _ in range(3):
         bench.core.on_broadcast(0, b"", bench.out)
@@ -121,7 +121,7 @@ def test_it_repeats_what_its_station_has_not_heard():
     assert [say.message.seq for _, say in bench.do("timer", RETRY)] == [2]
 
 
-def test_what_the_new_station_knows_of_needs_no_repetition():
+def test_broadcasts_known_to_the_new_station_are_not_repeated():
     bench = connected()
     for _ in range(2):
         bench.core.on_broadcast(0, b"", bench.out)

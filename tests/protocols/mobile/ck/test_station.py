@@ -63,12 +63,12 @@ def cast(number, *hosts, turn=2):
     return EVERYBODY, Cast(1, turn, 0, number, message(number), hosts)
 
 
-def test_a_message_is_sent_at_once_to_all_who_have_what_comes_before_it():
+def test_a_message_is_sent_at_once_to_hosts_that_have_its_causes():
     bench = Bench(G, H)
     assert bench.relay(1) == [cast(1)]
 
 
-def test_a_message_waits_until_its_host_has_acknowledged_what_comes_before_it():
+def test_a_message_waits_until_its_host_has_acknowledged_its_causes():
     bench = Bench(G, H)
     bench.relay(1)
     assert bench.relay(2, 1, 0, 0) == []
@@ -76,7 +76,7 @@ def test_a_message_waits_until_its_host_has_acknowledged_what_comes_before_it():
     assert bench.fire(GATHER) == [cast(2, H)]
 
 
-def test_a_message_that_comes_after_two_waits_for_both():
+def test_a_message_with_two_causes_waits_for_both():
     bench = Bench(G)
     bench.relay(1)
     bench.get(2, Relay(2, 1, (0, 0, 0), message(7)))
@@ -87,7 +87,7 @@ def test_a_message_that_comes_after_two_waits_for_both():
     assert bench.fire(GATHER) == [cast(2, turn=1)]
 
 
-def test_what_waits_behind_a_gap_is_sent_when_the_gap_is_filled():
+def test_messages_behind_a_gap_are_sent_when_the_gap_is_filled():
     bench = Bench(G)
     bench.relay(1)
     bench.relay(2)
@@ -98,7 +98,7 @@ def test_what_waits_behind_a_gap_is_sent_when_the_gap_is_filled():
     assert bench.fire(GATHER) == [cast(3, turn=1)]
 
 
-def test_where_there_is_room_for_one_the_oldest_goes_first():
+def test_with_room_for_one_message_the_oldest_is_sent():
     bench = Bench(G, inflight_max=1)
     bench.relay(1)
     assert bench.relay(2, 1, 0, 0) + bench.relay(3) == []  # 3 waits for nothing but room
@@ -106,12 +106,12 @@ def test_where_there_is_room_for_one_the_oldest_goes_first():
     assert bench.fire(GATHER) == [cast(2, turn=1)]
 
 
-def test_messages_that_do_not_depend_on_each_other_are_sent_together():
+def test_concurrent_messages_are_sent_together():
     bench = Bench(G)
     assert bench.relay(1) + bench.relay(2) == [cast(1, turn=1), cast(2, turn=1)]
 
 
-def test_one_transmission_serves_all_whose_acknowledgements_came_shortly_before():
+def test_one_transmission_serves_all_hosts_that_acknowledged_shortly_before():
     bench = Bench(G, H)
     bench.relay(1)
     bench.relay(2, 1, 0, 0)
@@ -128,7 +128,7 @@ def test_no_more_than_agreed_is_in_flight_to_a_host():
     assert bench.fire(GATHER) == [cast(2, turn=1)]
 
 
-def test_only_those_who_lack_it_are_named_when_it_is_repeated():
+def test_a_retransmission_names_only_the_hosts_that_lack_the_message():
     bench = Bench(G, H)
     bench.relay(1)
     assert bench.fire(RETRY) == []  # it was just transmitted
@@ -144,7 +144,7 @@ def test_with_three_rounds_in_an_interval_every_third_repeats_a_message():
     assert [len(sent) for sent in again] == [0, 0, 0, 1, 0, 0, 1, 0]
 
 
-def test_a_message_depends_on_what_its_host_had_delivered_and_said_before():
+def test_a_message_depends_on_earlier_deliveries_and_broadcasts_of_its_host():
     bench = Bench(G)
     relays = [
         bench.get(G, Say(1, G, 1, message(seq, G), past))[0][1]
@@ -153,7 +153,7 @@ def test_a_message_depends_on_what_its_host_had_delivered_and_said_before():
     assert [(relay.number, relay.needs) for relay in relays] == [(1, (3, 0, 0)), (2, (3, 1, 5))]
 
 
-def test_what_a_host_says_is_relayed_in_its_order_and_once():
+def test_broadcasts_of_a_host_are_relayed_in_order_and_once():
     bench = Bench(G)
     broadcasts = [Say(1, G, 1, message(seq, G), (0, 0, 0)) for seq in (1, 2)]
     assert bench.get(G, broadcasts[1]) == []
@@ -163,7 +163,7 @@ def test_what_a_host_says_is_relayed_in_its_order_and_once():
     assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (Heard(G, 1, 3),)))]
 
 
-def test_what_was_said_or_acknowledged_in_another_connection_counts_for_nothing():
+def test_broadcasts_and_acknowledgements_of_another_connection_are_ignored():
     bench = Bench(G)
     bench.relay(1)
     assert bench.get(G, Say(1, G, 2, message(1, G), (0, 0, 0))) == []
@@ -171,7 +171,7 @@ def test_what_was_said_or_acknowledged_in_another_connection_counts_for_nothing(
     assert bench.fire(FLUSH) == []
 
 
-def test_acknowledgements_go_together_to_where_a_message_was_initiated():
+def test_acknowledgements_are_bundled_to_the_initiating_station():
     bench = Bench(G, H)
     bench.relay(1)
     assert bench.ack(G, 1) == bench.ack(H, 1) == bench.ack(H, 1) == []
@@ -180,13 +180,13 @@ def test_acknowledgements_go_together_to_where_a_message_was_initiated():
     assert bench.fire(FLUSH) == []
 
 
-def test_receipts_for_others_go_on_with_the_next_bundle():
+def test_receipts_for_other_stations_are_forwarded_with_the_next_bundle():
     bench = Bench()
     bench.get(0, Bundle((Receipt(2, 5, 4),), ()))
     assert bench.fire(FLUSH) == [(2, Bundle((Receipt(2, 5, 4),), ()))]
 
 
-def test_a_message_is_kept_until_its_own_station_says_that_all_have_it():
+def test_a_message_is_kept_until_its_initiating_station_reports_it_complete():
     bench = Bench(G)
     bench.relay(1)
     bench.ack(G, 1)
@@ -209,7 +209,7 @@ def test_a_station_discards_its_own_message_when_the_last_host_anywhere_has_it()
     assert bench.fire(FLUSH) == [(0, delete), (2, delete)]
 
 
-def test_who_joins_starts_after_what_each_station_had_initiated():
+def test_a_joining_host_starts_after_the_messages_already_initiated():
     bench = Bench(G)
     bench.get(G, Say(1, G, 1, message(1, G), (0, 0, 0)))
     [(_, joined), _] = bench.get(H, Join(1, H, 1))
@@ -220,7 +220,7 @@ def test_who_joins_starts_after_what_each_station_had_initiated():
     assert bench.relay(4) == [cast(4, G)]
 
 
-def test_from_its_join_on_a_host_is_waited_for_and_for_nothing_before():
+def test_a_host_must_acknowledge_only_messages_after_its_join():
     bench = Bench()
     answer = Welcome(1, 0, H, 1, 0)
     assert bench.get(0, Joined(0, H, 1)) == [(2, Joined(0, H, 1)), (0, answer)]
@@ -232,13 +232,13 @@ def test_from_its_join_on_a_host_is_waited_for_and_for_nothing_before():
     assert list(bench.core.kept) == []
 
 
-def test_a_join_of_before_changes_nothing_for_a_later_one():
+def test_an_earlier_join_does_not_affect_a_later_one():
     bench = Bench()
     bench.get(0, Joined(0, H, 2))
     assert bench.get(2, Joined(2, H, 1)) == [(0, Joined(2, H, 1))]
 
 
-def test_what_was_seen_out_of_order_counts_when_the_gap_is_filled():
+def test_receptions_out_of_order_count_when_the_gap_is_filled():
     seen = Seen((3, 0))
     assert seen.add((0, 5)) == []
     assert ((0, 5) in seen, (0, 4) in seen, seen.counts, seen.last()) == (

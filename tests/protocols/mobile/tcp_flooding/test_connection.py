@@ -54,7 +54,7 @@ def message(seq, payload=LONG):
     return Message((9, seq), (), payload)
 
 
-def test_what_is_offered_goes_out_at_once_if_nothing_is_in_flight():
+def test_data_is_sent_at_once_if_nothing_is_in_flight():
     end = End()
     assert end.offer(1) == [[0]]
     assert end.out.sends == [(H, Segment(S, H, 1, 0, 0, (message(0),)))]
@@ -73,7 +73,7 @@ def test_a_message_longer_than_a_segment_goes_alone():
     assert end.get(ack=1) == [[1]]
 
 
-def test_what_is_small_waits_while_something_is_in_flight():
+def test_small_data_waits_while_a_segment_is_in_flight():
     end = End()
     end.offer(1)
     assert end.offer(1) == []
@@ -146,7 +146,7 @@ def test_acknowledgements_that_bring_data_or_nothing_in_flight_are_no_duplicates
     assert [idle.get(ack=0) for _ in range(5)] == [[]] * 5
 
 
-def test_all_that_is_acknowledged_is_forgotten_and_the_timer_with_it():
+def test_acknowledged_data_is_forgotten_and_its_timer_cancelled():
     end = End()
     end.offer(1)
     end.get(ack=1)
@@ -155,14 +155,14 @@ def test_all_that_is_acknowledged_is_forgotten_and_the_timer_with_it():
     assert end.fire(RESEND) == []
 
 
-def test_an_acknowledgement_of_what_was_never_sent_counts_for_nothing():
+def test_an_acknowledgement_of_unsent_data_is_ignored():
     end = End()
     end.offer(1)
     end.get(ack=5)
     assert end.core.gauges() == (1, 0)
 
 
-def test_one_segment_is_acknowledged_after_a_while_and_the_second_at_once():
+def test_one_segment_is_acknowledged_after_a_delay_and_the_second_at_once():
     end = End()
     assert end.get(first=0, count=1) == []
     assert end.due(ACK) == [200_000]
@@ -184,7 +184,7 @@ def test_a_gap_is_acknowledged_at_once_and_again_for_every_segment_behind_it():
     assert (end.acks(), end.taken) == ([3], [0, 1, 2])
 
 
-def test_what_comes_again_is_acknowledged_at_once_and_not_taken():
+def test_a_duplicate_segment_is_acknowledged_at_once_and_discarded():
     end = End()
     end.get(first=0, count=2)
     assert end.get(first=0, count=2) == [[]]
@@ -199,7 +199,7 @@ def test_data_carries_the_acknowledgement_that_is_owed():
     assert end.fire(ACK) == []
 
 
-def test_what_was_sent_is_unsure_until_it_is_acknowledged():
+def test_sent_data_is_unsure_until_it_is_acknowledged():
     end = End(window_start=1)
     end.offer(3)
     seqs = [[m.seq for m in part] for part in (end.core.unsure(), end.core.unsent())]
@@ -207,7 +207,7 @@ def test_what_was_sent_is_unsure_until_it_is_acknowledged():
 
 
 @pytest.mark.parametrize("lost", [{1}, {1, 2, 3}, {2, 9}, set(range(0, 40, 3))])
-def test_all_arrives_in_order_whatever_is_lost(lost):
+def test_data_arrives_in_order_under_any_loss(lost):
     """`lost`: which of all segments, in the order in which they are sent."""
     ends = {S: Connection(S, S, H, 1, Tcp()), H: Connection(H, S, H, 1, Tcp())}
     for seq in range(60):

@@ -56,7 +56,7 @@ def segment(first, *messages, host=H, ack=0, ses=1):
     return Segment(1, host, ses, first, ack, messages)
 
 
-def test_a_message_goes_to_every_host_by_itself_with_a_gap_in_between():
+def test_a_message_goes_to_each_host_separately_with_a_gap_in_between():
     bench = station(F, G, H)
     sent = bench.get(0, Relay(message(1)))
     assert sent == [(2, Relay(message(1))), (F, segment(0, message(1), host=F))]
@@ -67,14 +67,14 @@ def test_a_message_goes_to_every_host_by_itself_with_a_gap_in_between():
     assert bench.due(GAP) == []
 
 
-def test_what_a_host_says_is_flooded_and_does_not_come_back_to_it():
+def test_broadcasts_of_a_host_are_flooded_and_not_returned_to_it():
     bench = station(G, H)
     sent = bench.get(H, segment(0, message(1, H)))
     relay = Relay(message(1, H))
     assert sent == [(0, relay), (2, relay), (G, segment(0, message(1, H), host=G))]
 
 
-def test_what_a_host_says_is_flooded_in_its_order_and_once():
+def test_broadcasts_of_a_host_are_flooded_in_order_and_once():
     bench = station(H)
     assert len(bench.get(H, segment(1, message(2, H)))) == 1  # it acknowledges the gap
     floods = [f.message.seq for peer, f in bench.get(H, segment(0, message(1, H))) if peer == 0]
@@ -103,20 +103,20 @@ def test_the_next_turn_is_not_missed_because_a_later_one_was_set():
     assert bench.due(GAP) == [46_000]
 
 
-def test_a_clock_that_was_set_back_holds_nothing_up():
+def test_a_clock_that_was_set_back_delays_nothing():
     bench = station(F, G)
     bench.get(0, Relay(message(1)), now_us=1_000_000_000)
     assert [peer for peer, _ in bench.do("timer", GAP, now_us=7)] == [G]
 
 
-def test_a_connection_is_opened_again_for_who_did_not_hear_of_it():
+def test_a_connection_is_opened_again_for_a_host_that_missed_the_answer():
     bench = station(H)
     bench.get(0, Relay(message(1)))
     assert bench.get(H, Syn(1, H, 1)) == [(H, SynAck(1, H, 1))]
     assert bench.core.gauges(0)["kept"] == 1
 
 
-def test_who_comes_back_starts_anew_and_what_was_for_it_is_gone():
+def test_a_returning_host_starts_anew_and_its_queued_messages_are_lost():
     bench = station(H)
     bench.get(0, Relay(message(1)))
     assert bench.get(H, Syn(1, H, 2)) == [(H, SynAck(1, H, 2))]
@@ -125,7 +125,7 @@ def test_who_comes_back_starts_anew_and_what_was_for_it_is_gone():
     assert bench.get(H, segment(0, message(1, H))) == []  # of the connection before
 
 
-def test_a_station_takes_only_what_is_for_it():
+def test_a_station_accepts_only_frames_addressed_to_it():
     bench = station(H)
     assert bench.get(H, Segment(0, H, 1, 0, 0, (message(1, H),))) == []
     assert bench.get(G, segment(0, message(1, G), host=G)) == []
@@ -138,7 +138,7 @@ def test_the_timers_of_a_host_are_those_of_its_connection():
     assert bench.do("timer", (RESEND, G)) == []
 
 
-def test_it_asks_for_a_connection_more_and_more_slowly():
+def test_a_host_requests_a_connection_with_growing_intervals():
     bench = Bench(TcpHost(H))
     assert bench.do("link", 1, True) == [(1, Syn(1, H, 1))]
     dues_us = bench.due(CONNECT)
@@ -159,7 +159,7 @@ def test_its_own_messages_are_delivered_at_once_and_sent_when_it_is_connected():
     assert bench.get(1, SynAck(1, H, 1)) == [(1, segment(0, message(1, H)))]
 
 
-def test_what_others_say_is_delivered_in_order():
+def test_broadcasts_of_others_are_delivered_in_order():
     bench = host()
     bench.get(1, segment(1, message(2)))
     assert bench.out.deliveries == []
@@ -167,7 +167,7 @@ def test_what_others_say_is_delivered_in_order():
     assert bench.out.deliveries == [message(1), message(2)]
 
 
-def test_a_host_takes_only_what_its_station_sends_in_this_connection():
+def test_a_host_accepts_only_frames_of_its_station_and_connection():
     bench = host()
     assert bench.get(2, segment(0, message(1))) == []
     assert bench.get(1, segment(0, message(1), ses=2)) == []
@@ -175,7 +175,7 @@ def test_a_host_takes_only_what_its_station_sends_in_this_connection():
     assert bench.core.gauges(0) == {"said": 0, "early": 0}
 
 
-def test_who_changes_its_cell_gives_up_what_may_have_arrived_and_says_the_rest_there():
+def test_a_host_that_changes_cells_drops_unsure_broadcasts_and_sends_the_rest_in_the_new_cell():
     bench = Bench(TcpHost(H, tcp=Tcp(window_start=1)))
     bench.do("link", 1, True)
     bench.get(1, SynAck(1, H, 1))
@@ -192,6 +192,6 @@ def test_messages_have_no_lifetimes():
         TcpHost(H).on_broadcast(0, b"", Outbox(), 5)
 
 
-def test_the_system_says_that_its_hosts_stay_and_do_not_crash():
+def test_the_system_declares_that_its_hosts_neither_move_nor_crash():
     system = SYSTEMS["tcp_flooding"]
     assert (system.is_mobile, system.survives_crashes) == (False, False)

@@ -48,12 +48,12 @@ def unknown(source, ses=2, target=1):
     return Response1(source, target, H, ses)
 
 
-def test_a_connect_asks_all_stations_with_one_frame_to_each_neighbour():
+def test_a_connect_is_flooded_with_one_frame_to_each_wired_station():
     request = Request1(1, EVERYBODY, H, 2, Place(1))
     assert Bench().connect(2) == to_all(request, 0, 2, 3)
 
 
-def test_a_request_is_answered_and_goes_on_to_all_other_neighbours():
+def test_a_request_is_answered_and_forwarded_to_all_other_wired_stations():
     request = Request1(0, EVERYBODY, H, 2, Place(1))
     sent = Bench().get(0, request)
     assert sent == [*to_all(request, 2, 3), (0, unknown(1, target=0))]
@@ -68,7 +68,7 @@ def test_the_host_is_new_only_after_the_farthest_station_has_answered():
     assert bench.get(3, unknown(4)) == [(EVERYBODY, accepted)]
 
 
-def test_an_answer_that_is_one_is_flooded_and_stops_where_it_is_meant_for():
+def test_a_positive_answer_is_flooded_and_stops_at_its_target():
     answer = Response1(4, 0, H, 2, True, 1, 1)
     assert Bench().get(3, answer) == to_all(answer, 0, 2)
     bench = Bench()
@@ -77,7 +77,7 @@ def test_an_answer_that_is_one_is_flooded_and_stops_where_it_is_meant_for():
     assert bench.core.cell.guests[H].known != []
 
 
-def test_that_somebody_knows_nothing_takes_the_short_way():
+def test_a_negative_answer_takes_the_direct_path():
     answer = unknown(4, target=0)
     assert Bench().get(3, answer) == [(0, answer)]
 
@@ -96,12 +96,12 @@ def test_the_second_request_and_its_answer_are_flooded():
     )
 
 
-def test_a_join_ends_what_earlier_ones_left_behind_anywhere():
+def test_a_join_ends_earlier_registrations_at_every_station():
     sent = Bench().get(H, Join(1, H, 3, None))
     assert sent[:3] == to_all(Delete(1, EVERYBODY, H, 2), 0, 2, 3)
 
 
-def test_a_delete_takes_effect_here_and_goes_on():
+def test_a_delete_takes_effect_locally_and_is_forwarded():
     bench = Bench()
     bench.get(H, Join(1, H, 1, None))
     delete = Delete(0, EVERYBODY, H, 1)
@@ -109,7 +109,7 @@ def test_a_delete_takes_effect_here_and_goes_on():
     assert bench.core.cell.guests == {}
 
 
-def test_who_leaves_is_forgotten_everywhere_in_this_connection_too():
+def test_a_leaving_host_is_forgotten_at_every_station_in_this_connection_too():
     bench = Bench()
     bench.get(H, Join(1, H, 1, None))
     sent = bench.get(H, Leave(1, H, 1, None))
@@ -117,7 +117,7 @@ def test_who_leaves_is_forgotten_everywhere_in_this_connection_too():
     assert sent == [*to_all(delete, 0, 2, 3), (EVERYBODY, LeaveAck(1, H, 1))]
 
 
-def test_a_station_alone_asks_nobody():
+def test_a_single_station_sends_no_requests():
     core, out = STATION(1, (), Pace()), Outbox()
     core.on_message(0, H, Connect(1, H, 2, Place(1), 1, None), out)
     assert out.sends == [(EVERYBODY, ConnectAck(1, H, 2, 1, 0, is_new=True))]
@@ -133,7 +133,7 @@ def test_handoff_frames_stay_behind_the_messages():
     assert to_three == [Relay, Request1]
 
 
-def test_a_host_names_no_stations_wherever_it_was():
+def test_a_host_names_no_earlier_stations():
     core, out = HOST(H, Pace()), Outbox()
     core.on_link(0, 1, True, out)
     core.on_link(0, 1, False, out)

@@ -39,14 +39,14 @@ def seconds(*times):
     return [time * SECOND_US for time in times]
 
 
-def test_if_most_is_repeated_the_host_that_holds_up_most_is_unregistered():
+def test_if_most_transmissions_are_repeats_the_host_that_blocks_most_is_unregistered():
     bench = Bench(said=2, **STRICT)
     bench.ack(G, 1, 0)
     there = bench.repeat(*seconds(1, 2, 3, 4))
     assert there == [[G, H], [G, H], [G, H], [G]]
 
 
-def test_who_was_heard_lately_stays_however_much_is_repeated():
+def test_a_recently_heard_host_stays_registered_despite_repeats():
     bench = Bench(**STRICT)
     for second in range(1, 10):
         for host in (G, H):
@@ -60,7 +60,7 @@ def test_the_others_are_judged_by_what_is_transmitted_afterwards():
     assert [len(guests) for guests in there] == [2, 2, 2, 2, 1, 1, 1, 1, 0]
 
 
-def test_few_repetitions_are_no_reason_to_unregister_anybody():
+def test_few_repeats_unregister_no_host():
     bench = Bench(repeats_max=0.5, repeats_window=4)
     for second in range(1, 10):
         for seq in (1, 2):
@@ -72,11 +72,11 @@ def test_few_repetitions_are_no_reason_to_unregister_anybody():
         assert bench.repeat(second * SECOND_US) == [[G, H]]
 
 
-def test_by_default_nobody_is_unregistered_for_repetitions():
+def test_by_default_no_host_is_unregistered_for_repeats():
     assert Bench().repeat(*seconds(*range(1, 200)))[-1] == [G, H]
 
 
-def test_a_clock_that_was_set_back_makes_nobody_silent_or_immortal():
+def test_a_clock_that_was_set_back_neither_silences_nor_keeps_a_host():
     bench = Bench(**STRICT)
     for host in (G, H):
         bench.ack(host, 0, 1_000 * SECOND_US)
@@ -84,7 +84,7 @@ def test_a_clock_that_was_set_back_makes_nobody_silent_or_immortal():
     assert [len(guests) for guests in there] == [2, 2, 2, 2, 1]
 
 
-def test_what_is_caught_up_on_counts_as_repeated_and_as_owed():
+def test_catch_up_messages_count_as_repeats_and_as_owed():
     bench = Bench(said=0, **STRICT)
     guest = bench.core.cell.guests[H]
     guest.catch_up = {0: Message((9, 1), (), b"")}
@@ -104,7 +104,7 @@ def test_a_host_that_may_be_unregistered_is_heard_now_and_then():
     assert (ACK, 1_000_000) in out.timers
 
 
-def test_who_is_in_a_handoff_is_not_unregistered():
+def test_a_host_during_a_handoff_is_not_unregistered():
     bench = Bench(said=1, **STRICT)
     connect = Connect(1, 9, 2, Place(1), 1, ((0, 1),))
     bench.core.on_message(0, 9, connect, bench.out)

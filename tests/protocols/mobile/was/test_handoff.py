@@ -92,7 +92,7 @@ def joined(ses=1):
 # ---- the example of MOB section 4.4 --------------------------------------------------------------
 
 
-def test_the_new_station_asks_for_what_it_discarded_and_marks_what_was_delivered():
+def test_the_new_station_requests_discarded_messages_and_marks_delivered_ones():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     bench.relay(2, 1)
@@ -109,7 +109,7 @@ def test_the_new_station_asks_for_what_it_discarded_and_marks_what_was_delivered
     assert marks == [(H,), ()]
 
 
-def test_the_old_station_tells_what_was_not_delivered_and_what_came_since():
+def test_the_old_station_reports_undelivered_and_later_messages():
     bench = joined()
     bench.relay(1, 2)
     [(target, answer)] = bench.wire(request(2, Place(1, False, 1)))
@@ -121,7 +121,7 @@ def test_the_old_station_tells_what_was_not_delivered_and_what_came_since():
     assert (bench.guest, bench.kept()) == (None, [])
 
 
-def test_what_comes_after_the_second_request_is_never_taken_for_delivered():
+def test_messages_after_the_second_request_are_never_marked_delivered():
     bench = Bench()
     bench.connect(2, Place(1), (0, 1))
     bench.wire(Response1(0, 1, H, 2, True, 1, 1))
@@ -158,13 +158,13 @@ def test_numbers_of_the_catching_up_are_not_those_of_the_cell():
     assert answer.missing == ids(6, 7)
 
 
-def test_who_comes_back_while_catching_up_goes_on_under_new_numbers():
+def test_a_host_that_returns_during_catch_up_continues_with_new_numbers():
     bench = caught_up_on(5, 6)
     sent = bench.connect(4, Place(2, True, 1), (1, 2), (0, 3))
     assert sent == [(0, Delete(1, 0, H, 3)), (EVERYBODY, CatchUp(1, H, 4, 0, message(6)))]
 
 
-def test_what_is_caught_up_on_is_said_again_until_it_is_acknowledged():
+def test_catch_up_messages_are_repeated_until_acknowledged():
     bench = caught_up_on(5)
     bench.out.clear()
     bench.core.on_timer(0, RETRY, bench.out)
@@ -173,7 +173,7 @@ def test_what_is_caught_up_on_is_said_again_until_it_is_acknowledged():
     assert bench.hear(ack) == bench.hear(ack) == [accepted(2, 0)]
 
 
-def test_with_three_rounds_in_an_interval_every_third_repeats_what_is_caught_up_on():
+def test_with_three_rounds_in_an_interval_every_third_repeats_catch_up_messages():
     bench = caught_up_on(5, rounds=3)
     sent = []
     for _ in range(6):
@@ -183,7 +183,7 @@ def test_with_three_rounds_in_an_interval_every_third_repeats_what_is_caught_up_
     assert sent == [0, 0, 1, 0, 0, 1]
 
 
-def test_no_more_than_agreed_is_caught_up_on_at_once():
+def test_the_catch_up_window_is_respected():
     bench = caught_up_on(5, 6, 7, inflight_max=2)
     assert [frame.seq for _, frame in bench.out.sends] == [0, 1]
     bench.hear(HostAck(1, H, Place(2, True, 1)))
@@ -192,7 +192,7 @@ def test_no_more_than_agreed_is_caught_up_on_at_once():
     assert [frame.seq for _, frame in bench.out.sends] == [1, 2]
 
 
-def test_who_comes_back_to_its_station_goes_on_where_it_was():
+def test_a_host_that_returns_to_its_station_continues_at_its_position():
     bench = joined()
     bench.relay(1, 2, 3)
     sent = bench.connect(3, Place(1, False, 2), (1, 1), (0, 2))
@@ -200,7 +200,7 @@ def test_who_comes_back_to_its_station_goes_on_where_it_was():
     assert bench.kept() == [*ids(3)]
 
 
-def test_who_comes_back_has_forgotten_what_it_had_out_of_order():
+def test_a_returning_host_has_dropped_its_out_of_order_messages():
     bench = joined()
     bench.relay(1, 2)
     bench.hear(HostAck(1, H, Place(1, False, 0), ((1, 1),)))
@@ -208,7 +208,7 @@ def test_who_comes_back_has_forgotten_what_it_had_out_of_order():
     assert bench.core.cell.is_wanted(1)
 
 
-def test_a_connect_that_comes_again_is_answered_again():
+def test_a_repeated_connect_is_answered_again():
     bench = joined()
     first = bench.connect(2, Place(1))
     assert bench.connect(2, Place(1)) == first == [accepted(2, 0)]
@@ -240,11 +240,11 @@ def test_during_the_handoff_the_new_station_takes_nothing_from_the_host():
     assert bench.hear(Say(1, H, 2, Message((H, 1), (), b""))) == []
 
 
-def test_who_never_registered_the_host_says_so():
+def test_a_station_that_never_registered_the_host_answers_unknown():
     assert Bench().wire(request(2, Place(1))) == [unknown(2)]
 
 
-def test_who_is_in_an_older_handoff_answers_at_its_end():
+def test_a_station_in_an_older_handoff_answers_at_its_end():
     bench = Bench()
     bench.connect(2, Place(1), (0, 1))
     assert bench.get(2, request(3, Place(1), source=2)) == []
@@ -253,7 +253,7 @@ def test_who_is_in_an_older_handoff_answers_at_its_end():
     assert sent == [(2, Response1(1, 2, H, 3, True, 2, 4))]
 
 
-def test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_answered():
+def test_the_newer_of_two_waiting_requests_is_served_and_the_older_answered():
     for order in ((3, 4), (4, 3)):
         bench = Bench()
         bench.connect(2, Place(1), (0, 1))
@@ -263,13 +263,13 @@ def test_of_two_who_wait_the_newer_one_is_served_and_the_other_one_answered():
         assert [target for target, _ in bench.wire(Response2(0, 1, H, 2, (), ()))] == [3]
 
 
-def test_who_has_seen_a_newer_connection_knows_nothing_for_an_older_one():
+def test_a_station_that_saw_a_newer_connection_answers_unknown_to_an_older_one():
     bench = joined(ses=5)
     assert bench.wire(request(4, Place(1))) == [unknown(4)]
     assert bench.guest.ses == 5
 
 
-def test_who_has_handed_the_host_on_knows_nothing_for_a_third_one():
+def test_a_station_that_handed_the_host_over_answers_unknown_to_a_third_one():
     bench = joined()
     bench.wire(request(2, Place(1)))
     assert bench.get(2, request(3, Place(1), source=2)) == [unknown(3, 2)]
@@ -293,13 +293,13 @@ def test_the_second_request_is_answered_although_the_host_has_left():
     assert sent == [(0, Response2(1, 0, H, 2, (), ()))]
 
 
-def test_a_registration_that_the_host_has_outlived_is_worth_nothing():
+def test_a_registration_of_an_earlier_incarnation_of_the_host_is_invalid():
     bench = joined(ses=1)
     assert bench.wire(request(3, Place(2))) == [unknown(3)]
     assert bench.guest is None
 
 
-def test_a_registration_as_new_that_the_host_never_heard_of_is_worth_nothing():
+def test_an_unconfirmed_registration_as_new_is_invalid():
     bench = Bench()
     assert bench.connect(2, Place(1)) == [accepted(2, 0, is_new=True)]
     assert bench.wire(request(3, Place(1))) == [unknown(3)]
@@ -307,7 +307,7 @@ def test_a_registration_as_new_that_the_host_never_heard_of_is_worth_nothing():
     assert bench.connect(4, Place(1), (0, 3)) == [(0, Request1(1, 0, H, 4, Place(1)))]
 
 
-def test_who_recovers_is_new_only_after_all_stations_have_answered():
+def test_a_recovering_host_is_new_only_after_all_stations_have_answered():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     place = Place(1, False, 4)
@@ -318,7 +318,7 @@ def test_who_recovers_is_new_only_after_all_stations_have_answered():
     assert bench.wire(Response1(3, 1, H, 2)) == [accepted(2, 1, 6, is_new=True)]
 
 
-def test_what_a_host_may_have_delivered_is_not_cast_to_it_when_it_is_taken_as_new():
+def test_messages_a_host_may_have_delivered_are_not_cast_when_it_registers_as_new():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     bench.relay(1)
@@ -327,7 +327,7 @@ def test_what_a_host_may_have_delivered_is_not_cast_to_it_when_it_is_taken_as_ne
     assert bench.kept() == [*ids(1)]
 
 
-def test_of_two_who_know_the_host_the_one_of_the_later_connection_counts():
+def test_the_registration_of_the_later_connection_counts():
     bench = Bench()
     bench.recover(4, Place(1))
     bench.wire(Response1(0, 1, H, 4, True, 3, 9))
@@ -336,7 +336,7 @@ def test_of_two_who_know_the_host_the_one_of_the_later_connection_counts():
     assert sent == [(3, Delete(1, 3, H, 4)), (0, Request2(1, 0, H, 4, ()))]
 
 
-def test_a_host_is_told_what_of_the_cell_it_has_delivered_elsewhere():
+def test_a_host_learns_which_messages_of_the_cell_it_delivered_elsewhere():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     bench.relay(1, 2, 3, 4)
@@ -345,7 +345,7 @@ def test_a_host_is_told_what_of_the_cell_it_has_delivered_elsewhere():
     assert bench.wire(Response2(0, 1, H, 2, (), ())) == [accepted(2, 1, delivered=((2, 3),))]
 
 
-def test_nothing_is_repeated_for_who_has_delivered_it_elsewhere():
+def test_messages_delivered_elsewhere_are_not_repeated_for_a_host():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     bench.relay(1, 2)

@@ -83,7 +83,7 @@ def test_a_host_joins_as_soon_as_it_is_in_a_cell_and_asks_until_it_is_answered()
     assert bench.fire(CONNECT) == []
 
 
-def test_who_moves_before_it_is_answered_names_the_station_that_may_have_registered_it():
+def test_a_host_that_moves_before_an_answer_names_the_station_that_may_have_registered_it():
     bench = Bench()
     bench.enter(A)
     assert bench.enter(B) == [Join(B, ME, 2, ((A, 1),))]
@@ -91,7 +91,7 @@ def test_who_moves_before_it_is_answered_names_the_station_that_may_have_registe
     assert bench.enter(A) == [Connect(A, ME, 3, Place(2, False, 0), 1, ((B, 2),))]
 
 
-def test_an_answer_to_an_earlier_connection_is_nothing():
+def test_an_answer_to_an_earlier_connection_is_ignored():
     bench = Bench()
     bench.enter(A)
     bench.enter(B)
@@ -130,7 +130,7 @@ def test_messages_are_delivered_in_the_order_of_the_cell():
     assert bench.delivered() == []
 
 
-def test_what_it_delivered_elsewhere_is_passed_over_and_what_waited_for_it_is_not():
+def test_messages_delivered_elsewhere_are_skipped_and_their_successors_delivered():
     bench = Bench()
     bench.enter(A)
     bench.hear(ConnectAck(A, ME, 1, 1, 0, delivered=((1, 2), (4, 4))))
@@ -153,7 +153,7 @@ def test_a_copy_that_was_sent_before_the_handoff_ended_is_not_delivered_again():
     assert bench.delivered() == []
 
 
-def test_what_it_delivered_elsewhere_is_numbered_by_the_cell():
+def test_messages_delivered_elsewhere_have_numbers_of_the_cell():
     bench = Bench()
     bench.enter(A)
     bench.hear(ConnectAck(A, ME, 1, 1, 0, delivered=((0, 0),)))
@@ -162,7 +162,7 @@ def test_what_it_delivered_elsewhere_is_numbered_by_the_cell():
     assert bench.delivered() == [(9, 8)]
 
 
-def test_it_acknowledges_what_it_has_and_in_which_ranges():
+def test_an_acknowledgement_names_the_received_ranges():
     bench = Bench()
     bench.join()
     for seq in (0, 2, 3, 5):
@@ -171,7 +171,7 @@ def test_it_acknowledges_what_it_has_and_in_which_ranges():
     assert bench.fire(ACK) == []
 
 
-def test_what_came_early_in_one_cell_is_nothing_in_the_next():
+def test_out_of_order_messages_of_one_cell_are_dropped_in_the_next():
     bench = Bench()
     bench.join()
     bench.hear(cast(1))
@@ -190,7 +190,7 @@ def test_a_frame_of_another_cell_is_ignored():
         assert bench.delivered() == []
 
 
-def test_what_the_cell_hears_before_the_connection_stands_is_not_counted():
+def test_casts_before_the_connection_is_established_are_not_counted():
     bench = Bench()
     bench.join()
     bench.enter(B)
@@ -198,7 +198,7 @@ def test_what_the_cell_hears_before_the_connection_stands_is_not_counted():
     assert bench.delivered() == []
 
 
-def test_an_acknowledgement_clears_what_was_said_and_changes_nothing_else():
+def test_an_acknowledgement_clears_broadcasts_and_changes_nothing_else():
     bench = Bench()
     bench.join()
     for _ in range(3):
@@ -209,7 +209,7 @@ def test_an_acknowledgement_clears_what_was_said_and_changes_nothing_else():
     assert bench.delivered() == [(9, 0)]
 
 
-def test_what_is_not_acknowledged_is_said_again_sooner_the_more_there_is():
+def test_unacknowledged_broadcasts_are_repeated_sooner_the_more_there_are():
     bench = Bench(pace=Pace(inflight_max=4))
     bench.join()
     bench.say()
@@ -221,7 +221,7 @@ def test_what_is_not_acknowledged_is_said_again_sooner_the_more_there_is():
     assert bench.out.timers == [(RETRY, 200_000)]
 
 
-def test_what_was_said_before_the_handoff_and_is_known_is_not_said_again():
+def test_broadcasts_known_after_the_handoff_are_not_repeated():
     bench = Bench()
     bench.join()
     bench.say()
@@ -246,7 +246,7 @@ def test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell():
     assert bench.fire(RETRY) == sent, "none of them was heard there"
 
 
-def test_who_is_taken_as_new_gives_up_what_it_said_and_says_so():
+def test_a_host_registered_as_new_drops_its_broadcasts_and_reports_them():
     bench = Bench()
     bench.join()
     bench.say()
@@ -255,7 +255,7 @@ def test_who_is_taken_as_new_gives_up_what_it_said_and_says_so():
     assert bench.out.losses == [("drop", (ME, 1))]
 
 
-def test_it_catches_up_before_it_goes_on_and_repeats_that_it_did():
+def test_a_host_catches_up_before_casts_and_repeats_its_confirmation():
     bench = Bench()
     bench.join(next=4)
     bench.enter(B)
@@ -271,7 +271,7 @@ def test_it_catches_up_before_it_goes_on_and_repeats_that_it_did():
     assert bench.delivered() == [(9, 9)]
 
 
-def test_who_moves_while_catching_up_says_how_far_it_came():
+def test_a_host_that_moves_during_catch_up_reports_its_position():
     bench = Bench()
     bench.join()
     bench.enter(B)
@@ -279,13 +279,13 @@ def test_who_moves_while_catching_up_says_how_far_it_came():
     assert bench.enter(A) == [Connect(A, ME, 3, Place(2, True, 1), 1, ((A, 1), (B, 2)))]
 
 
-def test_who_was_forgotten_connects_again():
+def test_an_unregistered_host_connects_again():
     bench = Bench()
     bench.join()
     assert bench.hear(Forgotten(A, ME, 1)) == [Connect(A, ME, 2, Place(1, False, 0), 1, ((A, 1),))]
 
 
-def test_who_leaves_says_so_until_it_is_heard_and_never_speaks_again():
+def test_a_leaving_host_repeats_leave_until_answered_and_stays_silent():
     bench = Bench()
     bench.join()
     assert bench.do("on_leave") == [Leave(A, ME, 1, ((A, 1),))]
@@ -297,7 +297,7 @@ def test_who_leaves_says_so_until_it_is_heard_and_never_speaks_again():
         bench.say()
 
 
-def test_who_crashes_while_it_leaves_goes_on_leaving():
+def test_a_host_that_crashes_while_leaving_continues_to_leave():
     bench = Bench(durable=True)
     bench.join()
     bench.do("on_leave")
@@ -305,7 +305,7 @@ def test_who_crashes_while_it_leaves_goes_on_leaving():
     assert bench.enter(A) == [Leave(A, ME, 2, None)]
 
 
-def test_who_recovers_asks_all_stations_in_a_new_connection():
+def test_a_recovering_host_queries_all_stations_in_a_new_connection():
     bench = Bench(durable=True)
     bench.join()
     bench.say()
@@ -317,7 +317,7 @@ def test_who_recovers_asks_all_stations_in_a_new_connection():
 
 
 @pytest.mark.parametrize(("saves", "next"), [("delivery", 2), ("acknowledgement", 1)])
-def test_the_place_after_a_crash_is_that_of_the_last_delivery_or_acknowledgement(saves, next):
+def test_the_position_after_a_crash_is_that_of_the_last_delivery_or_acknowledgement(saves, next):
     bench = Bench(durable=True, saves=saves)
     bench.join()
     bench.hear(cast(0))
@@ -327,13 +327,13 @@ def test_the_place_after_a_crash_is_that_of_the_last_delivery_or_acknowledgement
     assert bench.enter(A)[0].place == Place(1, False, next)
 
 
-def test_who_restores_nothing_is_like_new():
+def test_a_host_without_saved_state_is_new():
     bench = Bench()
     bench.do("restore", {})
     assert bench.enter(A) == [Join(A, ME, 1, ())]
 
 
-def test_what_is_acknowledged_need_not_be_remembered():
+def test_acknowledged_broadcasts_are_forgotten():
     bench = Bench(durable=True)
     bench.join()
     bench.say()
@@ -341,7 +341,7 @@ def test_what_is_acknowledged_need_not_be_remembered():
     assert bench.store.load((SAID, MEMORY))[SAID.name] == {}
 
 
-def test_a_host_that_may_be_forgotten_is_heard_although_it_has_nothing_to_say():
+def test_a_host_that_may_be_unregistered_sends_acknowledgements_without_broadcasts():
     bench = Bench(pace=Pace(silence_us=3_000_000))
     bench.join()
     assert (ACK, 1_000_000) in bench.out.timers

@@ -67,7 +67,7 @@ def cast(seq, origin=9):
     return EVERYBODY, Cast(1, seq - 1, message(seq, origin))
 
 
-def test_who_joins_starts_with_the_oldest_message_that_is_kept():
+def test_a_joining_host_starts_with_the_oldest_kept_message():
     bench = Bench()
     assert bench.join(G) == [(EVERYBODY, ConnectAck(1, G, 1, 1, 0, is_new=True))]
     bench.get(0, Relay(message(1)))
@@ -76,30 +76,30 @@ def test_who_joins_starts_with_the_oldest_message_that_is_kept():
     assert bench.join(H) == [(EVERYBODY, ConnectAck(1, H, 1, 1, 1, is_new=True))]
 
 
-def test_a_join_that_comes_again_is_answered_again():
+def test_a_repeated_join_is_answered_again():
     bench = Bench()
     assert bench.join(H) == bench.join(H) != []
 
 
-def test_a_join_ends_what_earlier_ones_left_behind():
+def test_a_join_ends_earlier_registrations():
     sent = Bench().get(H, Join(1, H, 3, ((0, 1), (2, 2), (1, 1))))
     assert sent[:2] == [(0, Delete(1, 0, H, 1)), (2, Delete(1, 2, H, 2))]
 
 
-def test_what_a_host_says_goes_to_the_cell_and_to_all_neighbours():
+def test_broadcasts_of_a_host_go_to_the_cell_and_all_wired_stations():
     bench = Bench()
     bench.join(H)
     relay = Relay(message(1, H))
     assert bench.say(1) == [(0, relay), (2, relay), cast(1, origin=H)]
 
 
-def test_what_a_neighbour_relays_does_not_go_back():
+def test_relayed_messages_are_not_returned_to_their_sender():
     bench = Bench()
     bench.join(H)
     assert bench.get(0, Relay(message(1))) == [(2, Relay(message(1))), cast(1)]
 
 
-def test_what_a_host_says_is_relayed_in_its_order_and_once():
+def test_broadcasts_of_a_host_are_relayed_in_order_and_once():
     bench = Bench()
     bench.join(H)
     assert bench.say(2) == []
@@ -108,7 +108,7 @@ def test_what_a_host_says_is_relayed_in_its_order_and_once():
     assert bench.say(1) == []
 
 
-def test_what_was_said_in_another_connection_or_cell_is_not_relayed():
+def test_broadcasts_of_another_connection_or_cell_are_not_relayed():
     bench = Bench()
     bench.join(H, ses=2)
     assert bench.say(1, ses=1) == []
@@ -132,7 +132,7 @@ def test_a_message_is_kept_until_all_hosts_have_acknowledged_it():
     assert bench.kept() == []
 
 
-def test_an_acknowledgement_of_another_connection_counts_for_nothing():
+def test_an_acknowledgement_of_another_connection_is_ignored():
     bench = Bench()
     bench.join(H, ses=2)
     bench.get(0, Relay(message(1)))
@@ -140,7 +140,7 @@ def test_an_acknowledgement_of_another_connection_counts_for_nothing():
     assert bench.kept() == [(9, 1)]
 
 
-def test_only_what_somebody_lacks_is_cast_again():
+def test_only_messages_that_some_host_lacks_are_cast_again():
     bench = Bench()
     bench.join(H)
     for seq in (1, 2, 3):
@@ -169,7 +169,7 @@ def test_no_more_than_agreed_is_in_flight():
     assert bench.ack(1) == [cast(3)]
 
 
-def test_hosts_hear_what_their_station_has_of_them():
+def test_hosts_learn_which_of_their_broadcasts_the_station_has():
     bench = Bench()
     bench.join(H)
     bench.say(1)
@@ -178,7 +178,7 @@ def test_hosts_hear_what_their_station_has_of_them():
     assert bench.fire(ACK) == []
 
 
-def test_a_host_that_owes_acknowledgements_and_is_silent_is_unregistered_and_told():
+def test_a_silent_host_that_owes_acknowledgements_is_unregistered_and_notified():
     bench = Bench(silence_us=1_000)
     bench.join(H)
     assert bench.fire(RETRY, 5_000) == []
@@ -192,7 +192,7 @@ def test_a_host_that_owes_acknowledgements_and_is_silent_is_unregistered_and_tol
     assert bench.ack(1) == [(EVERYBODY, Forgotten(1, H, 1))]
 
 
-def test_who_leaves_is_unregistered_wherever_it_was():
+def test_a_leaving_host_is_unregistered_at_every_station():
     bench = Bench()
     bench.join(H)
     sent = bench.get(H, Leave(1, H, 1, ((0, 1),)))
@@ -200,7 +200,7 @@ def test_who_leaves_is_unregistered_wherever_it_was():
     assert bench.core.cell.guests == {}
 
 
-def test_what_a_host_said_before_it_left_and_comes_later_does_not_register_it_again():
+def test_late_frames_of_a_host_that_left_do_not_register_it_again():
     bench = Bench()
     bench.join(H)
     bench.get(H, Leave(1, H, 1, ()))
@@ -209,7 +209,7 @@ def test_what_a_host_said_before_it_left_and_comes_later_does_not_register_it_ag
     assert bench.core.cell.guests == {}
 
 
-def test_a_delete_is_for_its_connection_and_earlier_ones():
+def test_a_delete_applies_to_its_connection_and_earlier_ones():
     bench = Bench()
     bench.join(H, ses=3)
     bench.get(0, Delete(0, 1, H, 2))
@@ -218,7 +218,7 @@ def test_a_delete_is_for_its_connection_and_earlier_ones():
     assert H not in bench.core.cell.guests
 
 
-def test_frames_for_others_go_on_hop_by_hop():
+def test_frames_for_other_stations_are_forwarded_hop_by_hop():
     request = Request1(0, 2, H, 2, Place(1))
     assert Bench().get(0, request) == [(2, request)]
 
