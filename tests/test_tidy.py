@@ -20,12 +20,13 @@ FUNCTION_LINES_MAX = 50
 LINE_COLUMNS_MAX = 100
 
 # What each part of the package may import of ours: whole parts, or single modules of one.
-PURE = ("errors", "units")
+PURE = ("errors", "promises", "units")
 EVERYWHERE = (*PURE, "events", "files", "interval", "temporary")
 MAY_IMPORT = {
     "errors": (),
     "units": ("errors",),
     "events": (),
+    "promises": (),
     "temporary": (),
     "files": ("errors", "temporary"),
     "interval": (),
@@ -55,7 +56,7 @@ MAY_IMPORT = {
     ),
     "observe": ("observe", "protocols", "sim", "kernels", "spark", *EVERYWHERE),
     # Reads datasets: whatever wrote them, their columns are the contract.
-    "report": ("report", "papers", *EVERYWHERE),
+    "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     # The last four are imported when they are first asked for.
     "__init__": (

@@ -407,8 +407,8 @@ MUTANTS = [
     (
         "a former name of a protocol is unknown",
         "find_target",
-        "    name = FORMER.get(name, name)\n",
-        "",
+        "FORMER.get(written, written)",
+        "written",
         "test_a_protocol_has_one_name_with_hyphens_or_not[mobile-was]",
     ),
     (

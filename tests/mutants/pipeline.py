@@ -129,9 +129,9 @@ MUTANTS = [
     ),
     (
         "no order is no promise at all",
-        "about:",
-        '    "none": ("twice", "unknown"),\n',
-        '    "none": (),\n',
+        "promises:",
+        'Promise("no order", ("twice", "unknown"), ',
+        'Promise("no order", (), ',
         "test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere",
     ),
     (

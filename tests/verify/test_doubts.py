@@ -14,7 +14,7 @@ import pytest
 
 from beforehand.errors import InputError
 from beforehand.mobility.generators.crowd import generate
-from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.protocols.registry import PROTOCOLS
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import event_table, write_events
 from beforehand.verify.verdict import Verdict, verify_events, worst
@@ -38,7 +38,7 @@ def simulated():
     tables = {}
     for name in ("causal", "none"):
         columns = run_one(trace, Spec(name, seed=2)).columns
-        promise = PROTOCOLS[name].promise
+        promise = PROTOCOLS[name].written
         tables[name] = event_table(name, columns, promise=promise, names=trace.names)
     return tables
 

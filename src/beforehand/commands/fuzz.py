@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _find(written: str) -> str:
     from beforehand.check.fuzz.fuzz import spelled
-    from beforehand.check.fuzz.targets import FORMER, TARGETS, find_target
+    from beforehand.check.fuzz.targets import TARGETS, find_target
+    from beforehand.protocols.registry import FORMER
 
     name = find_target(written)
     if name is None:
@@ -125,11 +126,19 @@ def _swarm(args: argparse.Namespace, protocols: tuple[str, ...]) -> int:
         rows = [
             (
                 *(spelled(name), f"{t.runs:,}", f"{t.moves:,}"),
-                *(f"{t.deliveries:,}", f"{t.waited:,}", str(t.failures)),
+                *(f"{t.deliveries:,}", f"{t.waited:,}", f"{t.allowed:,}", str(t.failures)),
             )
             for name, t in swarm.tallies.items()
         ]
-        headings = ("protocol", "runs", "moves", "deliveries", "that had to wait", "failures")
+        headings = (
+            "protocol",
+            "runs",
+            "moves",
+            "deliveries",
+            "that had to wait",
+            "late, as allowed",
+            "failures",
+        )
         each = f" of each of {len(protocols)} protocols" if len(protocols) > 1 else ""
         print_table(f"{seeds:,} seeds{each} in {swarm.wall_s:.0f} s", headings, rows)
         for outcome in swarm.failures[:FAILURES_SHOWN]:

@@ -48,7 +48,8 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("input", nargs="?", type=Path, help=shown)
     add_trace_options(parser)
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
-    parser.add_argument("--protocol", default="causal", help="causal, delta, vector or none")
+    shown = "a delivery order: causal, delta, ... (docs/opportunistic.md); default: causal"
+    parser.add_argument("--protocol", default="causal", help=shown)
     parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
     parser.add_argument("--seed", type=whole(0, SEED_MAX), default=0)
     for name, setting in FLAGS.items():
@@ -77,10 +78,9 @@ def run(args: argparse.Namespace) -> int:
     check_size(trace, spec.traffic, where="--period")
     tell_trace(trace)
 
-    from beforehand.sim.contacts.protocols import PROTOCOLS
+    from beforehand.protocols.registry import find_order
     from beforehand.sim.contacts.run import run_one
     from beforehand.sim.contacts.summary import count_violations, summarise
-    from beforehand.verify.about import PROMISES
 
     with told_stages() as tell:
         result = run_one(trace, spec, on_done=partial(tell, "simulating"))
@@ -90,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
     summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["violations"] = violations
+    promise = find_order(spec.protocol).promise
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
     summary["read"] = trace_json(trace)
@@ -97,8 +98,10 @@ def run(args: argparse.Namespace) -> int:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
     elif args.events != STDOUT:  # otherwise the table would corrupt the event log on stdout
         _print_summary(trace, spec, summary)
-    held = PROMISES[PROTOCOLS[spec.protocol].promise]  # same rule as `verify`
-    is_broken = any(violations[kind] for kind in held)
+    # The same rule as that of `verify`.
+    is_broken = any(violations[kind] for kind in promise.broken_by)
+    if promise.orders and not promise.is_sure:
+        note(promise.tell_late(violations["late"], summary["deliveries"]))
     return EXIT_VIOLATION if is_broken else EXIT_VALID
 
 
@@ -116,10 +119,10 @@ def _check_events_target(args: argparse.Namespace) -> None:
 
 
 def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> None:
-    from beforehand.sim.contacts.protocols import PROTOCOLS
+    from beforehand.protocols.registry import find_order
     from beforehand.sim.log import event_table, events_bytes, write_events
 
-    run, promise = f"{spec.protocol}-{spec.seed}", PROTOCOLS[spec.protocol].promise
+    run, promise = f"{spec.protocol}-{spec.seed}", find_order(spec.protocol).written
     log = event_table(run, result.columns, promise=promise, names=trace.names)
     if target == STDOUT:
         sys.stdout.buffer.write(events_bytes(log))

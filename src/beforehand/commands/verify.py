@@ -17,6 +17,7 @@ from beforehand.commands.shell.console import (
     told_stages,
 )
 from beforehand.errors import visible
+from beforehand.promises import PROMISES, label_of
 
 if TYPE_CHECKING:
     from beforehand.verify.verdict import RunVerdict
@@ -39,7 +40,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
     parser.add_argument(
         "--promise",
-        choices=("causal", "none"),
+        choices=tuple(PROMISES),
         help="what to hold the runs to, whatever the log says; a log that does not: causal",
     )
     add_json(parser)
@@ -73,11 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(run: RunVerdict) -> tuple[str, ...]:
-    from beforehand.verify.about import PROMISE_NAMES
-
     counts = (run.broadcasts, run.deliveries, *run.counts.values())
-    promised = PROMISE_NAMES.get(run.promise, run.promise)
-    return (run.run, *(f"{count:,}" for count in counts), promised, run.state)
+    return (run.run, *(f"{count:,}" for count in counts), label_of(run.promise), run.state)
 
 
 def _as_dict(run: RunVerdict) -> dict[str, object]:

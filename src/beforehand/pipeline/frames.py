@@ -19,7 +19,7 @@ from beforehand.errors import InputError
 from beforehand.events import About, metadata_of
 from beforehand.mobility.trace import Ints, make_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
-from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.protocols.registry import find_order
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.workload import check_size
 from beforehand.sim.log import event_table
@@ -109,7 +109,7 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
     size, origin = len(columns["kind"]), columns["origin"]
     columns["node"] = nodes[columns["node"]].astype(np.int32)
     columns["origin"] = np.where(origin < 0, origin, nodes[origin]).astype(np.int32)
-    promise = PROTOCOLS[spec.protocol].promise
+    promise = find_order(spec.protocol).written
     table = event_table(run, columns)
     table = table.append_column("promise", pa.array([promise] * size, pa.string()))
     table = table.append_column("events", pa.array(np.full(size, size)))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beforehand.errors import InputError
+from beforehand.protocols.registry import LITERAL, find_order
 from beforehand.scenario import values
 from beforehand.scenario.document import Document, Table
 from beforehand.scenario.lines import KeyPath
-from beforehand.sim.contacts.protocols import PROTOCOLS
 from beforehand.sim.contacts.run import Spec
 
-LITERAL = ("literal_deadlines", "literal_barriers")
 KEYS = ("name", "lifetimes", *LITERAL)
-WITH_BARRIERS = ("causal", "delta")
 
 
 def read_protocols(document: Document) -> tuple[Spec, ...]:
@@ -27,13 +25,13 @@ def read_protocols(document: Document) -> tuple[Spec, ...]:
     for index, entry in enumerate(entries):
         at = ("protocols", index)
         document.check_keys(entry, at, KEYS)
-        name = document.value(entry, (*at, "name"), values.one_of(*PROTOCOLS), None)
+        name = document.value(entry, (*at, "name"), _known, None)
         if name is None:
             if "name" not in entry:
                 document.add(InputError("a protocol without a `name`"), at)
             continue
         literal = {key: document.value(entry, (*at, key), values.switch, False) for key in LITERAL}
-        if any(literal.values()) and name not in WITH_BARRIERS:
+        if any(literal.values()) and find_order(name).options != LITERAL:
             document.add(InputError(f"`{name}` has no barriers to take literally"), at)
         for lifetime_us in _lifetimes(document, entry, at, name):
             spec = Spec(name, lifetime_us=lifetime_us, **literal)
@@ -43,16 +41,23 @@ def read_protocols(document: Document) -> tuple[Spec, ...]:
     return tuple(specs)
 
 
+def _known(value: object) -> str:
+    """Parse the name of a protocol for contacts."""
+    name = values.text(value)
+    find_order(name)
+    return name
+
+
 def _lifetimes(document: Document, entry: Table, at: KeyPath, name: str) -> Sequence[int | None]:
     hint = 'write `lifetimes = ["20m", "10m"]`'
     path = (*at, "lifetimes")
-    listed = entry.get("lifetimes", [])
-    if "lifetimes" in entry and not PROTOCOLS[name].takes_lifetime:
+    listed, protocol = entry.get("lifetimes", []), find_order(name)
+    if "lifetimes" in entry and not protocol.takes_lifetime:
         document.add(InputError(f"`{name}` has no message lifetimes", hint="use `delta`"), path)
     elif not isinstance(listed, list) or ("lifetimes" in entry and not listed):
         document.add(InputError(f"not a list of lifetimes: `{listed}`", hint=hint), path)
-    elif not listed and name == "delta":
-        document.add(InputError("`delta` needs lifetimes", hint=hint), at)
+    elif not listed and protocol.lifetimes == "must":
+        document.add(InputError(f"`{name}` needs lifetimes", hint=hint), at)
     elif not listed:
         return (None,)
     else:

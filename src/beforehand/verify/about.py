@@ -7,14 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from beforehand.events import METADATA, About, Runs
-
-PROMISES: dict[str, tuple[str, ...]] = {
-    "causal": ("late", "twice", "unknown"),
-    "none": ("twice", "unknown"),
-}
-"""The kinds of violation that count against a run, by the order that its protocol promises."""
-PROMISE_NAMES = {"causal": "causal order", "none": "no order"}
-DEFAULT_PROMISE, LEAST_PROMISE = "causal", "none"
+from beforehand.promises import LEAST_PROMISE
 
 
 def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:

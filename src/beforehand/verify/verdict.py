@@ -23,8 +23,8 @@ from beforehand.kernels.verify.causality import (
     first_follower,
     spread_of,
 )
+from beforehand.promises import DEFAULT_PROMISE, PROMISES
 from beforehand.units import format_duration
-from beforehand.verify.about import DEFAULT_PROMISE, PROMISES
 from beforehand.verify.event_log import STDIN, Log, read_logs
 from beforehand.verify.find import find_logs
 from beforehand.verify.node_logs import are_of_nodes, read_node_logs
@@ -112,7 +112,7 @@ def verify_events(
     The logs of real nodes are merged by causality first. In a folder that `beforehand run` wrote, a
     missing log that the plan names makes the verdict unknown.
 
-    promise: `causal` or `none`; overrides the log. By default the log's own promise, or causal
+    promise: a key of `PROMISES`; overrides the log. By default the log's own promise, or causal
     order if the log does not say.
     on_done: called with the number of logs judged; and for each log with the number of senders
     whose messages are checked.
@@ -183,17 +183,15 @@ def state_of(
         return "invalid", f"{impossible:,} deliveries before their broadcasts, in whatever order"
     if promise not in PROMISES:
         doubts = [*doubts, f"it promises `{promise}`, which nobody here can judge"]
-    held = PROMISES.get(promise, ())
-    sure = [kind for kind in held if kind != "unknown" or not doubts]
+    broken_by = PROMISES[promise].broken_by if promise in PROMISES else ()
+    sure = [kind for kind in broken_by if kind != "unknown" or not doubts]
     if any(counts[kind] for kind in sure):
         return "invalid", ""
     if doubts:
         return "unknown", "; ".join(doubts)
     if not deliveries:
         return "unknown", "nothing was delivered"
-    if counts["late"]:
-        return "valid", f"{counts['late']:,} late, but no order was promised"
-    return "valid", ""
+    return "valid", PROMISES[promise].tell_late(counts["late"], deliveries)
 
 
 def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:

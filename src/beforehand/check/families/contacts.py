@@ -29,7 +29,7 @@ from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
 from beforehand.protocols.orders.order import Lifetimes
-from beforehand.sim.contacts.protocols import PROTOCOLS, make_order
+from beforehand.protocols.registry import ORDERS, Protocol, make_order
 
 SECOND_US = 1_000_000
 LIFETIMES_US = (5 * SECOND_US, 20 * SECOND_US, 60 * SECOND_US, 200 * SECOND_US)
@@ -60,17 +60,21 @@ class Contacts(Family):
     def __init__(self, order: str, *, pushes: bool = False) -> None:
         """pushes: links lose nothing, and a node pushes its broadcasts to all linked peers."""
         self.name = f"{order}_push" if pushes else order
-        self._order, self._pushes = order, pushes
+        self._protocol: Protocol = ORDERS[order]
+        size = self._protocol.size_checked
+        self._order = order if size is None else f"{order}-{size}"
+        self._pushes = pushes
         self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
-        if PROTOCOLS[order].takes_lifetime:
+        if self._protocol.takes_lifetime:
             self.sights += ("expired in time", "early")
-        self.sights += ("deferred",) if order == "delta" else ()
-        if PROTOCOLS[order].is_causal:
+        self.sights += ("deferred",) if self._protocol.lifetimes == "must" else ()
+        if self._protocol.promise.orders:
             self.sights += ("waited", "drop")
 
     def draw(self, rng: random.Random) -> Case:
         lifetimes, shifts = None, rng.choice((0, 0, 1, 3))
-        if PROTOCOLS[self._order].takes_lifetime and (self._order == "delta" or rng.random() < 0.5):
+        takes = self._protocol.lifetimes
+        if takes == "must" or (takes == "may" and rng.random() < 0.5):
             skew_us = rng.choice((0, 100_000, 2 * SECOND_US, 20 * SECOND_US))
             # If all clocks may be set back, older messages must not seem to live too long.
             longest_us = LIFETIMES_US[-1] + (2 * SHIFT_US if shifts else 0)
@@ -154,7 +158,7 @@ class Contacts(Family):
         move_instants_back(core, us, now_us, may_clip=not (case.settings or case.shifts))
 
     def judges(self, violation: Violation) -> bool:
-        return PROTOCOLS[self._order].is_causal or violation.kind != "late"
+        return violation.kind in self._protocol.promise.broken_by
 
     def flaw(self, net: Net, node: int, message: Message) -> str | None:
         is_late = net.case.options.lifetimes is not None and message.seq <= net.local_us(node)
@@ -242,6 +246,6 @@ def _keeps_to_the_skew(case: Case) -> bool:
 
 
 CONTACTS = (
-    *(Contacts(name) for name in PROTOCOLS),
-    *(Contacts(name, pushes=True) for name, order in PROTOCOLS.items() if order.is_causal),
+    *(Contacts(name) for name in ORDERS),
+    *(Contacts(name, pushes=True) for name, order in ORDERS.items() if order.promise.is_sure),
 )

@@ -61,6 +61,8 @@ class Outcome:
     moves: int
     shrunk: int = 0
     """The number of moves that are left of a failure after shrinking."""
+    allowed: int = 0
+    """Violations that the promise of the family allows."""
     story: str = ""
     described: str = field(default="", compare=False)
 
@@ -90,6 +92,7 @@ def run_seed(
         net.problem,
         deliveries=sum(map(len, net.oracle.delivered.values())),
         waited=net.waited,
+        allowed=sum(not family.judges(violation) for violation in net.oracle.violations),
         sights=frozenset(net.sights),
         moves=len(moves),
         shrunk=len(few),

@@ -33,6 +33,8 @@ class Tally:
     moves: int = 0
     deliveries: int = 0
     waited: int = 0
+    allowed: int = 0
+    """Violations that the promise of the protocol allows."""
     failures: int = 0
     sights: Counter[str] = field(default_factory=Counter)
     """In how many runs each situation occurred."""
@@ -42,6 +44,7 @@ class Tally:
         self.moves += outcome.moves
         self.deliveries += outcome.deliveries
         self.waited += outcome.waited
+        self.allowed += outcome.allowed
         self.failures += outcome.problem is not None
         self.sights.update(outcome.sights)
 

@@ -8,11 +8,9 @@ from functools import partial
 from beforehand.check.families import FAMILIES
 from beforehand.check.fuzz.fuzz import Outcome, run_seed
 from beforehand.check.fuzz.wide import run_wide
+from beforehand.protocols.registry import FORMER
 
 WIDE = ("was", "was_flood", "ck")
-FORMER = {"mobile": "was"}
-"""Names that protocols had in earlier versions."""
-
 TARGETS: dict[str, Callable[[int], Outcome]] = {
     **{name: partial(run_seed, family=family) for name, family in FAMILIES.items()},
     **{f"{system}_wide": partial(run_wide, system=system) for system in WIDE},
@@ -21,6 +19,5 @@ TARGETS: dict[str, Callable[[int], Outcome]] = {
 
 def find_target(written: str) -> str | None:
     """Return the name of the target that a user wrote, with or without hyphens, or None."""
-    name = written.replace("-", "_")
-    name = FORMER.get(name, name)
+    name = FORMER.get(written, written).replace("-", "_")
     return name if name in TARGETS else None

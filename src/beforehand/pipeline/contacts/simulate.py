@@ -16,7 +16,7 @@ from beforehand.pipeline.contacts.positions import read_trace
 from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, HOPS, HOPS_FILE, table_of_rows
 from beforehand.pipeline.stages import Job, Made
-from beforehand.sim.contacts.protocols import PROTOCOLS
+from beforehand.protocols.registry import find_order
 from beforehand.sim.contacts.run import Result, run_one
 from beforehand.sim.contacts.summary import count_reach, tally_hops
 from beforehand.sim.contacts.workload import check_size
@@ -53,7 +53,7 @@ def simulate(job: Job) -> Made:
     tally = tally_hops(result.columns, result.senders)
     hops = [(job.name, made, receptions) for made, receptions in tally.items()]
     write_table(job.dataset.file(HOPS_FILE), table_of_rows(HOPS, hops))
-    promise = PROTOCOLS[spec.protocol].promise
+    promise = find_order(spec.protocol).written
     log = event_table(job.name, result.columns, promise=promise, names=trace.names)
     write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]

@@ -15,7 +15,7 @@ from beforehand.pipeline.contacts.simulate import RunFacts
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import VIOLATIONS, table_of
 from beforehand.pipeline.stages import Job, Made
-from beforehand.verify.about import DEFAULT_PROMISE
+from beforehand.promises import DEFAULT_PROMISE
 from beforehand.verify.event_log import Log, read_logs
 from beforehand.verify.verdict import State, count_kinds, state_of
 

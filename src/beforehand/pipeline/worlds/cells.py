@@ -244,6 +244,7 @@ def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the row of one simulation, or of the best simulation of a search."""
     from beforehand.events import EVENTS_FILE
+    from beforehand.protocols.registry import written_promise
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
     from beforehand.sim.cells.world import run
@@ -253,7 +254,8 @@ def measure_rows(job: Job) -> Iterator[Row]:
     if task.rate_max is None:
         result = run(task.spec, task.seed)
         if task.keeps_events:
-            log = event_table(job.name, result.events, promise="causal")
+            promise = written_promise(task.spec.system)
+            log = event_table(job.name, result.events, promise=promise)
             write_events(log, job.dataset.file(EVENTS_FILE))
         yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:

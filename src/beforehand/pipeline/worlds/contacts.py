@@ -244,7 +244,7 @@ def _table(rows: list[Row]) -> Grid:
 
 
 def _line(run: Row) -> tuple[str, ...]:
-    from beforehand.verify.about import PROMISE_NAMES
+    from beforehand.promises import label_of
 
     return (
         run["protocol"],
@@ -256,7 +256,7 @@ def _line(run: Row) -> tuple[str, ...]:
         show_share(run["delivery_ratio"]),
         show_duration(run["delay_us_avg"]),
         show_duration(run["latency_us_avg"]),
-        PROMISE_NAMES[run["promise"]],
+        label_of(run["promise"]),
         run["verdict"],
     )
 

@@ -97,6 +97,7 @@ def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
     from beforehand.events import EVENTS_FILE
+    from beforehand.protocols.registry import written_promise
     from beforehand.sim.log import event_table, write_events
     from beforehand.sim.overlay.measure import run_case
 
@@ -104,7 +105,7 @@ def measure_rows(job: Job) -> Iterator[Row]:
     for measure, events in run_case(case):
         if keeps_events:
             name = f"{measure.system}-{measure.payload_bytes}"
-            log = event_table(f"{job.name}/{name}", events, promise="causal")
+            log = event_table(f"{job.name}/{name}", events, promise=written_promise("vcube"))
             write_events(log, job.dataset.file(name) / EVENTS_FILE)
         yield msgspec.to_builtins(measure)
 

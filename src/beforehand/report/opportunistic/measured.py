@@ -8,10 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from beforehand.interval import margin_of
+from beforehand.promises import PROMISES, Promise
+from beforehand.protocols.registry import find_protocol
 from beforehand.report.notation import show_lifetime
-
-UNORDERED = "none"
-"""The protocol that delivers on arrival. Its violations show the benefit of ordering."""
 
 PER_DELIVERY = {"bytes_per_delivery": "bytes", "frames_per_delivery": "frames"}
 
@@ -27,6 +26,10 @@ class Group:
     @property
     def label(self) -> str:
         return show_lifetime(self.lifetime_us)
+
+    @property
+    def promise(self) -> Promise:
+        return promise_of(self.runs[0])
 
     @property
     def first_run(self) -> str:
@@ -50,6 +53,17 @@ class Group:
         return margin_of(self.values(quantity))
 
 
+def promise_of(run: Mapping[str, Any]) -> Promise:
+    """Return what the protocol of a run promises. The violations of one that promises no order
+    show the benefit of ordering."""
+    return PROMISES[run["promise"]]
+
+
+def is_of_the_paper(protocol: str) -> bool:
+    found = find_protocol(protocol)
+    return found is not None and found.is_of_the_paper
+
+
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
 
@@ -66,7 +80,7 @@ def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
 
 def causal_by_lifetime(groups: Sequence[Group]) -> dict[int | None, Group]:
     """Return the groups of the paper's two algorithms, which never share a lifetime."""
-    return {g.lifetime_us: g for g in groups if g.protocol in ("causal", "delta")}
+    return {g.lifetime_us: g for g in groups if is_of_the_paper(g.protocol)}
 
 
 def _rank(lifetime_us: int | None) -> float:

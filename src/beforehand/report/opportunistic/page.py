@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from beforehand.report.opportunistic.figures import (
 )
 from beforehand.report.opportunistic.hops import hops_section
 from beforehand.report.opportunistic.material import Material, read_material
-from beforehand.report.opportunistic.measured import UNORDERED, Group
+from beforehand.report.opportunistic.measured import Group, promise_of
 from beforehand.report.opportunistic.tables import (
     by_place,
     cost_table,
@@ -64,7 +64,7 @@ def build_opportunistic_page(directory: Path) -> Page:
 
 def _ordered_rows(material: Material) -> list[Mapping[str, Any]]:
     """Return the runs that promise an order, if any; the others are only for comparison."""
-    return [row for row in material.rows if row["protocol"] != UNORDERED] or list(material.rows)
+    return [row for row in material.rows if promise_of(row).orders] or list(material.rows)
 
 
 def _judge(material: Material) -> tuple[Verdict, str]:
@@ -77,9 +77,19 @@ def _judge(material: Material) -> tuple[Verdict, str]:
         return "invalid", f"{show_count(count)} of {deliveries} deliveries broke causal order."
     if any(row["verdict"] != "valid" for row in rows):
         return "unknown", f"Not every one of the {deliveries} deliveries could be judged."
-    if all(row["protocol"] == UNORDERED for row in rows):
+    if not any(promise_of(row).orders for row in rows):
         return "valid", f"No run promised an order: {deliveries} deliveries, nothing twice."
+    if (late := _late_as_promised(rows)) is not None:
+        told = f"{show_count(late)} came late where order was promised with probability only"
+        return "valid", f"{deliveries} deliveries of {runs}: {told}."
     return "valid", f"All {deliveries} deliveries of {runs} kept causal order."
+
+
+def _late_as_promised(rows: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the violations of runs that promise an order with probability only; None if there
+    are no such runs."""
+    unsure = [row for row in rows if promise_of(row).orders and not promise_of(row).is_sure]
+    return sum(row["violations"] for row in unsure) if unsure else None
 
 
 def _summary(material: Material) -> str:
@@ -87,9 +97,9 @@ def _summary(material: Material) -> str:
         _range(material, name) for name in ("nodes", "contacts", "broadcasts")
     )
     text = f"{nodes} nodes met {contacts} times and broadcast {broadcasts} messages in each run. "
-    ordered = [group for group in material.groups if group.protocol != UNORDERED]
+    ordered = [group for group in material.groups if group.promise.orders]
     text += " ".join(_describe(group) for group in ordered[:1] + ordered[1:][-1:])
-    loose = [group for group in material.groups if group.protocol == UNORDERED]
+    loose = [group for group in material.groups if not group.promise.orders]
     if loose:
         most = max(group.mean("violations") for group in loose)
         text += f" Delivered as they arrive, up to {show_count(most)} would have come out of order."
@@ -121,15 +131,18 @@ def _tiles(material: Material) -> tuple[Tile, ...]:
     """Return the tiles with the numbers of the headline, over the same runs."""
     rows = _ordered_rows(material)
     verdict, _ = _judge(material)
-    violations = sum(row["violations"] for row in rows)
+    late = _late_as_promised(rows)
+    violations = sum(row["violations"] for row in rows) - (late or 0)
     loose = len(material.rows) - len(rows)
     tiles = [
         Tile(show_count(len(rows)), "runs that promise order" if loose else "runs"),
         Tile(show_count(sum(row["deliveries"] for row in rows)), "deliveries checked"),
         Tile(show_count(violations), "violations", TILE_MARKS[verdict]),
     ]
-    if all(row["protocol"] == UNORDERED for row in rows):
+    if not any(promise_of(row).orders for row in rows):
         tiles[-1] = Tile(show_count(violations), "out of order, none promised")
+    if late is not None:
+        tiles.append(Tile(show_count(late), "late, order promised with probability"))
     if loose:
         tiles.append(Tile(show_count(loose), "without order, to compare"))
     judged = [claim.is_met for claim in material.claims if claim.is_met is not None]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pandas as pd
 
 from beforehand.papers.opportunistic import COUNTS_OF_A_TRACE, PROCESSING, Paper
+from beforehand.protocols.registry import find_protocol
 from beforehand.report.content import Cell, Mark, Table
 from beforehand.report.datasets import STATISTICS
 from beforehand.report.notation import (
@@ -22,7 +23,7 @@ from beforehand.report.notation import (
     unit_of,
 )
 from beforehand.report.opportunistic.compare import RATIOS, Claim, Ordering, ShareClaim
-from beforehand.report.opportunistic.measured import UNORDERED, Group
+from beforehand.report.opportunistic.measured import Group, is_of_the_paper
 
 METRICS = {"delay": "Transmission delay", "latency": "Delivery latency", "age": "Age at delivery"}
 STATISTIC_NAMES = {"min": "shortest", "max": "longest", "avg": "average", "stdev": "deviation"}
@@ -128,7 +129,8 @@ def _grouped_table(
 
 def name_group(group: Group) -> str:
     """Return the protocol and the lifetime, which together identify a row."""
-    protocol = "no order" if group.protocol == UNORDERED else group.protocol
+    found = find_protocol(group.protocol)
+    protocol = (found and found.label) or group.protocol
     return f"{protocol}, {'no lifetime' if group.lifetime_us is None else group.label}"
 
 
@@ -158,7 +160,7 @@ def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[st
 
 
 def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
-    is_paper = group.protocol in ("causal", "delta")
+    is_paper = is_of_the_paper(group.protocol)
     return claims.get((group.lifetime_us, quantity)) if is_paper else None
 
 
@@ -344,7 +346,7 @@ def run_table(groups: Sequence[Group]) -> Table:
     }
     rows, data = [], []
     for group, single, run in singles:
-        verdict = f"{run['verdict']}{', no order promised' if group.protocol == UNORDERED else ''}"
+        verdict = ", ".join(filter(None, (str(run["verdict"]), group.promise.allowed)))
         cells = (Cell(show(single.mean(name))) for name, (_, show) in columns.items())
         rows.append((Cell(name_group(group)), Cell(str(run["seed"])), *cells, Cell(verdict)))
         named = {name: run[name] for name in ("run", "protocol", "lifetime_us", "seed")}

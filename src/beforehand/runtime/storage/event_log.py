@@ -37,6 +37,7 @@ from beforehand.events import (
     metadata_of,
 )
 from beforehand.files import check_folder_target, replaced
+from beforehand.promises import DEFAULT_PROMISE
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Rows, Store, Table
@@ -83,7 +84,7 @@ class EventLog:
         node: str,
         *,
         run: str = "group",
-        promise: str | None = "causal",
+        promise: str | None = DEFAULT_PROMISE,
         store: Rowed | None = None,
         incarnation: int = 1,
         members: Sequence[str] | None = None,

@@ -16,10 +16,10 @@ from beforehand.protocols.contract.base import Counters
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.registry import LITERAL, check_protocol, make_order
 from beforehand.sim.clock import Clock, Clocks
 from beforehand.sim.collector import no_collection
 from beforehand.sim.contacts.links import LinkModel
-from beforehand.sim.contacts.protocols import check_protocol, make_order
 from beforehand.sim.contacts.workload import Traffic, periodic
 from beforehand.sim.contacts.world import ContactWorld, OnDone
 from beforehand.sim.streams import KeyedDraws, stream_key, unit
@@ -135,12 +135,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
     lifetimes = None
     if spec.lifetime_us is not None:
         lifetimes = Lifetimes(spec.lifetime_us, spec.lifetime_us, spec.clocks.skew_us)
-    literal: dict[str, bool] = {}
-    if spec.protocol in ("causal", "delta"):
-        literal = {
-            "literal_deadlines": spec.literal_deadlines,
-            "literal_barriers": spec.literal_barriers,
-        }
+    literal = {name: getattr(spec, name) for name in LITERAL}
 
     def make_core(node: int) -> Epidemic:
         order = make_order(spec.protocol, node, lifetimes, **literal)
