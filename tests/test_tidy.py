@@ -27,10 +27,11 @@ MAY_IMPORT = {
     "units": ("errors",),
     "events": (),
     "temporary": (),
+    "lazy": (),
     "files": ("errors", "temporary"),
     "interval": (),
     # A core has no files.
-    "protocols": ("protocols", *PURE),
+    "protocols": ("protocols", "lazy", *PURE),
     # Kernels know arrays, not our types.
     "kernels": ("kernels",),
     "mobility": ("mobility", "kernels", *EVERYWHERE),
@@ -57,11 +58,9 @@ MAY_IMPORT = {
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
-    # The last four are imported when they are first asked for.
-    "__init__": (
-        *("protocols", "runtime", *EVERYWHERE),
-        *("sim.contacts.run", "observe.stream", "pipeline.frames", "verify.verdict"),
-    ),
+    "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", *EVERYWHERE),
+    # All but the importer is imported when it is first used.
+    "__init__": ("lazy", "protocols", "runtime", "observe.stream", "verify.verdict", *EVERYWHERE),
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")
