@@ -34,6 +34,8 @@ MAY_IMPORT = {
     "protocols": ("protocols", "lazy", *PURE),
     # Kernels know arrays, not our types.
     "kernels": ("kernels",),
+    # Compiled code is kept in a temporary folder where nothing else can be written.
+    "kernels.compiling": ("temporary",),
     "mobility": ("mobility", "kernels", *EVERYWHERE),
     # A world runs on a trace; how traces are read or made is not its business.
     "sim": ("sim", "protocols", "kernels", "mobility.trace", *EVERYWHERE),
