@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Required, TypedDict
 
 from beforehand.errors import InputError
-from beforehand.protocols.contract.tables import Store
+from beforehand.protocols.contract.tables import RowStore
 from beforehand.runtime.crypto.keys import GroupKey, flaw_of_name
 from beforehand.runtime.node import Recorder
 from beforehand.runtime.storage.store import Durability
@@ -18,7 +18,7 @@ from beforehand.runtime.transport.limits import Limits
 QUEUE_BYTES_MAX = 4 << 20
 """Bytes queued on one link. At most about half is used; a single frame may exceed that half."""
 
-MakeRecorder = Callable[[Store, int], Recorder]
+MakeRecorder = Callable[[RowStore, int], Recorder]
 """Creates a recorder, given the node's store and its number of starts."""
 
 

@@ -17,7 +17,7 @@ from beforehand.errors import InputError
 from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.contract.base import MessageId
 from beforehand.protocols.contract.proof import Proofs
-from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.epidemic import MESSAGES, Epidemic
 from beforehand.protocols.epidemic.frames import Frame
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
 from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
@@ -63,6 +63,7 @@ class Group(MeshMember[Frame]):
 
     codec = OPPORTUNISTIC
     node_type = PacedNode
+    batched = MESSAGES
     make_held_frames = HeldFrames
 
     def __init__(

@@ -25,7 +25,7 @@ from beforehand.protocols.contract.base import (
     MessageStatus,
 )
 from beforehand.protocols.contract.codec import Codec
-from beforehand.protocols.contract.tables import Store, Table
+from beforehand.protocols.contract.tables import RowStore, Table
 from beforehand.runtime.config import MemberConfig
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.node import Links, Node, Recorder
@@ -75,6 +75,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     payload_bytes_max = 64 << 10
     """Upper limit of a payload in bytes."""
     node_type: type[Node[Any]] = Node
+    batched: Table | None = None
+    """The table whose rows the store writes in batches (`DiskStore`)."""
 
     def __init__(self, config: MemberConfig) -> None:
         self.group, self.name = config.group, config.name
@@ -131,7 +133,12 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         config = self._config
         key = config.read_key()
         disk = await asyncio.to_thread(
-            DiskStore, config.store, group=self.group, name=self.name, durable=config.durable
+            DiskStore,
+            config.store,
+            group=self.group,
+            name=self.name,
+            durable=config.durable,
+            batched=self.batched,
         )
         group_commit = GroupCommit(disk, durable=config.durable, on_failure=self._fail)
         try:
@@ -196,7 +203,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         log = self._config.log
         return None if log is None else self._make_log(log, group_commit, starts)
 
-    def _make_log(self, folder: Path, store: Store, starts: int) -> Recorder:
+    def _make_log(self, folder: Path, store: RowStore, starts: int) -> Recorder:
         from beforehand.runtime.storage.event_log import EventLog
 
         return EventLog(
