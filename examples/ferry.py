@@ -16,9 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from beforehand import Group
-from beforehand.runtime.crypto.keys import new_group
-from beforehand.runtime.transport.limits import Limits
+from beforehand import Group, Limits, new_group
 
 PORT = 7400
 PATIENT = Limits(

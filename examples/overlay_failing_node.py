@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from beforehand import Overlay
-from beforehand.runtime.crypto.keys import new_group
+from beforehand import Overlay, new_group
 
 NAMES = ("ann", "bob", "cid", "dee")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from pycrdt import Doc, Text, TransactionEvent
 
 import beforehand
-from beforehand.runtime.crypto.keys import new_group
 
 
 class Editor:
@@ -64,7 +63,7 @@ class Editor:
 
 
 async def main(folder: Path) -> list[Editor]:
-    new_group("text").write(folder / "text.key")
+    beforehand.new_group("text").write(folder / "text.key")
     ann, bob, eve = (Editor(folder, name) for name in ("ann", "bob", "eve"))
     at_ann = await ann.join()
     at_bob = await bob.join(at_ann)

@@ -6,7 +6,7 @@ other node. With sockets it writes to a connection and schedules timers on the e
 
 import random
 
-from beforehand import Barrier, BroadcasterDriver, Epidemic
+from beforehand.protocols import Barrier, BroadcasterDriver, Epidemic
 
 
 class Desk:

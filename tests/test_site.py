@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import beforehand
+import beforehand.lab
+import beforehand.protocols
 from beforehand.commands.shell.dispatch import COMMANDS
 
 REPO = Path(__file__).parent.parent
@@ -28,8 +30,10 @@ def site(tmp_path_factory):
 
 def test_the_site_documents_every_public_name(site):
     page = (site / "reference" / "api.html").read_text()
-    headings = set(re.findall(r'id="beforehand\.(\w+)"', page))
-    assert set(beforehand.__all__) - headings == set()
+    headings = set(re.findall(r'id="(beforehand[\w.]*)"', page))
+    for module in (beforehand, beforehand.lab, beforehand.protocols):
+        names = {f"{module.__name__}.{name}" for name in module.__all__}
+        assert names - headings == set()
 
 
 def test_the_site_shows_the_help_of_every_command(site):

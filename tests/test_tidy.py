@@ -28,12 +28,15 @@ MAY_IMPORT = {
     "events": (),
     "promises": (),
     "temporary": (),
+    "lazy": (),
     "files": ("errors", "temporary"),
     "interval": (),
     # A core has no files.
-    "protocols": ("protocols", *PURE),
+    "protocols": ("protocols", "lazy", *PURE),
     # Kernels know arrays, not our types.
     "kernels": ("kernels",),
+    # Compiled code is kept in a temporary folder where nothing else can be written.
+    "kernels.compiling": ("temporary",),
     "mobility": ("mobility", "kernels", *EVERYWHERE),
     # A world runs on a trace; how traces are read or made is not its business.
     "sim": ("sim", "protocols", "kernels", "mobility.trace", *EVERYWHERE),
@@ -58,11 +61,9 @@ MAY_IMPORT = {
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
-    # The last four are imported when they are first asked for.
-    "__init__": (
-        *("protocols", "runtime", *EVERYWHERE),
-        *("sim.contacts.run", "observe.stream", "pipeline.frames", "verify.verdict"),
-    ),
+    "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", *EVERYWHERE),
+    # All but the importer is imported when it is first used.
+    "__init__": ("lazy", "protocols", "runtime", "observe.stream", "verify.verdict", *EVERYWHERE),
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")

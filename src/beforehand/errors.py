@@ -33,13 +33,22 @@ EXIT_TERMINATED = 143
 
 
 class BeforehandError(Exception):
-    """An error with the problem, its location, and a hint how to fix it."""
+    """An error with the problem, its location, and a hint how to fix it.
+
+    `str(error)` holds all three, on a line each.
+    """
 
     exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
     def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(problem)
         self.problem, self.where, self.hint = problem, where, hint
+
+    def __str__(self) -> str:
+        lines = [visible(self.problem)]
+        lines += [f"  at {visible(self.where)}"] if self.where else []
+        lines += [f"hint: {visible(self.hint)}"] if self.hint else []
+        return "\n".join(lines)
 
     def render(self) -> str:
         lines = [f"error: {visible(self.problem)}"]
@@ -66,6 +75,9 @@ class InputErrors(InputError):
     def __init__(self, errors: Sequence[InputError]) -> None:
         super().__init__(f"{len(errors)} problems")
         self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n\n".join([visible(self.problem), *map(str, self.errors)])
 
     def render(self) -> str:
         return "\n\n".join(error.render() for error in self.errors)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beforehand.commands.experiments.report import write_report
+from beforehand.lab import write_report
 from tests.browser.chromium import Chromium
 from tests.report.made_up import write_datasets
 from tests.waiting import wait_until

@@ -66,9 +66,9 @@ MUTANTS = [
     ),
     (
         "a thawed disk is never late",
-        "Canonicalizer._thaw_node",
-        "driver._store.pending = list(pending)",
-        "driver._store.pending = []",
+        "LateStore.set_back",
+        "self.pending = list(pending)",
+        "self.pending = []",
         "test_a_frozen_group_keeps_pending_writes_and_unread_deliveries",
     ),
     (

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.commands.experiments.report import write_report
+from beforehand.lab import write_report
 from beforehand.report.charts import scatter_chart
 from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
 from beforehand.report.export import csv_text

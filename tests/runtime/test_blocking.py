@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 import threading
@@ -10,9 +9,8 @@ import threading
 import pytest
 
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.blocking import BlockingGroup, Options
+from beforehand.runtime.blocking import BlockingGroup
 from beforehand.runtime.crypto.keys import new_group
-from beforehand.runtime.group import Group
 from beforehand.runtime.storage.group_commit import GroupCommit
 from tests.waiting import SECONDS_MAX
 
@@ -102,11 +100,6 @@ def test_a_message_was_acknowledged_in_the_thread_of_its_reader(harbour, monkeyp
             assert threads == ["beforehand-harbour"]
         with pytest.raises(LocalError, match="not open"):
             message.ack()
-
-
-def test_it_takes_the_options_of_a_group():
-    known = inspect.signature(Group).parameters
-    assert [*known] == ["group", *Options.__annotations__]
 
 
 def test_who_uses_it_while_it_is_closed_is_told_that_it_is_not_open(harbour):

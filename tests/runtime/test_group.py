@@ -235,7 +235,7 @@ def test_the_key_of_another_group_is_refused_and_a_failed_start_leaves_nothing_o
     async def play():
         new_group("island").write(tmp_path / "island.key")
         wrong = member(Net(), tmp_path, "ann")
-        wrong._key_path = tmp_path / "island.key"
+        wrong._config.key = tmp_path / "island.key"
         with pytest.raises(InputError, match="the key of the group `island`, not of `harbour`"):
             await wrong.open()
         net = Net()

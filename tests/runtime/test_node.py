@@ -15,7 +15,7 @@ from beforehand.protocols.epidemic.options import Flow
 from beforehand.protocols.epidemic.paced_epidemic import group_core
 from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX
 from beforehand.runtime import group, node
-from beforehand.runtime.member import wall_clock_us
+from beforehand.runtime.config import wall_clock_us
 from beforehand.runtime.storage.store import DiskStore
 from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 
@@ -233,7 +233,7 @@ def test_frames_wait_as_messages_until_there_is_room_for_their_bytes(tmp_path):
                 await asyncio.gather(*(ann.broadcast(bytes(60_000)) for _ in range(20)))
             async with member(net, tmp_path, "bob") as bob:
                 await take(bob, 200)
-            half = ann._limits.queue_bytes_max // 2
+            half = ann._config.limits.queue_bytes_max // 2
             assert half < net.most_queued < half + 2 * 60_000, "12 MB were asked for at once"
 
     run(play)

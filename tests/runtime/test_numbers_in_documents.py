@@ -7,7 +7,7 @@ import pytest
 from beforehand.protocols.epidemic import paced_epidemic, sizes
 from beforehand.protocols.epidemic.options import Flow
 from beforehand.protocols.mobile.pace import Pace
-from beforehand.runtime import group, member, members_file, node
+from beforehand.runtime import config, group, member, members_file, node
 from beforehand.runtime.crypto import handshake, merkle, trust
 from beforehand.runtime.queues import inbox
 from beforehand.runtime.radio import cell_settings, reliable_channel
@@ -19,7 +19,7 @@ from tests.conftest import REPO
 KIB, MIB = 1 << 10, 1 << 20
 WORDS = {0.25: "four times a second", 3: "three times in a row", 60: "a minute", 10: "ten seconds"}
 LIMITS = Limits()
-QUEUE_MIB = member.QUEUE_BYTES_MAX // MIB
+QUEUE_MIB = config.QUEUE_BYTES_MAX // MIB
 FLOW = Flow()
 LATER_MS = [us // 1000 for us in FLOW.announce_us]
 DIGEST_SECONDS = [us / 10**6 for us in FLOW.digest_us]

@@ -1,39 +1,79 @@
-"""Compile kernels on their first call, and keep the machine code on disk for the next process."""
+"""Compile kernels on their first call, and keep the machine code on disk for the next process.
+
+Numba keeps it beside the source, or else in the user's cache. If both are read-only, the code goes
+into a temporary folder, which the processes of this one share and which is removed at the end. If
+there is no temporary folder either, every process compiles what it calls.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+
+from beforehand.temporary import scratch_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # Without Numba's runtime (`_nrt`) arrays are not reference-counted. Code that allocates nothing
 # does not need counting, which took two thirds of the time of the overlay world.
-UNCOUNTED: dict[str, Any] = {"cache": True, "_nrt": False}
+UNCOUNTED: dict[str, Any] = {"_nrt": False}
 # A part is inlined: a call would pass some two hundred words of tuples by value.
 PART: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+SETTINGS: Any = numba.config
+CACHE_VARIABLE = "NUMBA_CACHE_DIR"
+NO_CACHE = (
+    "compiled code cannot be kept: neither the folder of the package nor the user's cache can be"
+    f" written, so each start compiles again for some seconds; set {CACHE_VARIABLE} to a folder"
+)
+
+
+class NotKept(UserWarning):
+    """The machine code of this process is not kept for the next one."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function on its first call; the type checker sees `function`."""
-    ready: Callable[P, R] = numba.njit(cache=True)(function)
-    return ready
+    return _compiled(function)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that allocates nothing on its first call."""
-    ready: Callable[P, R] = numba.njit(**UNCOUNTED)(function)
-    return ready
+    return _compiled(function, **UNCOUNTED)
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that is inlined into such a kernel."""
-    ready: Callable[P, R] = numba.njit(**UNCOUNTED, **PART)(function)
-    return ready
+    return _compiled(function, **UNCOUNTED, **PART)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    ready = numba.njit(**options)(function)
+    if not SETTINGS.DISABLE_JIT:
+        try:
+            ready.enable_caching()
+        except RuntimeError:  # Numba found no folder that it may write to
+            _keep_in_temporary_folder()
+            with suppress(RuntimeError):
+                ready.enable_caching()
+    typed: Callable[P, R] = ready
+    return typed
+
+
+@functools.cache
+def _keep_in_temporary_folder() -> None:
+    """Make Numba use a temporary folder, here and in the processes that this one starts."""
+    warnings.warn(NO_CACHE, NotKept, stacklevel=2)
+    with suppress(OSError):  # there is no temporary folder
+        SETTINGS.CACHE_DIR = os.environ[CACHE_VARIABLE] = str(scratch_folder())
 
 
 def forget_stale(folder: Path) -> None:

@@ -23,6 +23,7 @@ is rejected and the operator must pass `format`.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -67,7 +68,9 @@ READERS: dict[str, Callable[..., Positions | Trace]] = {
 }
 
 
-def read(path: str | Path, format: str | None = None, **options: object) -> Positions | Trace:
+def read(
+    path: str | os.PathLike[str], format: str | None = None, **options: object
+) -> Positions | Trace:
     """Read a file: `Positions` if it has places, `Trace` if it has contacts.
 
     format: one of `READERS`; detected from the content if not given. options: those of the reader.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from beforehand.pipeline.experiment import Experiment, Row, State, load_experime
 from beforehand.pipeline.publish import publish
 from beforehand.pipeline.stages import Missing, OpenSpark, Work
 from beforehand.pipeline.work import Progress, plan_work, write_index
+from beforehand.scenario.shipped import find_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +80,8 @@ class Place:
 
 
 def run_scenario(
-    path: Path,
-    out: Path,
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
     *,
     seeds: int | None = None,
     overrides: Sequence[str] = (),
@@ -91,6 +93,10 @@ def run_scenario(
 ) -> Summary:
     """Compute the missing datasets of a scenario, and publish its results in `out`.
 
+    path: a TOML file, or the name of a scenario of the package.
+    out: the folder of the results; made if there is none.
+    seeds: instead of the scenario's own.
+    overrides: settings such as `network.announce=5s`.
     master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
     conf: Spark settings.
     spark: an existing session to use instead of a new one; it is left as it was.
@@ -99,10 +105,11 @@ def run_scenario(
     If nothing is missing, Spark is not started.
     """
     place = Place(master, remote, conf, spark)
-    check_folder_target(out)
-    scenario = read_scenario(path, seeds=seeds, overrides=overrides)
-    experiment = load_experiment(scenario.world, where=str(path))
-    work = plan_work(out, experiment, scenario)
+    folder, file = Path(out), find_scenario(path)
+    check_folder_target(folder)
+    scenario = read_scenario(file, seeds=seeds, overrides=overrides)
+    experiment = load_experiment(scenario.world, where=str(file))
+    work = plan_work(folder, experiment, scenario)
     write_index(work, scenario)
     missing = work.missing()
     with ExitStack() as stack:
@@ -112,17 +119,16 @@ def run_scenario(
             small = experiment.is_small(missing)
             opened = place.open(f"beforehand {scenario.name}", small=small)
             found = stack.enter_context(opened)
-            place.check(found, out)
+            place.check(found, folder)
             return found
 
         if any(missing.values()) and place.is_elsewhere:
             session()  # report a misconfigured cluster before computing anything
         _compute(experiment, work, missing, session, tell)
-    conclusion = experiment.conclude(scenario, work)
-    publish(out, scenario, conclusion)
-    state, rows = conclusion.state, conclusion.rows
+    end = experiment.conclude(scenario, work)
+    publish(folder, scenario, end)
     computed = {stage: len(jobs) for stage, jobs in missing.items()}
-    return Summary(experiment, scenario.name, scenario.title, out, state, rows, computed)
+    return Summary(experiment, scenario.name, scenario.title, folder, end.state, end.rows, computed)
 
 
 def look_ahead(

@@ -10,45 +10,23 @@ with beforehand.BlockingGroup("harbour", name="ann", store="ann.db", key="harbou
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import MessageId, MessageStatus
+from beforehand.runtime.config import GroupOptions
 from beforehand.runtime.group import Group
-from beforehand.runtime.member import MakeRecorder, Pending
+from beforehand.runtime.member import Pending
 from beforehand.runtime.mesh_member import MemberCounters
 from beforehand.runtime.queues.inbox import GroupMessage
-from beforehand.runtime.storage.store import Durability
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.disconnects import Disconnect
-from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import PeerInfo
 
 T = TypeVar("T")
-
-
-class Options(TypedDict, total=False):
-    """The options of `Group`."""
-
-    name: Required[str]
-    store: Required[str | os.PathLike[str]]
-    key: Required[str | os.PathLike[str]]
-    lifetime: Required[str]
-    listen: str | Sequence[str]
-    peers: str | Sequence[str]
-    discover: bool
-    durable: Durability
-    inbox: bool
-    capacity: int
-    capacity_bytes: int
-    limits: Limits | None
-    clock_us: Callable[[], int] | None
-    log: str | os.PathLike[str] | None
-    make_recorder: MakeRecorder | None
 
 
 class BlockingGroup:
@@ -59,8 +37,12 @@ class BlockingGroup:
     forked while the group is open cannot use it, and does not disturb it.
     """
 
-    def __init__(self, group: str, **options: Unpack[Options]) -> None:
-        """Take the options of `Group`; raise `InputError` if one is not valid."""
+    def __init__(self, group: str, **options: Unpack[GroupOptions]) -> None:
+        """Check the options without opening anything; raise `InputError` if one is not valid.
+
+        - `group`: the name of the group, as in its key file.
+        - `options`: see `GroupOptions` and `MemberOptions`.
+        """
         self._group = Group(group, **options)
         self._thread: threading.Thread | None = None
         self._gate = threading.Lock()

@@ -9,28 +9,27 @@ async with beforehand.Group("harbour", name="ann", store="ann.db", key="harbour.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from beforehand.errors import InputError
 from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.contract.base import MessageId
 from beforehand.protocols.contract.proof import Proofs
-from beforehand.protocols.epidemic.epidemic import Epidemic
+from beforehand.protocols.epidemic.epidemic import MESSAGES, Epidemic
 from beforehand.protocols.epidemic.frames import Frame
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
 from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
+from beforehand.runtime.config import MemberConfig, MemberOptions
 from beforehand.runtime.crypto.trust import Trust
-from beforehand.runtime.member import MakeRecorder, Parts, Pending
+from beforehand.runtime.member import Parts, Pending
 from beforehand.runtime.mesh_member import MeshMember
 from beforehand.runtime.paced_node import PacedNode
 from beforehand.runtime.queues.held_frames import HeldFrames
-from beforehand.runtime.storage.store import Durability
 from beforehand.runtime.transport.address import parse_all
-from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import format_duration, parse_duration
 
@@ -58,47 +57,26 @@ class Group(MeshMember[Frame]):
     Arguments:
 
     - `group`: the name of the group, as in its key file.
-    - `name`: the unique name of this member. It is bound to the key in the store.
-    - `store`: the path of the SQLite file, which is created if there is none.
-    - `key`: the path of the group's key file.
-    - `lifetime`: the default lifetime of this member's messages, such as `20m`; at most 30 days.
-    - `listen`: one or more `host:port`; `:0` means any free port on all interfaces.
-    - `peers`: one or more `host:port` to dial.
-    - `discover`: find peers on the local network by multicast DNS.
-    - `durable`: `disk` syncs each transaction (fsync); `os` syncs once a second, so a power loss
-      may cost the last second.
-    - `inbox`: hand over each message again after a restart until it is acknowledged
-      (at-least-once).
-    - `capacity`, `capacity_bytes`: limits of stored messages. Beyond them the oldest is evicted.
-    - `limits`: limits of the links.
-    - `clock_us`: returns the time in microseconds since the epoch; by default the system's clock.
-    - `log`: a folder for the event log, which `beforehand verify` reads. It needs pyarrow.
-    - `make_recorder`: creates a recorder of all events, instead of the event log.
+    - `lifetime`, `listen`, `peers`, `discover`, `capacity`, `capacity_bytes`: see `GroupOptions`.
+    - `options`: see `MemberOptions`; `name`, `store` and `key` are required.
     """
 
     codec = OPPORTUNISTIC
     node_type = PacedNode
+    batched = MESSAGES
     make_held_frames = HeldFrames
 
     def __init__(
         self,
         group: str,
         *,
-        name: str,
-        store: str | os.PathLike[str],
-        key: str | os.PathLike[str],
         lifetime: str,
         listen: str | Sequence[str] = ":0",
         peers: str | Sequence[str] = (),
         discover: bool = True,
-        durable: Durability = "disk",
-        inbox: bool = False,
         capacity: int = CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
-        limits: Limits | None = None,
-        clock_us: Callable[[], int] | None = None,
-        log: str | os.PathLike[str] | None = None,
-        make_recorder: MakeRecorder | None = None,
+        **options: Unpack[MemberOptions],
     ) -> None:
         """Check the options without opening anything; raise `InputError` if one is not valid."""
         least = MESSAGE_BYTES_MAX + OBJECT_BYTES
@@ -106,19 +84,10 @@ class Group(MeshMember[Frame]):
             hint = f"hold one at least, which may take {least:,} bytes with its causes"
             raise InputError("no room for messages", hint=hint)
         super().__init__(
-            group,
-            name=name,
-            store=store,
-            key=key,
+            MemberConfig(group, **options),
             listen=parse_all(listen),
             peers=parse_all(peers),
             discover=discover,
-            durable=durable,
-            inbox=inbox,
-            limits=limits,
-            clock_us=clock_us,
-            log=log,
-            make_recorder=make_recorder,
         )
         self._lifetimes = Lifetimes(read_lifetime(lifetime), LONGEST_US, SKEW_US)
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
@@ -154,7 +123,7 @@ class Group(MeshMember[Frame]):
         core = self._core()
         order = core.order
         assert isinstance(order, Barrier), "can't happen: that is what was made"
-        if order.forgotten is not None and self._durable == "disk":
+        if order.forgotten is not None and self._config.durable == "disk":
             raise self._older_store((self.name, order.forgotten))
         earliest_us = max(core.passed_us() + lifetime_us, core.order.last_seq() + 1)
         if earliest_us > self._lifetimes.latest_us(self._clock_us()):
@@ -181,7 +150,7 @@ class Group(MeshMember[Frame]):
         behind = format_duration(before_us - self._clock_us())
         problem = f"the clock is {behind} behind what it was: nobody would hear this member"
         hint = "set the clock; if it was wrong before, take another store and another name"
-        return InputError(problem, where=str(self._store_path), hint=hint)
+        return InputError(problem, where=str(self._config.store), hint=hint)
 
     def _older_store(self, message: MessageId) -> InputError:
         """Return the error for a store that is an older copy.
@@ -191,7 +160,7 @@ class Group(MeshMember[Frame]):
         """
         problem = f"an older copy: others have message {message} of this member, and it has not"
         hint = "bring the newer store back, or take another store and another name"
-        return InputError(problem, where=str(self._store_path), hint=hint)
+        return InputError(problem, where=str(self._config.store), hint=hint)
 
     @property
     def pending(self) -> tuple[Pending, ...]:

@@ -14,8 +14,8 @@ missed meanwhile are delivered in the new cell, each once and in causal order.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import msgspec
 
@@ -24,10 +24,11 @@ from beforehand.protocols.contract.codec import Codec
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.mobile.was.frames import Frame
 from beforehand.protocols.mobile.was.host import Host as HostCore
+from beforehand.runtime.config import MemberConfig, MemberOptions
 from beforehand.runtime.crypto.identity import identity
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
-from beforehand.runtime.member import MakeRecorder, Member, Parts
+from beforehand.runtime.member import Member, Parts
 from beforehand.runtime.node import NodeCounters
 from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.queues.inbox import Inbox
@@ -44,7 +45,7 @@ from beforehand.runtime.radio.cell_settings import (
 from beforehand.runtime.radio.datagrams import AirCounters, Datagram, Ear, Voice
 from beforehand.runtime.radio.multicast import Multicast, Segment
 from beforehand.runtime.storage.group_commit import GroupCommit
-from beforehand.runtime.storage.store import DiskStore, Durability
+from beforehand.runtime.storage.store import DiskStore
 
 
 class CellHeldFrames(HeldFrames[Frame]):
@@ -219,40 +220,20 @@ class Host(Member[Frame, Cell]):
         self,
         group: str,
         *,
-        name: str,
-        store: str | os.PathLike[str],
-        key: str | os.PathLike[str],
         cell: str,
         interface: str = "",
-        durable: Durability = "disk",
-        inbox: bool = False,
-        clock_us: Callable[[], int] | None = None,
-        log: str | os.PathLike[str] | None = None,
-        make_recorder: MakeRecorder | None = None,
+        **options: Unpack[MemberOptions],
     ) -> None:
         """Check the options without opening anything; raise `InputError` if one is not valid.
 
         - `group`: the name of the group, as in its key file.
-        - `name`: the unique name of this host, at most 48 bytes. It is bound to the key in the
-          store.
-        - `store`: the path of the SQLite file, which is created if there is none.
-        - `key`: the path of the group's key file.
         - `cell`: the multicast address of the segment, such as `239.77.0.1:7700`.
         - `interface`: the host's own IP address on that segment; empty lets the system choose.
-        - `durable`, `inbox`, `clock_us`, `log`, `make_recorder`: as for `Group`.
+        - `options`: see `MemberOptions`; `name` has at most 48 bytes.
         """
-        check_name(name)
-        super().__init__(
-            group,
-            name=name,
-            store=store,
-            key=key,
-            durable=durable,
-            inbox=inbox,
-            clock_us=clock_us,
-            log=log,
-            make_recorder=make_recorder,
-        )
+        config = MemberConfig(group, **options)
+        check_name(config.name)
+        super().__init__(config)
         self._segment = Segment.parse(cell, interface)
         self._trust: Trust | None = None
 
@@ -327,5 +308,5 @@ class Host(Member[Frame, Cell]):
         if recorder is not None:
             cell.on_host = recorder.met
         return Parts(
-            group_commit, node, cell, Inbox(inbox=self._inbox, on_open=node.open), recorder
+            group_commit, node, cell, Inbox(inbox=self._config.inbox, on_open=node.open), recorder
         )

@@ -7,8 +7,6 @@ the store, reading and acknowledging messages, failing and closing.
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from beforehand.errors import InputError, LocalError
+from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
     Broadcaster,
     FrameT,
@@ -27,22 +25,17 @@ from beforehand.protocols.contract.base import (
     MessageStatus,
 )
 from beforehand.protocols.contract.codec import Codec
-from beforehand.protocols.contract.tables import Store, Table
-from beforehand.runtime.crypto.keys import GroupKey, flaw_of_name
+from beforehand.protocols.contract.tables import RowStore, Table
+from beforehand.runtime.config import MemberConfig
+from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.node import Links, Node, Recorder
 from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.queues.inbox import GroupMessage, Inbox
 from beforehand.runtime.storage.group_commit import GroupCommit
-from beforehand.runtime.storage.store import DiskStore, Durability
-from beforehand.runtime.transport.limits import Limits
-
-QUEUE_BYTES_MAX = 4 << 20
-"""Bytes queued on one link. At most about half is used; a single frame may exceed that half."""
+from beforehand.runtime.storage.store import DiskStore
 
 STARTS = Table("starts", str, int)
 """How often the node was started with this store."""
-MakeRecorder = Callable[[Store, int], Recorder]
-"""Creates a recorder, given the node's store and its number of starts."""
 
 
 class Network(Links, Protocol):
@@ -82,34 +75,13 @@ class Member(ABC, Generic[FrameT, NetworkT]):
     payload_bytes_max = 64 << 10
     """Upper limit of a payload in bytes."""
     node_type: type[Node[Any]] = Node
+    batched: Table | None = None
+    """The table whose rows the store writes in batches (`DiskStore`)."""
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name: str,
-        store: str | os.PathLike[str],
-        key: str | os.PathLike[str],
-        durable: Durability = "disk",
-        inbox: bool = False,
-        limits: Limits | None = None,
-        clock_us: Callable[[], int] | None = None,
-        log: str | os.PathLike[str] | None = None,
-        make_recorder: MakeRecorder | None = None,
-    ) -> None:
-        for what, word in (("group", group), ("member", name)):
-            if flaw := flaw_of_name(word):
-                raise InputError(f"no name for a {what}: {flaw}", hint="choose another name")
-        if durable not in ("disk", "os"):
-            raise InputError(f"no such durability: `{durable}`", hint="choose `disk` or `os`")
-        self.group, self.name = group, name
-        self._store_path, self._key_path = Path(store), Path(key)
-        self._durable: Durability = durable
-        self._inbox = inbox
-        self._limits = limits or Limits(queue_bytes_max=QUEUE_BYTES_MAX)
-        self._clock_us = clock_us or wall_clock_us
-        self._log_folder = None if log is None else Path(log)
-        self._make_recorder = make_recorder or (None if log is None else self._make_log)
+    def __init__(self, config: MemberConfig) -> None:
+        self.group, self.name = config.group, config.name
+        self._config = config
+        self._clock_us = config.clock_us
         self._error: Exception | None = None
         self._state = "new"
         self._parts: Parts[FrameT, NetworkT] | None = None
@@ -158,15 +130,17 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         self._state = "open"
 
     async def _open(self) -> None:
-        key = GroupKey.read(self._key_path)
-        if key.name != self.group:
-            hint = "give the key of this group, or the name of that one"
-            problem = f"the key of the group `{key.name}`, not of `{self.group}`"
-            raise InputError(problem, where=str(self._key_path), hint=hint)
+        config = self._config
+        key = config.read_key()
         disk = await asyncio.to_thread(
-            DiskStore, self._store_path, group=self.group, name=self.name, durable=self._durable
+            DiskStore,
+            config.store,
+            group=self.group,
+            name=self.name,
+            durable=config.durable,
+            batched=self.batched,
         )
-        group_commit = GroupCommit(disk, durable=self._durable, on_failure=self._fail)
+        group_commit = GroupCommit(disk, durable=config.durable, on_failure=self._fail)
         try:
             parts = self._parts = self._join(key, disk, group_commit)
             parts.node.start(parts.network, is_new=disk.is_new)
@@ -199,7 +173,7 @@ class Member(ABC, Generic[FrameT, NetworkT]):
             if self._error is None:
                 await parts.group_commit.settled()
                 left = parts.reading.end()
-                if not self._inbox:
+                if not self._config.inbox:
                     parts.node.keep_unread(left)
                 if parts.recorder is not None:
                     parts.recorder.close()
@@ -223,15 +197,17 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         """
         starts = 1 + disk.load((STARTS,))[STARTS.name].get("", 0)
         group_commit.save([(STARTS.name, "", starts)])
-        make_recorder = self._make_recorder
-        return None if make_recorder is None else make_recorder(group_commit, starts)
+        make_recorder = self._config.make_recorder
+        if make_recorder is not None:
+            return make_recorder(group_commit, starts)
+        log = self._config.log
+        return None if log is None else self._make_log(log, group_commit, starts)
 
-    def _make_log(self, store: Store, starts: int) -> Recorder:
+    def _make_log(self, folder: Path, store: RowStore, starts: int) -> Recorder:
         from beforehand.runtime.storage.event_log import EventLog
 
-        assert self._log_folder is not None, "can't happen: else nobody asks for a log"
         return EventLog(
-            self._log_folder,
+            folder,
             self.name,
             run=self.group,
             store=store,
@@ -257,11 +233,11 @@ class Member(ABC, Generic[FrameT, NetworkT]):
             codec,
             group_commit,
             make_held_frames=make_held_frames,
-            queue_bytes_max=self._limits.queue_bytes_max,
+            queue_bytes_max=self._config.limits.queue_bytes_max,
             clock_us=self._clock_us,
             on_deliver=self._put,
             on_failure=self._fail,
-            inbox=self._inbox,
+            inbox=self._config.inbox,
             recorder=recorder,
         )
 
@@ -368,7 +344,3 @@ def checked_id(message: object, hint: str) -> MessageId:
         if isinstance(origin, str) and isinstance(seq, int):
             return origin, seq
     raise LocalError(f"not the id of a message: `{message!r}`", hint=hint)
-
-
-def wall_clock_us() -> int:
-    return time.time_ns() // 1000

@@ -10,6 +10,7 @@ import msgspec
 
 from beforehand.protocols.contract.base import Broadcaster, Counters, FrameT
 from beforehand.protocols.contract.codec import Codec
+from beforehand.runtime.config import MemberConfig
 from beforehand.runtime.crypto.identity import identity
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
@@ -45,14 +46,13 @@ class MeshMember(Member[FrameT, Mesh]):
 
     def __init__(
         self,
-        group: str,
+        config: MemberConfig,
         *,
         listen: Sequence[Address],
         peers: Sequence[Address],
         discover: bool,
-        **options: Any,
     ) -> None:
-        super().__init__(group, **options)
+        super().__init__(config)
         self._listen, self._peers, self._discover = listen, peers, discover
         self._trust: Trust | None = None
 
@@ -82,12 +82,12 @@ class MeshMember(Member[FrameT, Mesh]):
             listen=self._listen,
             peers=self._peers,
             discover=self._discover,
-            limits=self._limits,
+            limits=self._config.limits,
             on_link=on_link,
             on_frame=node.on_frame,
             on_room=node.on_room,
         )
-        reading = Inbox(inbox=self._inbox, on_open=node.open)
+        reading = Inbox(inbox=self._config.inbox, on_open=node.open)
         return Parts(group_commit, node, mesh, reading, recorder)
 
     @property

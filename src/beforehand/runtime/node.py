@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 
 import msgspec
 
-from beforehand.errors import RemoteError
+from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import (
     Broadcaster,
     FrameT,
@@ -333,10 +333,10 @@ class Node(Generic[FrameT]):
         self.counters.slow += 1
         self._cut(peer, "asks for more than it takes in")
 
-    def _cut_unsendable(self, peer: str, error: Exception) -> None:
+    def _cut_unsendable(self, peer: str, error: LocalError) -> None:
         """Cut the link instead of stopping the node."""
         self.counters.unsendable += 1
-        self._cut(peer, f"cannot be sent a frame: {error}")
+        self._cut(peer, f"cannot be sent a frame: {error.problem}")
 
     def _cut(self, peer: str, problem: str) -> None:
         if self._links is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from beforehand.errors import InputError
 from beforehand.protocols.codecs import VCUBE
@@ -23,17 +24,17 @@ from beforehand.protocols.contract.base import MessageId, NodeId
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.vcube.frames import CubeFrame
 from beforehand.protocols.vcube.node import VCube
+from beforehand.runtime.config import MemberConfig, MemberOptions
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust
-from beforehand.runtime.member import MakeRecorder, Parts, Pending
+from beforehand.runtime.member import Parts, Pending
 from beforehand.runtime.members_file import read_members
 from beforehand.runtime.mesh_member import MeshMember
 from beforehand.runtime.node_names import NamedCore
 from beforehand.runtime.queues.held_frames import VCubeHeldFrames
 from beforehand.runtime.storage.group_commit import GroupCommit
-from beforehand.runtime.storage.store import DiskStore, Durability
+from beforehand.runtime.storage.store import DiskStore
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
 from beforehand.units import parse_duration
 
@@ -58,47 +59,28 @@ class Overlay(MeshMember[CubeFrame]):
         self,
         members: str | os.PathLike[str],
         *,
-        name: str,
-        store: str | os.PathLike[str],
-        key: str | os.PathLike[str],
         keep: str = "1h",
         listen: str | None = None,
-        durable: Durability = "disk",
-        inbox: bool = False,
-        limits: Limits | None = None,
-        clock_us: Callable[[], int] | None = None,
-        log: str | os.PathLike[str] | None = None,
-        make_recorder: MakeRecorder | None = None,
+        **options: Unpack[MemberOptions],
     ) -> None:
         """Check the options without opening anything; raise `InputError` if one is not valid.
 
         - `members`: the path of the file that lists all members. Its order numbers them, so all
           members need the same file.
-        - `name`: the name of this member in that file.
-        - `store`: the path of the SQLite file, which is created if there is none.
-        - `key`: the path of the group's key file.
         - `keep`: how long messages are kept for members that are offline. A member that is offline
           for longer skips the messages that no member keeps, and counts them as `missed`.
         - `listen`: the address to listen on, instead of the one in the file.
-        - `durable`, `inbox`, `limits`, `clock_us`, `log`, `make_recorder`: as for `Group`.
+        - `options`: see `MemberOptions`; `name` is a name of that file.
         """
         self._members = members_read = read_members(Path(members))
-        self._number = members_read.number(name)
+        config = MemberConfig(members_read.group, **options)
+        self._number = members_read.number(config.name)
         own = members_read.addresses[self._number]
         super().__init__(
-            members_read.group,
-            name=name,
-            store=store,
-            key=key,
+            config,
             listen=[own if listen is None else Address.parse(listen)],
             peers=[address for address in members_read.addresses if address != own],
             discover=False,
-            durable=durable,
-            inbox=inbox,
-            limits=limits,
-            clock_us=clock_us,
-            log=log,
-            make_recorder=make_recorder,
         )
         self._cube: VCube | None = None
         self._keep_us = parse_duration(keep, positive=True, where="keep")

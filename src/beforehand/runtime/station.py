@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from beforehand.errors import InputError, LocalError, RemoteError
+from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import Counters, Message, MessageId, NodeId, Timer
 from beforehand.protocols.contract.driver import Driver
 from beforehand.protocols.contract.needs import refuse_unmet
@@ -26,8 +26,9 @@ from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.mobile.was.frames import Frame, Uplink
 from beforehand.protocols.mobile.was.station import Station as StationCore
+from beforehand.runtime.config import NodeConfig
 from beforehand.runtime.crypto.handshake import derive
-from beforehand.runtime.crypto.keys import GroupKey, MemberKey
+from beforehand.runtime.crypto.keys import MemberKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.radio.cell_settings import (
     BEACON_SECONDS,
@@ -93,11 +94,9 @@ class Station:
         self.name = name
         self._stations = read_stations(Path(stations))
         self._stations.check(name)
-        self._key = GroupKey.read(Path(key))
-        if self._key.name != self._stations.group:
-            problem = f"the key of the group `{self._key.name}`, not `{self._stations.group}`"
-            raise InputError(problem, where=str(key), hint="give the key of this group")
         self._limits = limits or Limits()
+        config = NodeConfig(self._stations.group, name=name, key=key, limits=self._limits)
+        self._key = config.read_key()
         self._malformed = 0
         self._air_counters = AirCounters()
         self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)

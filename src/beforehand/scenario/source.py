@@ -202,8 +202,8 @@ def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, Inp
         try:
             CHECKS[key](options[key])
         except (InputError, ValueError) as error:
-            hint = getattr(error, "hint", "")
-            yield key, InputError(str(error), hint=hint)
+            told = error if isinstance(error, InputError) else InputError(str(error))
+            yield key, InputError(told.problem, hint=told.hint)
 
 
 def _fits(value: object, kind: Any) -> bool:

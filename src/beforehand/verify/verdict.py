@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -102,7 +103,7 @@ class Verdict:
 
 
 def verify_events(
-    path: Path,
+    path: str | os.PathLike[str],
     *,
     promise: str | None = None,
     on_done: OnDone = lambda _stage, _done, _all: None,
@@ -117,6 +118,7 @@ def verify_events(
     on_done: called with the number of logs judged; and for each log with the number of senders
     whose messages are checked.
     """
+    path = Path(path)
     lost = () if path == STDIN else tuple(find_lost_logs(path))
     found, judged = list(find_logs(path)), []
     for done, files in enumerate(found):

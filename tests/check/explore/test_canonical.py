@@ -122,7 +122,7 @@ def whole(net):
 
 def times(net):
     """Time and clocks, and what waits for a disk."""
-    pending = [getattr(driver._store, "pending", ()) for driver in net.drivers]
+    pending = [getattr(driver.store, "pending", ()) for driver in net.drivers]
     dues = sorted((key, due_us) for key, (due_us, _) in net.timers.items())
     clocks = (net.now_us, net.shift_us, net.highest_us, net.offsets_us)
     waiting = (pending, sorted(net.unsaved.items()), sorted(net.closed))
@@ -240,7 +240,7 @@ def test_a_frozen_group_keeps_pending_writes_and_unread_deliveries():
     assert not net.is_flush_due(0)
     assert cold.thaw(after).closed == {1}
     assert net.unsaved.keys() == {0}
-    assert net.drivers[0]._store.pending
+    assert net.drivers[0].store.pending
     assert net.do(("flush", 0))
     assert net.oracle.delivered[0], "what waited for the disk has happened"
     assert not net.do(("flush", 0))

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.commands.experiments.report import write_report
 from beforehand.errors import InputError
+from beforehand.lab import write_report
 from beforehand.report.observer.figures import (
     GRAPHS,
     PARTS,

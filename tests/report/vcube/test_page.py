@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.report.made_up import write_rows
 
-from beforehand.commands.experiments.report import write_report
 from beforehand.errors import InputError
+from beforehand.lab import write_report
 from beforehand.papers.vcube import read_published
 from beforehand.report.vcube.data import Histogram, read_overlay
 from beforehand.report.vcube.figures import TREES, lines_table, size_chart

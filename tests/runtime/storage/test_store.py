@@ -29,7 +29,7 @@ HELLO = Message(("ann", 7), (("bob", 3),), b"hello", b"proof")
 
 
 def opened(path: Path, group: str = "harbour", name: str = "ann", **options) -> DiskStore:
-    return DiskStore(path, group=group, name=name, **options)
+    return DiskStore(path, group=group, name=name, batched=MESSAGES, **options)
 
 
 def write(store: DiskStore, *batch, **options) -> None:

@@ -311,6 +311,12 @@ def test_who_cannot_move_is_not_made_to(monkeypatch):
     run(with_(SMALL, system="fixed", walk=Walk(speed_m_s=0.0), duration_us=6_000_000), 1)
 
 
+def test_a_system_whose_hosts_cannot_leave_refuses_leaves():
+    with pytest.raises(InputErrors) as refused:
+        run(with_(SMALL, system="ck", leaves=((1, 8_000_000),)), 1)
+    assert "cannot leave for good" in refused.value.render()
+
+
 def test_who_does_not_survive_a_crash_is_not_made_to_fail(monkeypatch):
     monkeypatch.setitem(SYSTEMS, "frail", SYSTEMS["was"]._replace(survives_crashes=False))
     with pytest.raises(InputErrors) as refused:

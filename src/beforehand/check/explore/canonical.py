@@ -41,9 +41,8 @@ from beforehand.check.explore.rest import (
 from beforehand.check.explore.transition_cache import Memory, Pool
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net, make_net
-from beforehand.check.net.pacing import LateStore
 from beforehand.protocols.contract.base import Core
-from beforehand.protocols.contract.driver import Driver, PacedDriver
+from beforehand.protocols.contract.driver import Driver
 
 NUMBER: Literal["I"] = "I"
 DOWN = -1
@@ -108,16 +107,10 @@ class Canonicalizer:
 
     def _freeze_node(self, driver: Driver[Any]) -> int:
         core: Any = driver.core
-        store = driver._store
-        rows = store._rows if store is not None else {}
         past_us = self.net.now_us if self._time == "relative" else 0
         state = (
             self.memory.without_history(core.number, past_us) if driver.is_up else DOWN,
-            driver.crash_after,
-            tuple(driver.cut_off),
-            tuple(sorted(driver._timers)),
-            tuple((table, tuple(saved.items())) for table, saved in rows.items()),
-            tuple(store.pending) if isinstance(store, LateStore) else (),
+            driver.snapshot(),
         )
         return self._nodes.number(state)
 
@@ -170,8 +163,9 @@ class Canonicalizer:
         return self._renamed[key]
 
     def _rename_node(self, state: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:
-        core, crash_after, cut_off, *rest = state
-        return (self.memory.renamed(core, renaming), crash_after, renamed(cut_off, renaming), *rest)
+        core, driver = state
+        cut_off = renamed(driver.cut_off, renaming)
+        return self.memory.renamed(core, renaming), driver._replace(cut_off=cut_off)
 
     # ---- thawing --------------------------------------------------------------------------------
 
@@ -194,20 +188,12 @@ class Canonicalizer:
         return net
 
     def _thaw_node(self, driver: Driver[Any], number: int) -> None:
-        core, driver.crash_after, cut_off, timers, rows, pending = self._nodes[number]
+        core, state = self._nodes[number]
         driver.is_up = core != DOWN
         if driver.is_up:
             stand_in: Any = driver.core
             stand_in.number = core
-            if isinstance(driver, PacedDriver):  # the store knows all steps so far
-                driver._step = stand_in.saving_step()
-        driver.cut_off = list(cut_off)
-        driver._timers = dict.fromkeys(timers, 1)
-        driver._ticket = 1
-        if driver._store is not None:
-            driver._store._rows = {table: dict(saved) for table, saved in rows}
-        if isinstance(driver._store, LateStore):
-            driver._store.pending = list(pending)
+        driver.set_back(state)
 
 
 def _rename_flight(flight: tuple[Any, ...], renaming: Renaming) -> tuple[Any, ...]:

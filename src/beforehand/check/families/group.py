@@ -132,5 +132,5 @@ class Group(Contacts):
         driver = net.drivers[node]
         if not isinstance(driver.core, PacedEpidemic):
             return None
-        rule = breach(driver.core, driver._store, frame)
+        rule = breach(driver.core, driver.store, frame)
         return None if rule is None else f"node {node} breaks {rule}"

@@ -121,7 +121,7 @@ class Net(Clocks, Cells, Pacing, Effects):
             self.drivers[target].on_message(self.local_us(target), source, frame)
         except RemoteError as error:
             if source not in self.family.hostile(self.case):
-                self.problem = f"node {target} refused a frame of {source}: {error}"
+                self.problem = f"node {target} refused a frame of {source}: {error.problem}"
             self.sights.add("refused")
             self._disconnect(target, source)
         self._after(target)

@@ -42,6 +42,16 @@ class LateStore(Store):
         super().save(self.pending)
         self.pending.clear()
 
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return the rows, and the saves that were not flushed."""
+        return super().snapshot(), tuple(self.pending)
+
+    def set_back(self, snapshot: tuple[Any, ...]) -> None:
+        """Return to the state of a `snapshot`."""
+        rows, pending = snapshot
+        super().set_back(rows)
+        self.pending = list(pending)
+
     def drop(self) -> None:
         """Discard the saves that were not flushed, as a crash does."""
         self.pending.clear()
@@ -81,14 +91,14 @@ class Pacing(ABC):
 
     def postpone(self, node: Any, name: str, *arguments: Any) -> bool:
         """If the node's disk is late, postpone the effect to the next flush and return True."""
-        if not isinstance(self.drivers[node]._store, LateStore):
+        if not isinstance(self.drivers[node].store, LateStore):
             return False
         frozen = tuple(tuple(a) if isinstance(a, Sequence) else a for a in arguments)
         self.unsaved.setdefault(node, []).append((name, frozen))
         return True
 
     def is_flush_due(self, node: int) -> bool:
-        store = self.drivers[node]._store
+        store = self.drivers[node].store
         return isinstance(store, LateStore) and bool(store.pending or self.unsaved.get(node))
 
     def is_silent(self) -> bool:
@@ -120,9 +130,9 @@ class Pacing(ABC):
         if not driver.is_up or not self.is_flush_due(node):
             return False
         assert isinstance(driver, PacedDriver)
-        assert isinstance(driver._store, LateStore)
+        assert isinstance(driver.store, LateStore)
         step = driver.core.saving_step()
-        driver._store.flush()
+        driver.store.flush()
         for name, arguments in self.unsaved.pop(node, ()):
             getattr(self, f"_{name}_now")(node, *arguments)
         driver.on_saved(self.local_us(node), step)
@@ -156,7 +166,7 @@ class Pacing(ABC):
 
     def _drop_unsaved(self, node: int) -> None:
         """Discard the unsaved state of a node that crashed."""
-        store = self.drivers[node]._store
+        store = self.drivers[node].store
         self.closed.discard(node)
         if isinstance(store, LateStore):
             if store.pending:

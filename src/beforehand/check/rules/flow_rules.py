@@ -12,7 +12,7 @@ from typing import Any
 
 from beforehand.check.net.pacing import LateStore
 from beforehand.protocols.contract.base import MessageId
-from beforehand.protocols.contract.tables import Store
+from beforehand.protocols.contract.tables import RowStore
 from beforehand.protocols.epidemic.frames import Request
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
 from beforehand.protocols.epidemic.sizes import wire_bytes
@@ -48,7 +48,7 @@ FRAME_SLACK = 256
 """Slack in bytes for the last frame: its header, its ids, and an own message already evicted."""
 
 
-def breach(core: PacedEpidemic, store: Store | None, frame: Any) -> str | None:
+def breach(core: PacedEpidemic, store: RowStore | None, frame: Any) -> str | None:
     """Return the rule that a node breaks by sending this frame now, or None."""
     if isinstance(frame, Request) and frame.ids and not core.flow.is_open:
         return f"I5: {sorted(frame.ids)} are requested while the program does not read"

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from beforehand.commands.shell.console import Commands, add_command, add_json, print_json
 from beforehand.errors import EXIT_VALID
-from beforehand.files import check_folder_target
-
-if TYPE_CHECKING:
-    from beforehand.report.content import Page
 
 EXAMPLE = "beforehand report out/city-bus"
 
@@ -24,6 +19,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.lab.report import build_page
     from beforehand.report.page import write_page
 
     page = build_page(args.directory)
@@ -36,20 +32,3 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(path)
     return EXIT_VALID
-
-
-def write_report(directory: Path) -> Path:
-    """Write report.html and figures/ into the folder that holds the results of a scenario."""
-    from beforehand.report.page import write_page
-
-    return write_page(build_page(directory), directory)
-
-
-def build_page(directory: Path) -> Page:
-    """Return the content of the report page."""
-    from beforehand.pipeline.experiment import load_experiment
-    from beforehand.report.datasets import read_scenario
-
-    check_folder_target(directory)
-    experiment = load_experiment(read_scenario(directory).world, where=str(directory))
-    return experiment.page(directory)

@@ -6,7 +6,6 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from beforehand.commands.experiments.report import write_report
 from beforehand.commands.experiments.scenarios import show
 from beforehand.commands.shell.console import (
     Commands,
@@ -80,6 +79,8 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
     )
     path = None
     if not args.no_report:
+        from beforehand.lab.report import write_report
+
         note("report")
         path = write_report(out)
     if args.json:

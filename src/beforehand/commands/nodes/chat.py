@@ -142,7 +142,7 @@ class Chat:
 
     def _tell_waiting(self, *, all_of_them: bool = False) -> None:
         """Report the messages that cannot be delivered yet, and which messages each waits for."""
-        from beforehand.runtime.member import wall_clock_us
+        from beforehand.runtime.config import wall_clock_us
 
         now_us = wall_clock_us()
         pending = self._group.pending

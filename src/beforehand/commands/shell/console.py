@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -178,6 +179,26 @@ def open_closed_streams() -> None:
     if not had_stdout:
         hint = "leave `>&-` out, or use `>/dev/null`"
         raise InputError("stdout is closed: there is no place for the result", hint=hint)
+
+
+@contextmanager
+def noted_warnings() -> Iterator[None]:
+    """Show the warnings of this package as notes, without a line of its source."""
+    show = warnings.showwarning
+
+    def show_note(
+        message: Warning | str, category: type[Warning], *place: Any, **more: Any
+    ) -> None:
+        if category.__module__.startswith("beforehand."):
+            note(f"warning: {message}")
+        else:
+            show(message, category, *place, **more)
+
+    warnings.showwarning = show_note
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
 
 
 def note_rest(count: int, noun: str) -> None:

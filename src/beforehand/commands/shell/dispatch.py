@@ -19,7 +19,14 @@ from beforehand.commands import contacts, doctor, fuzz, observe, simulate, verif
 from beforehand.commands.experiments import diff, report, run, scenarios, status
 from beforehand.commands.nodes import chat, group, host, node, station
 from beforehand.commands.shell import completion
-from beforehand.commands.shell.console import Parser, be_quiet, forget, open_closed_streams, say
+from beforehand.commands.shell.console import (
+    Parser,
+    be_quiet,
+    forget,
+    noted_warnings,
+    open_closed_streams,
+    say,
+)
 from beforehand.commands.shell.interrupt import leave_after_patience
 from beforehand.errors import (
     EXIT_CRASH,
@@ -57,7 +64,8 @@ def dispatch(arguments: Sequence[str] | None) -> int:
             sys.stdout.flush()  # after help or version; raises if the reader has closed the pipe
             raise
         be_quiet(args.quiet)
-        code = int(args.run(args))
+        with noted_warnings():
+            code = int(args.run(args))
         sys.stdout.flush()
         return code
     except (Exception, KeyboardInterrupt) as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import (
@@ -32,7 +32,7 @@ from beforehand.protocols.contract.base import (
     Timer,
 )
 from beforehand.protocols.contract.outbox import CutReason, LossKind, Outbox
-from beforehand.protocols.contract.tables import Store, Table
+from beforehand.protocols.contract.tables import RowStore, Store, Table
 
 INBOX = Table("inbox", MessageId, Message)
 """Delivered messages that the application has not acknowledged. A row holds a plain `Message`, even
@@ -76,6 +76,17 @@ class Port(Protocol[SentT]):
         ...
 
 
+class DriverState(NamedTuple):
+    """What a driver with a store in memory remembers, besides its core. It can be hashed."""
+
+    crash_after: int | None
+    cut_off: tuple[Message, ...]
+    timers: tuple[Timer, ...]
+    """Those that are set, sorted."""
+    rows: tuple[Any, ...]
+    """`Store.snapshot`; empty without a store."""
+
+
 class Driver(Generic[FrameT]):
     """Drives any core. Each input carries out all its effects before it returns."""
 
@@ -90,7 +101,7 @@ class Driver(Generic[FrameT]):
         make_core: Callable[[], Core[FrameT]],
         port: Port[FrameT],
         *,
-        store: Store | None = None,
+        store: RowStore | None = None,
         inbox: bool = False,
         out: Outbox[FrameT] | None = None,
     ) -> None:
@@ -161,6 +172,27 @@ class Driver(Generic[FrameT]):
             self._port.deliver(self.node, list(rows[INBOX.name].values()))
         self.core.restore(now_us, rows, self._out)
         self._drain()
+
+    @property
+    def store(self) -> RowStore | None:
+        """The store that the driver saves to; None if the core is not durable."""
+        return self._store
+
+    def snapshot(self) -> DriverState:
+        """Return what the driver remembers besides its core; `set_back` returns to it.
+
+        For explorers, which visit many states with one driver. The store must be in memory.
+        """
+        rows = self._store.snapshot() if isinstance(self._store, Store) else ()
+        timers = tuple(sorted(self._timers))
+        return DriverState(self.crash_after, tuple(self.cut_off), timers, rows)
+
+    def set_back(self, state: DriverState) -> None:
+        """Return to a `snapshot`, with the core that `core` is now. Timers get ticket 1."""
+        self.crash_after, self.cut_off = state.crash_after, list(state.cut_off)
+        self._timers, self._ticket = dict.fromkeys(state.timers, 1), 1
+        if isinstance(self._store, Store):
+            self._store.set_back(state.rows)
 
     # ---- effects --------------------------------------------------------------------------------
 
@@ -310,6 +342,11 @@ class PacedDriver(BroadcasterDriver[FrameT]):
     def restart(self, now_us: int) -> None:
         self._step = 0
         super().restart(now_us)
+
+    def set_back(self, state: DriverState) -> None:
+        """Return to a snapshot in which the store had reported all steps of the core."""
+        super().set_back(state)
+        self._step = self.core.saving_step() if self.is_up else 0
 
     def on_room(self, now_us: int, peer: NodeId, room: int) -> None:
         """Give the core the number of bytes that the wire to `peer` takes."""

@@ -7,7 +7,7 @@ plain values for structs, and the core would not find its keys again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -29,8 +29,27 @@ class Table(msgspec.Struct, frozen=True):
     """The type of the values."""
 
 
+class RowStore(Protocol):
+    """What a driver needs of a store."""
+
+    def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
+        """Save the rows (table, key, value) of one step in one transaction: all of them, or none.
+
+        A value of None deletes the row.
+        """
+        ...
+
+    def load(self, tables: Sequence[Table]) -> Rows:
+        """Return all rows of the tables, in the order in which they were first saved."""
+        ...
+
+    def after(self, action: Callable[[], None]) -> None:
+        """Call `action` when all saves so far are durable."""
+        ...
+
+
 class Store:
-    """Holds rows as bytes, in memory. A store on disk has the same methods."""
+    """Holds rows as bytes, in memory: a `RowStore` for simulations, checkers and tests."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[bytes, bytes]] = {}
@@ -58,6 +77,14 @@ class Store:
 
     def count(self) -> int:
         return sum(map(len, self._rows.values()))
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return all that the store holds, hashable; `set_back` returns to it."""
+        return tuple((table, tuple(rows.items())) for table, rows in self._rows.items())
+
+    def set_back(self, snapshot: tuple[Any, ...]) -> None:
+        """Return to the state of a `snapshot`."""
+        self._rows = {table: dict(rows) for table, rows in snapshot}
 
     def _load(self, table: Table) -> dict[Any, Any]:
         try:

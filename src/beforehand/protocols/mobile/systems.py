@@ -23,6 +23,8 @@ class System(NamedTuple):
     """Whether hosts may change their cell."""
     survives_crashes: bool = True
     """Whether hosts are durable, and may crash and recover."""
+    may_leave: bool = True
+    """Whether hosts may leave for good: `Leaver`."""
     radio_header_bytes: int = 48
     """Bytes of the UDP, IPv4 and MAC headers of a radio frame (MOB section 5)."""
 
@@ -42,11 +44,12 @@ def _was_flood_host(node: NodeId, pace: Pace) -> Host:
 SYSTEMS = {
     "was": System(Station, _was_host),
     "was_flood": System(_was_flood_station, _was_flood_host),
-    "ck": System(CkStation, CkHost, survives_crashes=False),
+    "ck": System(CkStation, CkHost, survives_crashes=False, may_leave=False),
     "tcp_flooding": System(
         *(TcpStation, TcpHost),
         is_mobile=False,
         survives_crashes=False,
+        may_leave=False,
         # IPv4 and MAC; the fields of `Segment` stand for the 20 bytes of the TCP header.
         radio_header_bytes=40,
     ),

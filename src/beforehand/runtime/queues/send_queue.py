@@ -32,7 +32,7 @@ class FrameQueue(Generic[FrameT]):
         codec: Codec[FrameT],
         queue_bytes_max: int,
         on_slow: Callable[[str], None],
-        on_unsendable: Callable[[str, Exception], None],
+        on_unsendable: Callable[[str, LocalError], None],
     ) -> None:
         """queue_bytes_max: bytes that a link queues before it is cut; at most about half is used.
         on_slow: called with a peer for which more than OUT_FRAMES_MAX frames wait.

@@ -20,7 +20,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from beforehand.errors import InputError
 from beforehand.events import (
@@ -40,7 +40,7 @@ from beforehand.files import check_folder_target, replaced
 from beforehand.promises import DEFAULT_PROMISE
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import LossKind
-from beforehand.protocols.contract.tables import Rows, Store, Table
+from beforehand.protocols.contract.tables import RowStore, Store, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,14 +67,6 @@ AGE_US_MAX = 600 * 1_000_000
 """Age of the oldest event at which a file is written."""
 
 
-class Rowed(Protocol):
-    """The part of a store that the event log uses."""
-
-    def save(self, saves: Sequence[tuple[str, object, object]]) -> None: ...
-    def load(self, tables: Sequence[Table]) -> Rows: ...
-    def after(self, action: Callable[[], None]) -> None: ...
-
-
 class EventLog:
     """Records what happens at a node: it gets the calls of the node's `Port`, in the same order."""
 
@@ -85,7 +77,7 @@ class EventLog:
         *,
         run: str = "group",
         promise: str | None = DEFAULT_PROMISE,
-        store: Rowed | None = None,
+        store: RowStore | None = None,
         incarnation: int = 1,
         members: Sequence[str] | None = None,
         name_of: Callable[[NodeId], str] = str,
@@ -107,7 +99,7 @@ class EventLog:
         check_folder_target(folder)
         self.node, self.run, self.promise = node, run, promise
         self.folder = folder
-        self._store: Rowed = Store() if store is None else store
+        self._store: RowStore = Store() if store is None else store
         self._name_of, self._now_us = name_of, now_us
         self._rows_max, self._age_us_max = rows_max, age_us_max
         # Not saved yet. No effect of these events has left the node.

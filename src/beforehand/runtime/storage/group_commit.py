@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from beforehand.protocols.contract.tables import Rows, Store, Table
+from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.runtime.storage.store import DiskStore, Durability, SaveKey
 
 QUICK_SECONDS = 0.02
@@ -66,8 +66,8 @@ def collect(batch: Batch, saves: Iterable[tuple[str, object, object]]) -> None:
         rows[place] = value
 
 
-class GroupCommit(Store):
-    """The store that a driver writes to, in front of a `DiskStore`."""
+class GroupCommit:
+    """The store that a driver writes to (a `RowStore`), in front of a `DiskStore`."""
 
     def __init__(
         self,

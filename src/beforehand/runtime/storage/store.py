@@ -22,7 +22,6 @@ import msgspec
 
 from beforehand.errors import InputError, LocalError
 from beforehand.protocols.contract.tables import Rows, Table
-from beforehand.protocols.epidemic.epidemic import MESSAGES
 from beforehand.runtime.storage.row_batches import (
     Damaged,
     RowBatches,
@@ -76,11 +75,21 @@ _encode = msgspec.msgpack.encode
 class DiskStore:
     """Typed rows in an SQLite file. Only one thread at a time may call its methods."""
 
-    def __init__(self, path: Path, *, group: str, name: str, durable: Durability = "disk") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        group: str,
+        name: str,
+        durable: Durability = "disk",
+        batched: Table | None = None,
+    ) -> None:
         """Open the store, or create it if there is none.
 
         Raise `InputError` if it belongs to another member or group, is open elsewhere, is damaged,
         or cannot be read or written.
+
+        batched: the table whose rows share SQLite rows (`row_batches`). The same at every start.
         """
         self.path = path = Path(os.path.realpath(path))  # SQLite's WAL lies beside the real path
         self.is_new = not path.exists()
@@ -93,7 +102,8 @@ class DiskStore:
                 self._make(group, name)
             self._refuse_stranger()
             self._database = _connect(path)
-            self._row_batches = RowBatches(self._database, MESSAGES)
+            self._row_batches = None if batched is None else RowBatches(self._database, batched)
+            self._batched = None if batched is None else batched.name
             try:
                 self._open(group, name)
             except BaseException:
@@ -120,16 +130,18 @@ class DiskStore:
             self._set_synced(sync)
             self._database.execute("BEGIN")
             try:
-                self._stage_messages(rows, again)
-                self._database.executemany(_DELETE, _deleted(rows, again))
-                self._database.executemany(_UPSERT, _saved(rows))
+                self._stage_batched(rows, again)
+                self._database.executemany(_DELETE, _deleted(rows, again, self._batched))
+                self._database.executemany(_UPSERT, _saved(rows, self._batched))
             except BaseException:
                 self._roll_back()
                 raise
 
-    def _stage_messages(self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey]) -> None:
-        """Write the rows of the messages table, which lie in bundles."""
-        name = MESSAGES.name
+    def _stage_batched(self, rows: Mapping[SaveKey, Any], again: Collection[SaveKey]) -> None:
+        """Write the rows of the batched table."""
+        if self._row_batches is None:
+            return
+        name = self._batched
         come = {key: value for (kind, key), value in rows.items() if kind == name}
         gone = [key for key, value in come.items() if value is None]
         for key in gone:
@@ -256,12 +268,12 @@ class DiskStore:
                 raise self._refusal(f"the store of the {what} `{found}`, not of `{wanted}`", hint)
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version < SCHEMA:
-            _migrate(self._database, version)
+            _migrate(self._database, version, self._batched)
         self.sync()  # takes the lock, and fails now if the file is not writable
 
     def _load(self, table: Table) -> dict[Any, Any]:
         try:
-            if table.name == MESSAGES.name:
+            if self._row_batches is not None and table.name == self._batched:
                 return self._row_batches.load()
             return dict(self._load_rows(table))
         except msgspec.DecodeError as error:
@@ -349,7 +361,7 @@ def _publish(partial: Path, path: Path) -> None:
         os.close(folder)
 
 
-def _migrate(database: sqlite3.Connection, version: int) -> None:
+def _migrate(database: sqlite3.Connection, version: int, batched: str | None) -> None:
     """Migrate to the current schema in one transaction."""
     database.create_function("checksum", 3, checksum_of, deterministic=True)
     database.execute("BEGIN")
@@ -357,7 +369,8 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
         if version < 2:
             database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
             database.execute("UPDATE rows SET checksum = checksum(kind, key, value)")
-        put_into_bundles(database, MESSAGES.name)
+        if batched is not None:
+            put_into_bundles(database, batched)
         database.execute(f"PRAGMA user_version={SCHEMA}")
         database.execute("COMMIT")
     except BaseException:
@@ -366,20 +379,22 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
 
 
 def _deleted(
-    rows: Mapping[SaveKey, Any], again: Collection[SaveKey]
+    rows: Mapping[SaveKey, Any], again: Collection[SaveKey], batched: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield kind and key of the rows to delete, other than messages."""
+    """Yield kind and key of the rows to delete, other than those of the batched table."""
     for (kind, key), value in rows.items():
-        if value is None and kind != MESSAGES.name:
+        if value is None and kind != batched:
             yield kind, _encode(key)
     for kind, key in again:
-        if kind != MESSAGES.name:
+        if kind != batched:
             yield kind, _encode(key)
 
 
-def _saved(rows: Mapping[SaveKey, Any]) -> Iterator[tuple[str, bytes, bytes, int]]:
-    """Yield the rows to write, other than messages."""
+def _saved(
+    rows: Mapping[SaveKey, Any], batched: str | None
+) -> Iterator[tuple[str, bytes, bytes, int]]:
+    """Yield the rows to write, other than those of the batched table."""
     for (kind, key), value in rows.items():
-        if value is not None and kind != MESSAGES.name:
+        if value is not None and kind != batched:
             place, content = _encode(key), _encode(value)
             yield kind, place, content, checksum_of(kind, place, content)

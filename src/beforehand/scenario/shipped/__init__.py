@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,7 @@ def shipped() -> list[Shipped]:
     return found
 
 
-def find_scenario(named: str) -> Path:
+def find_scenario(named: str | os.PathLike[str]) -> Path:
     """Return the file of a scenario: the file of that path, or the scenario of that name.
 
     A path with a suffix is returned whether there is a file or not: the reader tells what is wrong.
@@ -38,7 +39,8 @@ def find_scenario(named: str) -> Path:
     if path.suffix or path.exists():
         return path
     by_name = {one.name: one.path for one in shipped()}
-    if named in by_name:
-        return by_name[named]
-    hint = f"{choose(named, by_name)}, or give a TOML file"
-    raise InputError("there is no such scenario or file", where=named, hint=hint)
+    name = os.fspath(named)
+    if name in by_name:
+        return by_name[name]
+    hint = f"{choose(name, by_name)}, or give a TOML file"
+    raise InputError("there is no such scenario or file", where=name, hint=hint)

@@ -131,6 +131,8 @@ class CellsSpec(msgspec.Struct, frozen=True):
             problems.append(f"hosts of `{self.system}` cannot change their cell, but they walk")
         elif not system.survives_crashes and self.failures:
             problems.append(f"hosts of `{self.system}` do not survive a crash, but they fail")
+        if system is not None and self.leaves and not system.may_leave:
+            problems.append(f"hosts of `{self.system}` cannot leave for good, but they do")
         problems += [f"`{name}` must be at least {least}: {v}" for name, v, least in self._low()]
         if self.duration_us > DUE_US_MAX:
             problems.append(f"`duration_us` is too long: {self.duration_us}")

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, cast
 
 from beforehand.events import BROADCAST, CRASH, DELIVER, JOIN, LEAVE, LOSSES, RECEIVE, RECOVER
-from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
-from beforehand.protocols.contract.driver import BroadcasterDriver, Driver
+from beforehand.protocols.contract.base import Leaver, Message, MessageId, NodeId, Timer
+from beforehand.protocols.contract.driver import Driver, LeaverDriver
 from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Store
@@ -47,15 +47,6 @@ def run(spec: CellsSpec, seed: int, system: System | None = None) -> CellsRun:
     with no_collection():
         world.run()
     return world.result()
-
-
-class HostDriver(BroadcasterDriver[Any]):
-    """The driver of a host, which may also leave permanently."""
-
-    def on_leave(self, now_us: int) -> None:
-        leave: Callable[..., None] = getattr(self.core, "on_leave")  # noqa: B009
-        leave(now_us, self._out)
-        self._drain()
 
 
 class World:
@@ -179,8 +170,9 @@ class World:
 
     def _join(self, node: int) -> None:
         spec, system = self._spec, self._system
-        driver = HostDriver(
-            lambda: system.make_host(node, spec.pace),
+        driver = LeaverDriver(
+            # `CellsSpec.check` refuses leaves for systems whose hosts are no `Leaver`.
+            lambda: cast(Leaver[Any], system.make_host(node, spec.pace)),
             self,
             store=Store() if spec.failures else None,
         )
