@@ -10,7 +10,7 @@ from beforehand.events import RECEIVE
 from beforehand.kernels.hops import UNKNOWN, count_hops
 from beforehand.mobility.trace import make_trace
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.contacts.summary import tally_hops
+from beforehand.sim.contacts.summary import measure_delays, tally_hops
 from beforehand.sim.contacts.workload import Traffic
 
 SECOND = 1_000_000
@@ -44,7 +44,8 @@ def test_along_a_line_a_message_makes_as_many_hops_as_there_are_nodes_in_between
     spec = Spec("causal", traffic=Traffic(period_us=3600 * SECOND, first_us=SECOND))
     result = run_one(line_of(4), spec)
     # Node 0's message comes to 1, 2 and 3, that of 1 to 0, 2 and 3, that of 2 to 1 and 3, ...
-    assert tally_hops(result.columns, result.senders) == {1: 6, 2: 2, 3: 1}
+    found = measure_delays(result.columns)
+    assert tally_hops(result.columns, result.senders, found) == {1: 6, 2: 2, 3: 1}
 
 
 def test_there_is_a_sender_for_each_reception_and_it_is_never_the_receiver():
@@ -56,4 +57,5 @@ def test_there_is_a_sender_for_each_reception_and_it_is_never_the_receiver():
 
 def test_nothing_received_is_no_hop():
     result = run_one(line_of(1), Spec("causal"))
-    assert tally_hops(result.columns, result.senders) == {}
+    found = measure_delays(result.columns)
+    assert tally_hops(result.columns, result.senders, found) == {}

@@ -113,10 +113,16 @@ def make_run(protocol: str, minutes: int | None, seed: int) -> dict[str, Any]:
         "deliveries": broadcasts + receptions - 4,
         "expired": 0 if minutes is None or minutes > 20 else 3,
         "dropped": 0,
+        "waiting": 4 if minutes is None or minutes > 20 else 1,
+        "again": 0,
+        "evictions": 0,
+        "frames_aborted": 17,
+        "held_us_avg": None,
         "delivery_ratio": 1 - 4 / (broadcasts + receptions),
         "reach": min(1.0, receptions / (11 * broadcasts)),
     }
-    for name, average_us in (("delay", delay_us), ("latency", latency_us), ("age", delay_us)):
+    parts = (("delay", delay_us), ("delivered_delay", delay_us), ("latency", latency_us))
+    for name, average_us in (*parts, ("age", delay_us + latency_us)):
         run[f"{name}_us_min"] = 2_000.0
         run[f"{name}_us_max"] = longest_us / (20 if name == "latency" else 1)
         run[f"{name}_us_avg"] = average_us
@@ -191,6 +197,8 @@ def make_nodes(run: str) -> list[dict[str, Any]]:
             "deliveries": 900 - node,
             "receptions": 0 if node == 1 else 1000 * (node + 1),
             "delay_us_avg": None if node == 1 else 1e6 * (12 - node),
+            "delivered_delay_us_avg": None if node == 1 else 8e7,
+            "latency_us_avg": None if node == 1 else 1e7,
             "age_us_avg": None if node == 1 else 9e7,
         }
         for node in range(12)

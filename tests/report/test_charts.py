@@ -49,7 +49,10 @@ REGISTRIES = pd.DataFrame(
 CHARTS = {
     "presence": (presence_chart, PRESENCE),
     "scatter": (scatter_chart, SCATTER),
-    "cdf": (lambda table: cdf_chart(table, title="Latency", end_us=60 * SECOND_US), CDF),
+    "cdf": (
+        lambda table: cdf_chart(table, title="Latency", of="deliveries", end_us=60 * SECOND_US),
+        CDF,
+    ),
     "registries": (registry_chart, REGISTRIES),
 }
 
@@ -146,7 +149,7 @@ def test_an_axis_is_as_long_as_what_it_shows_and_in_a_unit_that_fits():
 
 @pytest.mark.slow
 def test_a_logarithmic_axis_starts_at_zero():
-    chart = cdf_chart(CDF, title="Latency", end_us=HOUR_US, log_from_us=100_000)
+    chart = cdf_chart(CDF, title="Latency", of="deliveries", end_us=HOUR_US, log_from_us=100_000)
     assert [t for t in ("0 ms", '0.1"', '1"', '10"', "10'00\"") if t not in texts_of(chart)] == []
 
 

@@ -57,7 +57,7 @@ def test_every_table_and_figure_has_its_files(report):
     figures |= {"registries-causal-none", "registries-delta-20m", "buffer"}
     figures |= {"meetings-duration", "meetings-between", "hop-shares"}
     tables = {"trace", "parameters", "processing", "delay", "latency", "age", "shares"}
-    tables |= {"orderings", "cost", "runs", "nodes", "messages", "hops"}
+    tables |= {"buffers", "ages", "orderings", "cost", "runs", "nodes", "messages", "hops"}
     files = {path.name for path in (report.parent / "figures").iterdir()}
     wanted = {f"{name}.csv" for name in figures | tables}
     assert files == wanted | {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}
@@ -263,6 +263,35 @@ def test_contacts_and_what_is_between_them_are_shown_whole(tmp_path):
     assert (scale["type"], scale["domain"][1]) == ("symlog", 24 * 3600 * 1_000_000)
 
 
+def test_the_delay_levels_off_at_the_reach(tmp_path):
+    page = build_opportunistic_page(write_datasets(tmp_path, reach=0.75))
+    (delay,), (latency,) = figures_of(page, "cdf-delay"), figures_of(page, "cdf-latency")
+    ends = delay.chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    for name in ("causal, no lifetime", "delta, 120'"):
+        line = delay.data[(delay.data["lifetime"] == name) & (delay.data["origin"] == "ours")]
+        assert line["share"].max() == pytest.approx(0.75)
+        assert line["share"].is_monotonic_increasing
+        assert line["value_us"].iloc[-1] == ends[1]
+        said = delay.data[(delay.data["lifetime"] == name) & (delay.data["origin"] != "ours")]
+        assert (said["share"] <= 0.75).all()
+    assert "levels off at the reach" in delay.caption
+    assert latency.data["share"].max() == 1
+
+
+def test_the_parts_of_the_age_are_in_one_unit_and_add_up(tmp_path):
+    ages = table_of(build(tmp_path), "ages")
+    assert ages.head[1:] == ("Delay (min)", "+ Latency (min)", "= Age (min)")
+    for row in ages.rows:
+        delay, latency, age = (float(cell.text) for cell in row[1:])
+        assert delay + latency == pytest.approx(age, abs=0.11)
+
+
+def test_a_figure_that_an_engine_does_not_count_is_a_dash(tmp_path):
+    folder = write_datasets(tmp_path, evictions=None, frames_aborted=None)
+    row = table_of(build_opportunistic_page(folder), "buffers").rows[0]
+    assert [cell.text for cell in row] == ["causal, no lifetime", "0", "–", "–", "0", "4", "–"]
+
+
 def test_the_buffer_of_a_node_has_a_line_for_each_protocol_and_lifetime(tmp_path):
     (figure,) = figures_of(build(tmp_path), "buffer")
     assert list(figure.data["registry"].unique())[:2] == ["causal, no lifetime", "delta, 120'"]
@@ -272,8 +301,9 @@ def test_the_buffer_of_a_node_has_a_line_for_each_protocol_and_lifetime(tmp_path
 def test_every_node_and_message_of_one_run_is_in_a_table(tmp_path):
     page = build(tmp_path)
     nodes, messages = table_of(page, "nodes"), table_of(page, "messages")
-    assert [cell.text for cell in nodes.rows[1]] == ["L01-1", "9.00", "11", "0", "899", "–", "–"]
-    assert nodes.head[-2:] == ("Delay, average (s)", "Age, average (s)")
+    assert [cell.text for cell in nodes.rows[1]] == ["L01-1", "9.00", "11", "0", "899", *"––––"]
+    assert nodes.head[-4] == "Delay, average (s)"
+    assert nodes.head[-3:] == ("Delay of delivered (s)", "Latency, average (s)", "Age, average (s)")
     assert messages.rows[13][0].text == "L01-1"
     assert (len(messages.rows), len(messages.data)) == (200, 300)
     assert messages.notes == ("The first 200 of 300; the CSV has all.",)

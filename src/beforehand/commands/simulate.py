@@ -89,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         _write_events(args.events, trace, spec, result)
     summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
+    summary["frames_aborted"] = result.frames_aborted
+    summary["evictions"] = None if result.evictions is None else len(result.evictions)
     summary["violations"] = violations
     promise = find_order(spec.protocol).promise
     summary["transfer_model"] = spec.transfer_model
@@ -174,6 +176,11 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         ("deliveries", f"{summary['deliveries']:,}"),
         ("delivery ratio", show_share(summary["delivery_ratio"])),
         ("expired undelivered", f"{summary['expired']:,}"),
+        ("dropped undelivered", f"{summary['dropped']:,}"),
+        ("waiting at the end", f"{summary['waiting']:,}"),
+        ("received again", f"{summary['again']:,}"),
+        *([("evicted", f"{summary['evictions']:,}")] if spec.layer.capacity is not None else []),
+        ("aborted transfers", f"{summary['frames_aborted']:,}"),
         ("causal violations", f"{sum(summary['violations'].values()):,}"),
         ("bytes sent", f"{summary['bytes']:,}"),
     ]

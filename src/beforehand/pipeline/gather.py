@@ -56,9 +56,11 @@ def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
         **counts,
         # A ratio with a zero denominator is null, neither 1 nor 0.
         "delivery_ratio": counts["deliveries"] / handed if handed else None,
-        "reached": made.reached,
         "reachable": made.reachable,
-        "reach": made.reached / made.reachable if made.reachable > 0 else None,
+        "reach": counts["receptions"] / made.reachable if made.reachable > 0 else None,
+        "evictions": measured.evictions,
+        "frames_aborted": made.frames_aborted,
+        "held_us_avg": measured.held_us_avg,
         **{
             f"{measure}_us_{kind}": value
             for measure, spread in measured.spreads.items()

@@ -28,8 +28,12 @@ _SPARK = {"text": "string", "int32": "int", "int64": "bigint"}
 EVENTS = ", ".join(f"{name} {_SPARK[_LOGGED[name]]}" for name in FILE_COLUMNS)
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"
 
+EVICTIONS = "t_us bigint, node bigint, origin bigint, seq bigint"
+"""Messages that full buffers evicted in one run, in the order in which they did."""
+
 HOPS = "run string, hops bigint, receptions bigint"
-"""Receptions by the number of hops that the message had made; -1 if the number is unknown."""
+"""First receptions by the number of hops that the message had made; -1 if the number is
+unknown."""
 
 PLAN = (
     "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
@@ -37,26 +41,28 @@ PLAN = (
 )
 VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
 
-MEASURES = ("delay", "latency", "age")
-"""delay: from broadcast to reception. latency: from reception to delivery. age: their sum."""
+MEASURES = ("delay", "delivered_delay", "latency", "age")
+"""delay: from broadcast to first reception. delivered_delay: the same for delivered messages alone.
+latency: from first reception to delivery. age: the sum of delivered_delay and latency."""
 SPREADS = ("min", "max", "avg", "stdev")
 
 RUNS = (
     "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
     " broadcasts bigint, receptions bigint, deliveries bigint, expired bigint, dropped bigint,"
-    " delivery_ratio double, reached bigint, reachable bigint, reach double, "
+    " waiting bigint, delivery_ratio double, reachable bigint, reach double, again bigint,"
+    " evictions bigint, frames_aborted bigint, "
     + ", ".join(f"{measure}_us_{spread} double" for measure in MEASURES for spread in SPREADS)
-    + ", past_entries_avg double, frames bigint, bytes bigint, promise string, verdict string,"
-    " violations bigint, cpu_s double, transfer_model string"
+    + ", held_us_avg double, past_entries_avg double, frames bigint, bytes bigint, promise string,"
+    " verdict string, violations bigint, cpu_s double, transfer_model string"
 )
 QUANTILES = "run string, metric string, share double, value_us bigint"
 SCATTER = "run string, delay_us bigint, latency_us bigint"
 NODES = (
     "run string, node int, broadcasts bigint, receptions bigint, deliveries bigint,"
-    " delay_us_avg double, age_us_avg double"
+    " delay_us_avg double, delivered_delay_us_avg double, latency_us_avg double, age_us_avg double"
 )
-"""delay: of the messages that the node received. age: at delivery by this node, of the messages
-that other nodes broadcast."""
+"""delay: of the messages that the node received. The others: of the messages of other nodes that
+it delivered."""
 MESSAGES = (
     "run string, origin int, seq bigint, sent_us bigint, past_entries bigint, receptions bigint,"
     " deliveries bigint, delay_us_max bigint, age_us_max bigint"
@@ -69,6 +75,8 @@ NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"
 METRIC_FILES = (QUANTILES_FILE, SCATTER_FILE, NODES_FILE, MESSAGES_FILE)
 """The files of each run."""
 GAUGES_FILE, HOPS_FILE = "gauges.parquet", "hops.parquet"
+EVICTIONS_FILE = "evictions.parquet"
+"""A run of an engine that does not record evictions has no such file."""
 
 
 def names_of(columns: str) -> list[str]:

@@ -78,12 +78,14 @@ def cdf_chart(
     table: pd.DataFrame,
     *,
     title: str,
+    of: str,
     end_us: int,
     log_from_us: int | None = None,
 ) -> Chart:
-    """Draw the CDF of the messages, one line per lifetime, with the published points on top.
+    """Draw a CDF, one line per lifetime, with the published points on top.
 
     table: lifetime, origin (ours or published), value_us, share.
+    of: what the shares are shares of.
     end_us: where the axis ends.
     log_from_us: where the axis becomes logarithmic; None for a linear axis.
     """
@@ -94,7 +96,7 @@ def cdf_chart(
         .transform_calculate(below=duration_text("datum.value_us"))
         .encode(
             x=_value_x("value_us", title, end_us, log_from_us),
-            y=_share_y("messages"),
+            y=_share_y(of),
             color=alt.Color("lifetime:N", title=None, sort=order).scale(
                 domain=order, range=PALETTE
             ),

@@ -19,14 +19,15 @@ from beforehand.errors import InputError
 from beforehand.files import read_text, unreadable
 
 STATISTICS = ("min", "max", "avg", "stdev")
+DELAYS = ("delay", "delivered_delay", "latency", "age")
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (
         *("run", "protocol", "lifetime_us", "seed", "nodes", "contacts"),
-        *("broadcasts", "receptions", "deliveries", "expired", "dropped", "delivery_ratio"),
-        "reach",
-        *(f"{name}_us_{kind}" for name in ("delay", "latency", "age") for kind in STATISTICS),
-        *("past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
+        *("broadcasts", "receptions", "deliveries", "expired", "dropped", "waiting"),
+        *("delivery_ratio", "reach", "again", "evictions", "frames_aborted"),
+        *(f"{name}_us_{kind}" for name in DELAYS for kind in STATISTICS),
+        *("held_us_avg", "past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
         "transfer_model",
     ),
     "trace": (
@@ -37,7 +38,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "scatter": ("run", "delay_us", "latency_us"),
     "presence": ("node", "name", "up_us", "down_us"),
     "nodes": (
-        *("run", "node", "broadcasts", "receptions", "deliveries", "delay_us_avg", "age_us_avg"),
+        *("run", "node", "broadcasts", "receptions", "deliveries", "delay_us_avg"),
+        *("delivered_delay_us_avg", "latency_us_avg", "age_us_avg"),
     ),
     "messages": (
         *("run", "origin", "seq", "sent_us", "past_entries", "receptions", "deliveries"),
@@ -93,7 +95,19 @@ LISTS = ("to_station", "kept")
 FILLED = (
     *(name for name in TEXTS if name != "note"),
     *("seed", "node", "nodes", "contacts", "broadcasts", "receptions", "deliveries", "expired"),
-    *("frames", "bytes", "packets", "violations", "duplicates", "missing", "received", "inverted"),
+    *(
+        "dropped",
+        "waiting",
+        "again",
+        "frames",
+        "bytes",
+        "packets",
+        "violations",
+        "duplicates",
+        "missing",
+        "received",
+        "inverted",
+    ),
     *("up_us", "down_us", "t_us", "value_us", "share", "value", "count", "hops"),
 )
 """Columns without nulls. In other columns, null means that there were no values to average."""

@@ -44,6 +44,9 @@ def show_lifetime(lifetime_us: int | None) -> str:
 
 
 def show_count(value: float) -> str:
+    """Format a whole number; a dash for NaN."""
+    if math.isnan(value):
+        return "–"
     return f"{round(value):,}"
 
 

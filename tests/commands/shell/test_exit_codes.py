@@ -214,7 +214,7 @@ def test_reach_stands_beside_the_delivery_ratio(contacts, capsys):
     assert main(["simulate", str(contacts), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["delivery_ratio"] == 1.0
-    assert found["reach"] == found["reached"] / found["reachable"] < 1
+    assert found["reach"] == found["receptions"] / found["reachable"] < 1
 
 
 def test_every_command_takes_quiet_and_verbose(capsys):

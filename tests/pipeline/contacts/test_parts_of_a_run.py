@@ -51,7 +51,7 @@ def test_every_node_and_every_message_has_a_row_of_its_own(columns):
         assert nodes[node]["deliveries"] == sum(kind == DELIVER for kind, *_ in found)
         wanted = [fmean(values) if values else None for values in (delays, ages)]
         assert [nodes[node]["delay_us_avg"], nodes[node]["age_us_avg"]] == pytest.approx(wanted)
-    spoken = summarise_messages("one", columns).to_pylist()
+    spoken = summarise_messages("one", columns, measure_delays(columns)).to_pylist()
     messages = {(row["origin"], row["seq"]): row for row in spoken}
     assert messages.keys() == sent.keys()
     for key, found in of_message.items():

@@ -6,15 +6,14 @@ from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.content import Cell
 from beforehand.report.opportunistic.compare import ShareClaim, compare, rank
+from beforehand.report.opportunistic.costs import cost_table, run_table
 from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs
 from beforehand.report.opportunistic.tables import (
     UNEXPLAINED,
     by_place,
-    cost_table,
     delay_tables,
     ordering_table,
     processing_table,
-    run_table,
     share_table,
     trace_table,
 )

@@ -12,7 +12,7 @@ from beforehand.mobility.generators.crowd import generate
 from beforehand.protocols.contract.base import Message
 from beforehand.report.notation import show_difference, show_time
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.contacts.summary import count_reach, describe, summarise
+from beforehand.sim.contacts.summary import count_reachable, describe, summarise
 from beforehand.sim.log import NO_MESSAGE, Log
 from beforehand.units import show_duration, show_share
 
@@ -41,10 +41,11 @@ def test_what_was_possible_is_counted_as_by_hand(lifetime_us):
     trace = generate(5, nodes_mean=25, hours=0.3)
     spec = Spec("none", seed=1, lifetime_us=lifetime_us)
     columns = run_one(trace, spec).columns
-    reached, reachable = count_reach(columns, spec.life_us)
+    reachable = count_reachable(columns, spec.life_us)
     assert reachable == count_slowly(trace, columns, lifetime_us)
-    assert 0 < reached <= reachable
-    assert summarise(columns, life_us=spec.life_us)["reach"] == reached / reachable
+    found = summarise(columns, life_us=spec.life_us)
+    assert 0 < found["receptions"] <= reachable == found["reachable"]
+    assert found["reach"] == found["receptions"] / reachable
 
 
 def test_nodes_that_come_and_go_count_once_for_a_message():
@@ -70,7 +71,7 @@ def test_nodes_that_come_and_go_count_once_for_a_message():
             for node, there in stays.items()
             if node != sender
         )
-        assert count_reach(log.columns(), life) == (0, expected)
+        assert count_reachable(log.columns(), life) == expected
 
 
 def test_a_message_that_came_again_is_reached_once():
@@ -79,7 +80,9 @@ def test_a_message_that_came_again_is_reached_once():
     log.add(0, 1, JOIN, NO_MESSAGE)
     log.add(1, 0, BROADCAST, (message,))
     log.add(2, 1, RECEIVE, (message, message))
-    assert count_reach(log.columns(), None) == (1, 1)
+    found = summarise(log.columns())
+    assert (found["receptions"], found["again"], found["reachable"]) == (1, 1, 1)
+    assert found["reach"] == 1
 
 
 def test_nothing_broadcast_is_not_all_of_it_delivered():

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beforehand.events import BROADCAST, COLUMNS, DELIVER, DROP, EVENTS_FILE, EXPIRE, KINDS, RECEIVE
+from beforehand.events import BROADCAST, COLUMNS, DELIVER, EVENTS_FILE, KINDS
 from beforehand.files import read_parquet
 from beforehand.kernels.xxhash64 import xxhash64
 from beforehand.mobility.trace import Ints
-from beforehand.pipeline.datasets import write_table
+from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import (
+    EVICTIONS,
+    EVICTIONS_FILE,
     MEETINGS,
     MESSAGES,
     MESSAGES_FILE,
@@ -26,11 +28,20 @@ from beforehand.pipeline.schemas import (
     QUANTILES_FILE,
     SCATTER,
     SCATTER_FILE,
+    names_of,
     table_of,
     table_of_rows,
 )
 from beforehand.pipeline.stages import Job, Made
-from beforehand.sim.contacts.summary import Delays, describe, index_messages, measure_delays
+from beforehand.sim.contacts.evictions import held_before_eviction
+from beforehand.sim.contacts.summary import (
+    Delays,
+    count_outcomes,
+    describe,
+    describe_delays,
+    index_messages,
+    measure_delays,
+)
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -38,24 +49,20 @@ PERMILLE = (*range(0, 1000, 5), 999, 1000)
 SCATTER_MAX, SCATTER_TOP, SCATTER_SAMPLE = 3000, 1000, 1800
 """Scatter points per run: the maximum, the number of largest latencies that are always included,
 and the approximate number sampled from all latencies."""
-COUNTED = {
-    "broadcasts": BROADCAST,
-    "receptions": RECEIVE,
-    "deliveries": DELIVER,
-    "expired": EXPIRE,
-    "dropped": DROP,
-}
 
 
 class MetricFacts(msgspec.Struct, frozen=True):
     """The metrics of one run."""
 
     counts: dict[str, int]
-    """Event counts, by the names in `COUNTED`."""
+    """The counts of `count_outcomes`."""
     spreads: dict[str, dict[str, float | None]]
-    """min, max, avg and stdev of delay, latency and age, in microseconds; None without any
-    value."""
+    """min, max, avg and stdev of `MEASURES`, in microseconds; None without any value."""
     past_entries_avg: float | None
+    evictions: int | None
+    """Copies that full buffers evicted; None if the engine does not record evictions."""
+    held_us_avg: float | None
+    """How long nodes held these copies, on average."""
 
 
 def measure_run(job: Job) -> Made:
@@ -67,11 +74,21 @@ def measure_run(job: Job) -> Made:
         QUANTILES_FILE: find_quantiles(run, delays),
         SCATTER_FILE: sample_scatter(run, columns, delays),
         NODES_FILE: summarise_nodes(run, columns, delays),
-        MESSAGES_FILE: summarise_messages(run, columns),
+        MESSAGES_FILE: summarise_messages(run, columns, delays),
     }
     for name, table in tables.items():
         write_table(job.dataset.file(name), table)
-    return Made(len(columns["kind"]), summarise_run(columns, delays))
+    evictions = read_evictions(events)
+    return Made(len(columns["kind"]), summarise_run(columns, delays, evictions))
+
+
+def read_evictions(events: Dataset) -> Ints | None:
+    """Return the evictions of a run; None if its engine does not record them."""
+    path = events.file(EVICTIONS_FILE)
+    if not path.exists():
+        return None
+    found = read_parquet(path)
+    return np.column_stack([found[name].to_numpy() for name in names_of(EVICTIONS)])
 
 
 def read_columns(table: pa.Table) -> Columns:
@@ -81,15 +98,15 @@ def read_columns(table: pa.Table) -> Columns:
     return columns | {"kind": kind.to_numpy().astype(COLUMNS["kind"])}
 
 
-def summarise_run(columns: Columns, delays: Delays) -> MetricFacts:
-    kind = columns["kind"]
-    counts = {name: int(np.count_nonzero(kind == code)) for name, code in COUNTED.items()}
-    spreads = {
-        "delay": describe(delays.delay_us),
-        "latency": describe(delays.latency_us),
-        "age": describe(delays.age_us),
-    }
-    return MetricFacts(counts, spreads, describe(columns["value"][kind == BROADCAST])["avg"])
+def summarise_run(columns: Columns, delays: Delays, evictions: Ints | None) -> MetricFacts:
+    """Return the metrics of a run. evictions: rows as in `EVICTIONS`; None if not recorded."""
+    past = columns["value"][columns["kind"] == BROADCAST]
+    counts, spreads = count_outcomes(columns, delays), describe_delays(delays)
+    past_avg = describe(past)["avg"]
+    if evictions is None:
+        return MetricFacts(counts, spreads, past_avg, None, None)
+    held_us = held_before_eviction(columns, evictions)
+    return MetricFacts(counts, spreads, past_avg, len(evictions), describe(held_us)["avg"])
 
 
 def find_quantiles(run: str, delays: Delays) -> pa.Table:
@@ -136,30 +153,28 @@ def sample_scatter(run: str, columns: Columns, delays: Delays) -> pa.Table:
 def summarise_nodes(run: str, columns: Columns, delays: Delays) -> pa.Table:
     """Return one row for each node that broadcast, received or delivered."""
     kind, node = columns["kind"], columns["node"]
-    counts = {
-        name: np.bincount(node[kind == COUNTED[name]], minlength=int(node.max(initial=-1)) + 1)
-        for name in ("broadcasts", "receptions", "deliveries")
-    }
-    shown = np.flatnonzero(sum(counts.values()))
-    message, spoken = index_messages(columns)
-    taken = np.flatnonzero((kind == DELIVER) & (node != columns["origin"]))
-    age_us = columns["t_us"][taken] - columns["t_us"][spoken][message[taken]]
+    size = int(node.max(initial=-1)) + 1
+    rows = (np.flatnonzero(kind == BROADCAST), delays.received, np.flatnonzero(kind == DELIVER))
+    counts = [np.bincount(node[chosen], minlength=size) for chosen in rows]
+    shown = np.flatnonzero(sum(counts))
+    taken = node[delays.delivered]
     averages = (
         _exact_means(node[delays.received], delays.delay_us, shown),
-        _exact_means(node[taken], age_us, shown),
+        _exact_means(taken, delays.age_us - delays.latency_us, shown),
+        _exact_means(taken, delays.latency_us, shown),
+        _exact_means(taken, delays.age_us, shown),
     )
     named = ([run] * len(shown), shown.astype(np.int32))
-    return table_of(NODES, (*named, *(count[shown] for count in counts.values()), *averages))
+    return table_of(NODES, (*named, *(count[shown] for count in counts), *averages))
 
 
-def summarise_messages(run: str, columns: Columns) -> pa.Table:
+def summarise_messages(run: str, columns: Columns, delays: Delays) -> pa.Table:
     """Return one row per message in order of time: how many nodes received and delivered it, and
     the time until the last of them did."""
     kind, t_us = columns["kind"], columns["t_us"]
     message, spoken = index_messages(columns)
     counts, latest = [], []
-    for code in (RECEIVE, DELIVER):
-        rows = np.flatnonzero(kind == code)
+    for rows in (delays.received, np.flatnonzero(kind == DELIVER)):
         counts.append(np.bincount(message[rows], minlength=len(spoken)))
         last_us = np.zeros(len(spoken), np.int64)
         np.maximum.at(last_us, message[rows], t_us[rows] - t_us[spoken][message[rows]])

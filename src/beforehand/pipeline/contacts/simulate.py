@@ -14,11 +14,20 @@ from beforehand.events import BROADCAST, DELIVER, EVENTS_FILE
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.contacts.positions import read_trace
 from beforehand.pipeline.datasets import write_table
-from beforehand.pipeline.schemas import GAUGES, GAUGES_FILE, HOPS, HOPS_FILE, table_of_rows
+from beforehand.pipeline.schemas import (
+    EVICTIONS,
+    EVICTIONS_FILE,
+    GAUGES,
+    GAUGES_FILE,
+    HOPS,
+    HOPS_FILE,
+    table_of,
+    table_of_rows,
+)
 from beforehand.pipeline.stages import Job, Made
 from beforehand.protocols.registry import find_order
 from beforehand.sim.contacts.run import Result, run_one
-from beforehand.sim.contacts.summary import count_reach, tally_hops
+from beforehand.sim.contacts.summary import count_reachable, measure_delays, tally_hops
 from beforehand.sim.contacts.workload import check_size
 from beforehand.sim.log import event_table, write_events
 
@@ -32,11 +41,12 @@ class RunFacts(msgspec.Struct, frozen=True):
     deliveries: int
     frames: int
     bytes: int
-    reached: int
-    """Pairs of a message and another node that received it."""
+    frames_aborted: int | None
+    """Frames that were under way when their contact ended; None if the engine does not count
+    them."""
     reachable: int
-    """The same count if every node had received all messages that were alive while it was
-    present."""
+    """The number of first receptions if every node had received all messages that were alive while
+    it was present."""
     transfer_model: str
     cpu_s: float
 
@@ -50,14 +60,16 @@ def simulate(job: Job) -> Made:
     result = run_one(trace, spec)
     cpu_s = time.process_time() - started_s
     write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
-    tally = tally_hops(result.columns, result.senders)
+    tally = tally_hops(result.columns, result.senders, measure_delays(result.columns))
     hops = [(job.name, made, receptions) for made, receptions in tally.items()]
     write_table(job.dataset.file(HOPS_FILE), table_of_rows(HOPS, hops))
+    if result.evictions is not None:
+        evicted = table_of(EVICTIONS, result.evictions.T)
+        write_table(job.dataset.file(EVICTIONS_FILE), evicted)
     promise = find_order(spec.protocol).written
     log = event_table(job.name, result.columns, promise=promise, names=trace.names)
     write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]
-    reached, reachable = count_reach(result.columns, spec.life_us)
     facts = RunFacts(
         nodes=trace.nodes_count,
         contacts=len(trace.contacts),
@@ -65,8 +77,8 @@ def simulate(job: Job) -> Made:
         deliveries=int(np.count_nonzero(kind == DELIVER)),
         frames=result.frames_sent,
         bytes=result.bytes_sent,
-        reached=reached,
-        reachable=reachable,
+        frames_aborted=result.frames_aborted,
+        reachable=count_reachable(result.columns, spec.life_us),
         transfer_model=spec.transfer_model,
         cpu_s=round(cpu_s, 3),
     )

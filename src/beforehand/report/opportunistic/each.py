@@ -22,6 +22,8 @@ NODE_COLUMNS = {
     "receptions": "Received",
     "deliveries": "Delivered",
     "delay_us_avg": "Delay, average",
+    "delivered_delay_us_avg": "Delay of delivered",
+    "latency_us_avg": "Latency, average",
     "age_us_avg": "Age, average",
 }
 MESSAGE_COLUMNS = {

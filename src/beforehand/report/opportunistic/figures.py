@@ -99,9 +99,13 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
             continue
         axis, told = _value_axis(table, _cut(material, metric), f"the longest {metric}")
         caption = "Diamonds are what the paper says in words. " if material.paper else ""
+        of = "deliveries"
+        if metric == "delay":
+            table, of = _up_to_reach(material, table, axis["end_us"]), "possible receptions"
+            caption += "Each line levels off at the reach. "
         caption += f"{told}Choose lines in the legend."
         caption += tell_rest(material, table["lifetime"].nunique())
-        chart = cdf_chart(table, title=METRICS[metric], **axis)
+        chart = cdf_chart(table, title=METRICS[metric], of=of, **axis)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
         figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
     return tuple(figures)
@@ -125,6 +129,23 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
             name = name_group(material.by_lifetime[said.lifetime_us])
             parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
+
+
+def _up_to_reach(material: Material, table: pd.DataFrame, end_us: int) -> pd.DataFrame:
+    """Return shares of the possible receptions, and continue each line to the end of the axis."""
+    reach = {name_group(group): group.values("reach")[0] for group in material.groups}
+    # Without a record of presence the reach is unknown, but then nothing was received either.
+    share = table["share"] * table["lifetime"].map(reach).fillna(1.0)
+    ends = [
+        {"lifetime": name, "origin": "ours", "share": reach[name], "value_us": end_us}
+        for name in dict.fromkeys(table["lifetime"])
+        if reach[name] == reach[name]
+    ]
+    grown = pd.concat([table.assign(share=share), pd.DataFrame(ends, columns=table.columns)])
+    order = list(dict.fromkeys(table["lifetime"]))
+    grown = grown.assign(rank=grown["lifetime"].map(order.index))
+    in_order = grown.sort_values(["rank", "origin", "value_us", "share"], kind="stable")
+    return in_order.drop(columns="rank").astype({"value_us": "int64"})
 
 
 def _told_apart(material: Material) -> tuple[Group, ...]:

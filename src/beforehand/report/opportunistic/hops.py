@@ -18,8 +18,8 @@ from beforehand.report.opportunistic.measured import Group
 from beforehand.report.opportunistic.tables import WHO, interval_note, name_group
 
 PROSE = (
-    "A message makes one hop from its origin to whom it meets, and one more each time it is handed "
-    "on. Counted at every reception; what came a second time counts twice."
+    "A message makes one hop from its origin to the node that receives it, and one more each time "
+    "that a node forwards it. Counted at the first reception by each node."
 )
 
 
@@ -70,7 +70,7 @@ def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Tabl
         data.append({**named, "seeds": len(averages), **figures, "direct_share": share})
     head = (WHO, "Average", "Most", "From the origin itself")
     notes = interval_note(groups)
-    return Table("hops", "Hops of what was received", head, tuple(rows), pd.DataFrame(data), notes)
+    return Table("hops", "Hops of received messages", head, tuple(rows), pd.DataFrame(data), notes)
 
 
 def _figure(

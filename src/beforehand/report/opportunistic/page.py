@@ -13,6 +13,7 @@ from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Tab
 from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
+from beforehand.report.opportunistic.costs import cost_table, run_table
 from beforehand.report.opportunistic.each import each_section
 from beforehand.report.opportunistic.figures import (
     buffer_figures,
@@ -26,12 +27,12 @@ from beforehand.report.opportunistic.hops import hops_section
 from beforehand.report.opportunistic.material import Material, read_material
 from beforehand.report.opportunistic.measured import Group, promise_of
 from beforehand.report.opportunistic.tables import (
+    age_table,
+    buffer_table,
     by_place,
-    cost_table,
     delay_tables,
     ordering_table,
     processing_table,
-    run_table,
     share_table,
     trace_table,
 )
@@ -221,21 +222,31 @@ def _comparison_sections(material: Material) -> Iterator[Section]:
         "tolerance and ✗ is not; a figure without a mark is shown, not judged."
     )
     reach = (
-        "Reach is what other nodes received out of what they could have: each message counts for "
-        "every node that was there while it was alive. The delivery ratio is what was delivered "
-        "out of what nodes broadcast or received."
+        "A reception is the first one of a message by a node. Reach is the share of the possible "
+        "receptions: each message counts for every node that was present during its life. The "
+        "delivery ratio is the share of broadcast or received messages that nodes delivered. Every "
+        "received message is delivered, expires, is dropped, or still waits for a predecessor at "
+        "the end."
+    )
+    buffers = (
+        "A node that evicted a message can receive it again. An evicted message that waited for a "
+        "predecessor is dropped unless the node receives it again. An aborted transfer is a frame "
+        "that was under way when its contact ended."
     )
     yield Section(
         "Messages",
         (reach, beside) if paper else (reach,),
         (processing_table(material.groups, claims, numbers["processing"]),),
     )
+    yield Section("Buffers and links", (buffers,), (buffer_table(material.groups),))
     tables = list(delay_tables(material.groups, claims, numbers["delays"]))
+    tables.append(age_table(material.groups))
     if paper and (shares := compare_shares(paper, material.by_lifetime, material.quantiles)):
         tables.append(share_table(shares))
     prose = (
-        "The delay is the time from broadcast to reception, with or without order. The latency is "
-        "what order adds: the time from reception to delivery. The age is their sum.",
+        "The delay is the time from broadcast to first reception, with or without order. The "
+        "latency is what order adds: the time from first reception to delivery. The age of a "
+        "delivered message is the sum of its delay and its latency.",
     )
     yield Section("Delays", prose, tuple(tables))
     if material.orderings:

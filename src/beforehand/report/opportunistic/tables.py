@@ -11,7 +11,6 @@ from beforehand.protocols.registry import find_protocol
 from beforehand.report.content import Cell, Mark, Table
 from beforehand.report.datasets import STATISTICS
 from beforehand.report.notation import (
-    SIZES_B,
     TIMES_US,
     show_count,
     show_difference,
@@ -35,6 +34,13 @@ QUANTITIES = {
     "reach": "Reach",
     "expired": "Expired",
     "expiry_ratio": "Expiry ratio",
+    "again": "Received again",
+    "evictions": "Evicted",
+    "held_us_avg": "Time in buffer until eviction, average",
+    "dropped": "Dropped",
+    "waiting": "Still waiting",
+    "frames_aborted": "Aborted transfers",
+    "delivered_delay_us_avg": "Delay of delivered messages",
     **{
         f"{metric}_us_{kind}": f"{name}, {STATISTIC_NAMES[kind]}"
         for metric, name in METRICS.items()
@@ -52,6 +58,8 @@ TRACE_QUANTITIES = {
     },
 }
 MESSAGES = (*PROCESSING[:2], "reach", *PROCESSING[2:])
+BUFFERS = ("again", "evictions", "held_us_avg", "dropped", "waiting", "frames_aborted")
+AGES = ("delivered_delay_us_avg", "latency_us_avg", "age_us_avg")
 UNEXPLAINED = "Not explained yet."
 MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 
@@ -76,6 +84,31 @@ def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Ta
         claims,
         is_wide=True,
     )
+
+
+def buffer_table(groups: Sequence[Group]) -> Table:
+    """Return the table of what the sizes of the buffers and the ends of the contacts cost."""
+    heads = [QUANTITIES[quantity] for quantity in BUFFERS]
+    title = "Buffers and links"
+    return _grouped_table("buffers", title, groups, BUFFERS, heads, {}, is_wide=True)
+
+
+def age_table(groups: Sequence[Group]) -> Table:
+    """Return the table in which the delay and the latency of delivered messages add up to the
+    age."""
+    values = [group.mean(quantity) for group in groups for quantity in AGES]
+    unit, show = column_unit(values, TIMES_US)
+    rows = tuple(
+        (
+            Cell(name_group(group)),
+            *(Cell(show(group.mean(q)), spread=show_margin(group, q, show)) for q in AGES),
+        )
+        for group in groups
+    )
+    data = pd.DataFrame([_machine_row(group, q, None) for group in groups for q in AGES])
+    heads = (WHO, *(f"{name}{unit}" for name in ("Delay", "+ Latency", "= Age")))
+    notes = interval_note(groups)
+    return Table("ages", "Averages of delivered messages", heads, rows, data, notes)
 
 
 def delay_tables(groups: Sequence[Group], claims: Claims, number: str) -> tuple[Table, ...]:
@@ -279,90 +312,6 @@ def share_table(claims: Sequence[ShareClaim]) -> Table:
     data = pd.DataFrame([{name: getattr(c, name) for name in columns} for c in claims])
     head = ("Lifetime", "Messages with a", "Share")
     return Table("shares", "Shares below a limit", head, rows, data, words=(0, 1))
-
-
-def cost_table(groups: Sequence[Group]) -> Table:
-    """Return the table of traffic, verdicts and computing time by protocol and lifetime."""
-
-    def mean_of(name: str) -> list[float]:
-        return [group.mean(name) for group in groups]
-
-    seconds = {"s": 1.0, "min": 60.0, "h": 3600.0}
-    columns: dict[str, tuple[str, tuple[str, Show]]] = {
-        "frames": ("Transmissions", ("", show_count)),
-        "frames_per_delivery": ("Transmissions per delivery", ("", show_plain)),
-        "bytes": ("Sent", column_unit(mean_of("bytes"), SIZES_B)),
-        "bytes_per_delivery": (
-            "Sent per delivery",
-            column_unit(mean_of("bytes_per_delivery"), SIZES_B),
-        ),
-        "past_entries_avg": ("Entries in a message", ("", show_plain)),
-        "violations": ("Violations", ("", show_count)),
-        "cpu_s": ("Computing", column_unit(mean_of("cpu_s"), seconds)),
-    }
-    rows = tuple(
-        (
-            Cell(name_group(group)),
-            Cell(str(len(group.runs))),
-            *(
-                Cell(show(group.mean(name)), spread=show_margin(group, name, show))
-                for name, (_, (_, show)) in columns.items()
-            ),
-        )
-        for group in groups
-    )
-    data = pd.DataFrame(
-        {
-            "protocol": group.protocol,
-            "lifetime_us": group.lifetime_us,
-            "seeds": len(group.runs),
-            **{name: group.mean(name) for name in columns},
-            **{f"{name}_ci95": group.margin(name) for name in columns},
-        }
-        for group in groups
-    )
-    head = (WHO, "Seeds", *(f"{name}{unit}" for name, (unit, _) in columns.values()))
-    notes = interval_note(groups)
-    return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
-
-
-def run_table(groups: Sequence[Group]) -> Table:
-    """Return the table of single runs, with measurements and verdicts."""
-    singles = [
-        (group, Group(group.protocol, group.lifetime_us, (run,)), run)
-        for group in groups
-        for run in group.runs
-    ]
-    sent = [single.mean("bytes_per_delivery") for _, single, _ in singles]
-    unit, show_sent = column_unit(sent, SIZES_B)
-    columns: dict[str, tuple[str, Show]] = {
-        "receptions": ("Received", show_count),
-        "reach": ("Reach", show_ratio),
-        "deliveries": ("Delivered", show_count),
-        "delivery_ratio": ("Delivery ratio", show_ratio),
-        "frames_per_delivery": ("Transmissions per delivery", show_plain),
-        "bytes_per_delivery": (f"Sent per delivery{unit}", show_sent),
-        "violations": ("Violations", show_count),
-    }
-    rows, data = [], []
-    for group, single, run in singles:
-        verdict = ", ".join(filter(None, (str(run["verdict"]), group.promise.allowed)))
-        cells = (Cell(show(single.mean(name))) for name, (_, show) in columns.items())
-        rows.append((Cell(name_group(group)), Cell(str(run["seed"])), *cells, Cell(verdict)))
-        named = {name: run[name] for name in ("run", "protocol", "lifetime_us", "seed")}
-        figures = {name: single.mean(name) for name in columns}
-        data.append({**named, **figures, "verdict": run["verdict"]})
-    head = (WHO, "Seed", *(name for name, _ in columns.values()), "Verdict")
-    return Table(
-        "runs",
-        "Every run",
-        head,
-        tuple(rows),
-        pd.DataFrame(data),
-        words=(0, len(head) - 1),
-        is_wide=True,
-        is_folded=True,
-    )
 
 
 def _titled(name: str, number: str) -> str:

@@ -44,6 +44,8 @@ class Channel:
     down_us: int
     free_us: int = 0
     frames: int = 0
+    was_cut: bool = False
+    """Whether the last frame without an arrival was under way when the contact ended."""
 
     def arrivals(self, model: LinkModel, now_us: int, size_bytes: int) -> tuple[int, ...]:
         """Return the arrival times of a frame: none, one or two."""
@@ -54,7 +56,10 @@ class Channel:
             self.free_us = start_us
         arrive_us = start_us + model.latency_us
         if now_us >= model.noise_until_us or not model.is_noisy:
-            return (arrive_us,) if arrive_us < self.down_us else ()
+            if arrive_us < self.down_us:
+                return (arrive_us,)
+            self.was_cut = True
+            return ()
         self.frames += 1
         draw = mix(self.key, self.frames)
         copies: list[int] = []
@@ -62,6 +67,7 @@ class Channel:
             copies.append(arrive_us + int(_fraction(draw, 2) * model.jitter_us))
         if _fraction(draw, 3) < model.duplication:
             copies.append(arrive_us + int(_fraction(draw, 4) * model.jitter_us))
+        self.was_cut = bool(copies)
         return tuple(copy_us for copy_us in copies if copy_us < self.down_us)
 
 

@@ -19,6 +19,7 @@ from beforehand.protocols.orders.order import Lifetimes
 from beforehand.protocols.registry import LITERAL, check_protocol, make_order
 from beforehand.sim.clock import Clock, Clocks
 from beforehand.sim.collector import no_collection
+from beforehand.sim.contacts.evictions import Evictions
 from beforehand.sim.contacts.links import LinkModel
 from beforehand.sim.contacts.workload import Traffic, periodic
 from beforehand.sim.contacts.world import ContactWorld, OnDone
@@ -123,7 +124,13 @@ class Result:
     counters: Counters
     frames_sent: int
     frames_lost: int
+    """Frames that did not arrive, for whatever reason."""
+    frames_aborted: int | None
+    """Those of them that were under way when their contact ended; None if the engine does not count
+    them."""
     bytes_sent: int
+    evictions: NDArray[np.int64] | None
+    """t_us, node, origin and seq of each eviction; None if the engine does not record them."""
 
 
 def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
@@ -137,8 +144,12 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
         lifetimes = Lifetimes(spec.lifetime_us, spec.lifetime_us, spec.clocks.skew_us)
     literal = {name: getattr(spec, name) for name in LITERAL}
 
+    evictions = Evictions()
+
     def make_core(node: int) -> Epidemic:
         order = make_order(spec.protocol, node, lifetimes, **literal)
+        if spec.layer.capacity is not None:
+            evictions.watch(node, order, lambda: world.now_us)
         return Epidemic(node, order, KeyedDraws(spec.seed, "transfer", node), spec.layer)
 
     world = ContactWorld(
@@ -159,7 +170,9 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
         world.counters(),
         world.frames_sent,
         world.frames_lost,
+        world.frames_aborted,
         world.bytes_sent,
+        evictions.rows(),
     )
 
 

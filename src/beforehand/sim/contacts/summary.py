@@ -20,57 +20,75 @@ NEVER_US = np.iinfo(np.int64).max
 def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None) -> dict[str, Any]:
     """Return counts, ratios, and min/max/avg/stdev of the delays in microseconds.
 
-    - delay: from broadcast to reception
-    - latency: from reception to delivery
-    - age: from broadcast to delivery
+    - counts: see `Delays`
+    - delay: from broadcast to first reception
+    - delivered_delay: the delays of the delivered messages alone
+    - latency: from first reception to delivery
+    - age: from broadcast to delivery, the sum of delivered_delay and latency
     - delivery_ratio: deliveries divided by broadcasts and receptions
-    - reach: see `count_reach`
+    - reach: receptions divided by reachable (see `count_reachable`)
 
     A ratio with a denominator of 0 is None. life_us: how long a message can be received; None:
     until the run ends.
     """
     kind = columns["kind"]
-    counts = {
-        name: int(np.count_nonzero(kind == code))
-        for name, code in (
-            ("broadcasts", BROADCAST),
-            ("receptions", RECEIVE),
-            ("deliveries", DELIVER),
-            ("expired", EXPIRE),
-            ("dropped", DROP),
-        )
-    }
     found = measure_delays(columns)
+    counts = count_outcomes(columns, found)
     handed = counts["broadcasts"] + counts["receptions"]
-    reached, reachable = count_reach(columns, life_us)
+    reachable = count_reachable(columns, life_us)
     spoken = kind == BROADCAST
     return {
         **counts,
         "delivery_ratio": _ratio(counts["deliveries"], handed),
         "expiry_ratio": _ratio(counts["expired"], counts["receptions"]),
-        "reached": reached,
         "reachable": reachable,
-        "reach": _ratio(reached, reachable),
+        "reach": _ratio(counts["receptions"], reachable),
         "past_entries": describe(columns["value"][spoken]),
-        "delay_us": describe(found.delay_us),
-        "latency_us": describe(found.latency_us),
-        "age_us": describe(found.age_us),
+        **{f"{measure}_us": spread for measure, spread in describe_delays(found).items()},
     }
 
 
-def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tuple[int, int]:
-    """Return (how many receptions by other nodes there were, how many there could have been at
-    most).
+def count_outcomes(columns: Mapping[str, NDArray[Any]], found: Delays) -> dict[str, int]:
+    """Return the counts of a run, of which each pair of a node and a message is part once.
+
+    broadcasts + receptions = deliveries + expired + dropped + waiting, unless a message was
+    delivered twice.
+    """
+    kind = columns["kind"]
+    received = int(np.count_nonzero(kind == RECEIVE))
+    return {
+        "broadcasts": int(np.count_nonzero(kind == BROADCAST)),
+        "receptions": len(found.received),
+        "again": received - len(found.received),
+        "deliveries": int(np.count_nonzero(kind == DELIVER)),
+        "expired": found.expired,
+        "dropped": found.dropped,
+        "waiting": found.waiting,
+    }
+
+
+def describe_delays(found: Delays) -> dict[str, dict[str, float | None]]:
+    """Return min, max, avg and stdev in microseconds of each kind of delay."""
+    return {
+        "delay": describe(found.delay_us),
+        "delivered_delay": describe(found.age_us - found.latency_us),
+        "latency": describe(found.latency_us),
+        "age": describe(found.age_us),
+    }
+
+
+def count_reachable(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> int:
+    """Return how many first receptions there could have been at most.
 
     Each message counts once for every node, other than its own, that was present at some time in
     its life. A life begins at the broadcast and ends `life_us` later, or at the end of the run.
-    Return (0, 0) if the log does not record presence.
+    Return 0 if the log does not record presence.
     """
     kind, t_us = columns["kind"], columns["t_us"]
     sent_us = np.sort(t_us[kind == BROADCAST])
     up_us, down_us, is_last = _stays(columns)
     if not len(up_us):
-        return 0, 0
+        return 0
     over_us = sent_us + (NEVER_US - sent_us.max(initial=0) if life_us is None else life_us)
 
     def overlaps(from_us: Ints, until_us: Ints) -> int:
@@ -82,21 +100,22 @@ def count_reach(columns: Mapping[str, NDArray[Any]], life_us: int | None) -> tup
     # A message that outlives a time of absence would count for both of the stays beside it.
     again = np.flatnonzero(~is_last)
     reachable = overlaps(up_us, down_us) - overlaps(up_us[again + 1], down_us[again])
-    message, _ = index_messages(columns)
-    heard = (kind == RECEIVE) & (columns["node"] != columns["origin"])
-    places = columns["node"][heard].astype(np.int64) * max(1, len(sent_us)) + message[heard]
-    return len(np.unique(places)), reachable - len(sent_us)
+    return reachable - len(sent_us)
 
 
-def tally_hops(columns: Mapping[str, NDArray[Any]], senders: NDArray[Any]) -> dict[int, int]:
-    """Return how many receptions there were after each number of hops.
+def tally_hops(
+    columns: Mapping[str, NDArray[Any]], senders: NDArray[Any], found: Delays
+) -> dict[int, int]:
+    """Return how many first receptions there were after each number of hops.
 
     senders: the forwarding node of every reception."""
     received = columns["kind"] == RECEIVE
     message, _ = index_messages(columns)
     node, origin = (columns[name][received].astype(np.int64) for name in ("node", "origin"))
     hops = count_hops(node, message[received], senders.astype(np.int64), origin)
-    values, counts = np.unique(hops, return_counts=True)
+    is_first = np.zeros(len(received), bool)
+    is_first[found.received] = True
+    values, counts = np.unique(hops[is_first[received]], return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
@@ -151,45 +170,71 @@ def describe(values: NDArray[Any]) -> dict[str, float | None]:
 
 
 class Delays(NamedTuple):
-    """How long messages took, for the rows of the log."""
+    """What became of each message at each node other than its origin, and how long it took."""
 
     received: Ints
-    """Rows of all receptions."""
+    """Rows of the first reception of each message by each node. A message that the node evicted and
+    received again, also one of its own, has further rows of receptions; they are not here."""
     delay_us: Ints
-    """The time since the broadcast, for each reception."""
+    """The time since the broadcast, for each first reception."""
     delivered: Ints
-    """Rows of all deliveries of received messages."""
+    """Rows of the deliveries of received messages, the first one if there are several."""
     latency_us: Ints
-    """The time since the reception, for each delivery."""
+    """The time since the first reception, for each delivery."""
     age_us: Ints
     """The time since the broadcast, for each delivery."""
+    expired: int
+    """Received messages whose lifetime ended before the delivery."""
+    dropped: int
+    """Received messages that the node removed before the delivery and never received again."""
+    waiting: int
+    """Received messages that still wait for a predecessor at the end."""
 
 
 def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
-    """Return the delays of all receptions and deliveries.
-
-    An evicted message may be received again, before or after its delivery. The last reception
-    before the delivery counts."""
+    """Return the delays and the outcomes of all first receptions."""
     kind, t_us = columns["kind"], columns["t_us"]
     message, spoken = index_messages(columns)
-    sent_us = t_us[spoken]
-    received = np.flatnonzero(kind == RECEIVE)
-    handled = np.flatnonzero((kind == RECEIVE) | (kind == DELIVER))
+    is_own = columns["node"] == columns["origin"]
+    handled = np.flatnonzero(np.isin(kind, (RECEIVE, DELIVER, EXPIRE, DROP)) & ~is_own)
     place = columns["node"][handled].astype(np.int64) * max(1, len(spoken)) + message[handled]
-    # The sort is stable, so that the row before a delivery is its last reception.
+    # The sort is stable, so that the rows of a node and a message stay in the order of the log.
     order = np.argsort(place, kind="stable")
     rows, place = handled[order], place[order]
-    is_received = np.zeros(len(rows), bool)
-    is_received[1:] = (place[1:] == place[:-1]) & (kind[rows[:-1]] == RECEIVE)
-    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))
-    delivered = rows[found]
+    begins = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1]))[: len(place)])
+    if not len(begins):
+        none = np.empty(0, np.int64)
+        return Delays(none, none, none, none, none, 0, 0, 0)
+    first = {code: _first_of_each(kind[rows] == code, begins) for code in (RECEIVE, DELIVER)}
+    has_expired = _first_of_each(kind[rows] == EXPIRE, begins) < len(rows)
+    last = np.append(begins[1:], len(rows)) - 1
+    is_received = first[RECEIVE] < len(rows)
+    is_delivered = is_received & (first[DELIVER] < len(rows))
+    is_open = is_received & ~is_delivered & ~has_expired
+    received = rows[first[RECEIVE][is_received]]
+    delivered, since = rows[first[DELIVER][is_delivered]], rows[first[RECEIVE][is_delivered]]
+    sent_us = t_us[spoken]
+    received.sort()
+    is_dropped = is_open & (kind[rows[last]] == DROP)
     return Delays(
         received,
         t_us[received] - sent_us[message[received]],
         delivered,
-        t_us[delivered] - t_us[rows[found - 1]],
+        t_us[delivered] - t_us[since],
         t_us[delivered] - sent_us[message[delivered]],
+        int(np.count_nonzero(is_received & ~is_delivered & has_expired)),
+        int(np.count_nonzero(is_dropped)),
+        int(np.count_nonzero(is_open & ~is_dropped)),
     )
+
+
+def _first_of_each(is_wanted: NDArray[np.bool_], begins: Ints) -> Ints:
+    """Return the first wanted position of each group; the number of rows if it has none.
+
+    begins: the first position of each group.
+    """
+    size = len(is_wanted)
+    return np.minimum.reduceat(np.where(is_wanted, np.arange(size), size), begins)
 
 
 def index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:

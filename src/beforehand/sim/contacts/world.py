@@ -77,6 +77,8 @@ class ContactWorld:
         self.senders = array("i")
         """The node that forwarded the message, for each `receive` row of the log."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
+        self.frames_aborted = 0
+        """Those of the lost frames that were under way when their contact ended."""
         self.drivers: dict[int, BroadcasterDriver[Any]] = {}
         self._trace = trace
         self._make_core = make_core
@@ -217,6 +219,7 @@ class ContactWorld:
             arrivals = channel.arrivals(model, self.now_us, size_bytes) if channel else ()
             if not arrivals:
                 self.frames_lost += 1
+                self.frames_aborted += channel is None or channel.was_cut
             for arrive_us in arrivals:
                 self._ticket += 1
                 heappush(queue, (arrive_us, self._ticket, peer, node, frame))  # type: ignore[misc]

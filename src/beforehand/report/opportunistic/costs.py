@@ -1,0 +1,103 @@
+"""The tables of what runs cost: traffic, verdicts and computing time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from beforehand.report.content import Cell, Table
+from beforehand.report.notation import SIZES_B, show_count, show_plain, show_ratio
+from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.tables import (
+    WHO,
+    Show,
+    column_unit,
+    interval_note,
+    name_group,
+    show_margin,
+)
+
+
+def cost_table(groups: Sequence[Group]) -> Table:
+    """Return the table of traffic, verdicts and computing time by protocol and lifetime."""
+
+    def mean_of(name: str) -> list[float]:
+        return [group.mean(name) for group in groups]
+
+    seconds = {"s": 1.0, "min": 60.0, "h": 3600.0}
+    columns: dict[str, tuple[str, tuple[str, Show]]] = {
+        "frames": ("Transmissions", ("", show_count)),
+        "frames_per_delivery": ("Transmissions per delivery", ("", show_plain)),
+        "bytes": ("Sent", column_unit(mean_of("bytes"), SIZES_B)),
+        "bytes_per_delivery": (
+            "Sent per delivery",
+            column_unit(mean_of("bytes_per_delivery"), SIZES_B),
+        ),
+        "past_entries_avg": ("Entries in a message", ("", show_plain)),
+        "violations": ("Violations", ("", show_count)),
+        "cpu_s": ("Computing", column_unit(mean_of("cpu_s"), seconds)),
+    }
+    rows = tuple(
+        (
+            Cell(name_group(group)),
+            Cell(str(len(group.runs))),
+            *(
+                Cell(show(group.mean(name)), spread=show_margin(group, name, show))
+                for name, (_, (_, show)) in columns.items()
+            ),
+        )
+        for group in groups
+    )
+    data = pd.DataFrame(
+        {
+            "protocol": group.protocol,
+            "lifetime_us": group.lifetime_us,
+            "seeds": len(group.runs),
+            **{name: group.mean(name) for name in columns},
+            **{f"{name}_ci95": group.margin(name) for name in columns},
+        }
+        for group in groups
+    )
+    head = (WHO, "Seeds", *(f"{name}{unit}" for name, (unit, _) in columns.values()))
+    notes = interval_note(groups)
+    return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
+
+
+def run_table(groups: Sequence[Group]) -> Table:
+    """Return the table of single runs, with measurements and verdicts."""
+    singles = [
+        (group, Group(group.protocol, group.lifetime_us, (run,)), run)
+        for group in groups
+        for run in group.runs
+    ]
+    sent = [single.mean("bytes_per_delivery") for _, single, _ in singles]
+    unit, show_sent = column_unit(sent, SIZES_B)
+    columns: dict[str, tuple[str, Show]] = {
+        "receptions": ("Received", show_count),
+        "reach": ("Reach", show_ratio),
+        "deliveries": ("Delivered", show_count),
+        "delivery_ratio": ("Delivery ratio", show_ratio),
+        "frames_per_delivery": ("Transmissions per delivery", show_plain),
+        "bytes_per_delivery": (f"Sent per delivery{unit}", show_sent),
+        "violations": ("Violations", show_count),
+    }
+    rows, data = [], []
+    for group, single, run in singles:
+        verdict = ", ".join(filter(None, (str(run["verdict"]), group.promise.allowed)))
+        cells = (Cell(show(single.mean(name))) for name, (_, show) in columns.items())
+        rows.append((Cell(name_group(group)), Cell(str(run["seed"])), *cells, Cell(verdict)))
+        named = {name: run[name] for name in ("run", "protocol", "lifetime_us", "seed")}
+        figures = {name: single.mean(name) for name in columns}
+        data.append({**named, **figures, "verdict": run["verdict"]})
+    head = (WHO, "Seed", *(name for name, _ in columns.values()), "Verdict")
+    return Table(
+        "runs",
+        "Every run",
+        head,
+        tuple(rows),
+        pd.DataFrame(data),
+        words=(0, len(head) - 1),
+        is_wide=True,
+        is_folded=True,
+    )
