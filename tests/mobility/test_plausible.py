@@ -83,11 +83,11 @@ def test_the_named_columns_decide_where_the_content_cannot(tmp_path):
     assert read(weights, columns="a,b,start,end").names == ("1", "2", "3", "4")
     places = written(tmp_path, GRID)
     assert read(places, columns="time,node,x_km,y_km").names == ("1", "2", "3")
-    with pytest.raises(InputError, match="no column `a` and no column `b`") as caught:
+    with pytest.raises(InputError, match="neither places nor two nodes") as caught:
         read(path, columns="x1,time,x2")
     assert caught.value.where == f"columns of {path}"
-    with pytest.raises(InputError, match="3 fields under a header of 4") as caught:
-        read(written(tmp_path, "20 1 2\n40 3 4\n"), columns="time,a,b,weight")
+    with pytest.raises(InputError, match="3 fields under a header of 4"):
+        read(written(tmp_path, "20 1 2\n"), columns="time,a,b,weight")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def simulate(job: Job) -> Made:
     hops = [(job.name, made, receptions) for made, receptions in tally.items()]
     write_table(job.dataset.file(HOPS_FILE), table_of_rows(HOPS, hops))
     promise = find_order(spec.protocol).written
-    log = event_table(job.name, result.columns, promise=promise, names=trace.names)
+    log = event_table(
+        job.name, result.columns, senders=result.senders, promise=promise, names=trace.names
+    )
     write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]
     reached, reachable = count_reach(result.columns, spec.life_us)
