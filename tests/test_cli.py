@@ -10,6 +10,7 @@ import pytest
 import beforehand
 from beforehand.cli import main
 from beforehand.commands.shell.dispatch import COMMANDS
+from beforehand.events import FILE_COLUMNS
 from beforehand.mobility.formats.contacts_list import write_contacts
 from beforehand.mobility.generators import crowd
 from beforehand.pipeline.experiment import world_names
@@ -37,7 +38,7 @@ def test_simulate_gives_json_and_writes_the_event_log(contacts, tmp_path, capsys
     assert main(["simulate", str(contacts), "--json", "--events", str(events)]) == 0
     summary = json.loads(capsys.readouterr().out)
     table = pq.read_table(events)
-    assert table.column_names == ["run", "step", "t_us", "node", "kind", "origin", "seq", "value"]
+    assert table.column_names == list(FILE_COLUMNS)
     kinds = table["kind"].to_pylist()
     assert kinds.count("receive") == summary["receptions"] > 0
     assert kinds.count("deliver") == summary["deliveries"]

@@ -21,6 +21,8 @@ LOSSES = {"expire": EXPIRE, "drop": DROP}
 """The code of each kind of loss that a core reports."""
 
 EVENTS_FILE = "events.parquet"
+LINKS_SUFFIX = ".links.parquet"
+"""The end of the name of the links that lie beside the event log of a simulation."""
 NODE_SUFFIX = ".node.parquet"
 """The end of the names of the files that a real node writes."""
 
@@ -33,9 +35,14 @@ COLUMNS = {
     "value": "int64",
 }
 """The columns of a simulation's log in memory, with their types. `kind` is a code."""
-FILE_COLUMNS = ("run", "step", *COLUMNS)
+SENDER = "sender"
+"""The node from which a message was received. It is null in all other rows, and where the world
+does not know it. Logs of earlier versions lack the column: nothing is known of their senders."""
+FILE_COLUMNS = ("run", "step", *COLUMNS, SENDER)
 """The columns of a simulation's log in a file. `step` is the position of an event in its run.
 `run` and `kind` are text."""
+OPTIONAL_COLUMNS = ("value", SENDER)
+"""The columns that a verdict does not need."""
 NODE_TEXTS = ("run", "node", "life", "kind", "origin")
 NODE_COLUMNS = ("run", "node", "life", "step", "t_us", "kind", "origin", "seq", "value")
 """The columns of the log of a real node: NODE_TEXTS are text, the others are 64-bit integers.

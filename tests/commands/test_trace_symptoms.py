@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 
+import pyarrow.parquet as pq
 import pytest
 
 from beforehand.cli import main
@@ -220,3 +221,26 @@ def test_a_pipe_was_read_twice_and_was_empty_the_second_time(tmp_path, run, text
     found = run("contacts", pipe)
     assert found[0] == code
     assert fragment in found[2]
+
+
+def test_an_event_log_called_csv_was_parquet(tmp_path, capsys):
+    trace, events = tmp_path / "met.txt", tmp_path / "run.csv"
+    trace.write_text("a b 0 600\nb c 100 900\n")
+    assert main(["simulate", str(trace), "--events", str(events)]) == 2
+    assert "run.parquet" in capsys.readouterr().err
+    assert not events.exists()
+
+
+def test_links_are_written_beside_the_events_and_are_no_log(tmp_path, capsys):
+    trace, events = tmp_path / "met.txt", tmp_path / "run.parquet"
+    trace.write_text("a b 0 600\nb c 100 900\n")
+    assert main(["simulate", str(trace), "--events", str(events)]) == 0
+    links = pq.read_table(tmp_path / "run.links.parquet").to_pylist()
+    assert [(row["t_us"] // 10**6, row["a"], row["b"], row["up"]) for row in links] == [
+        (0, 0, 1, True),
+        (100, 1, 2, True),
+        (600, 0, 1, False),
+        (900, 1, 2, False),
+    ]
+    assert main(["verify", str(tmp_path), "--json"]) == 0
+    assert capsys.readouterr().out.count('"run"') == 1

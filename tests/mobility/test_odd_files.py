@@ -124,6 +124,12 @@ CONTACTS_AND_SIGHTINGS = [
     ("a one of no state", "t,i,j,same\n20,a,b,1\n40,a,b,0\n", (), ["a,b,0,40"]),
     ("comments of other tools", "% t i j\n20 a b\n// 30 a b\n40 a b\n", (), ["a,b,0,40"]),
     ("a peer by its address", "mac,peer mac,time\na,b,20\n", (), ["a,b,0,20"]),
+    (
+        "a weight and a time",  # as KONECT has them: no contact of forty years
+        "% sym weighted\n1 2 1 1262454010\n2 3 4 1262454030\n",
+        (),
+        ["1,2,1262453990,1262454010", "2,3,1262454010,1262454030"],
+    ),
     ("instants", "a b 1 1\na b 5 6\n", (), ["a,b,5,6"]),
     ("instants that last", "a b 1 1\na b 5 5\n", ("--slot", "2s"), ["a,b,1,3", "a,b,5,7"]),
     (
@@ -134,12 +140,6 @@ CONTACTS_AND_SIGHTINGS = [
     ),
 ]
 REFUSED_CONTACTS = [
-    (
-        "a weight and a time",  # as KONECT has them: no contact of forty years
-        "% sym weighted\n1 2 1 1262454010\n2 3 4 1262454030\n",
-        (),
-        "the format is unknown",
-    ),
     ("a range for contacts", "start,end,a,b\n1,2,a,b\n", RANGE, "no range applies"),
     ("a range for a list", "1 2 3 4\n", RANGE, "node,t,x,y"),
     ("a range for sightings", "20 1 2\n40 1 2\n", RANGE, "no range applies"),

@@ -17,6 +17,7 @@ SAMPLES = {
     "one-movement": "0 100 0 500 0 500\n0 1 5 5\n10 1 6 6\n",
     "bonnmotion": "0.0 1.0 2.0 60.0 3.0 4.0\n0.0 5.0 5.0 60.0 5.0 5.0 90.0 1.0 1.0\n",
     "contacts": "# a comment\n1 2 121 500 1 0\n3 2 130 131 1 0\n",
+    "ion": "# a plan\na contact +0 +60 1 2 100000\na contact +0 +60 2 1 100000\n",
     "sociopatterns": "1247652139\t95682569\t97124353\n1247652159\t95682569\t97124353\n",
     "csv": "node,t,x,y\na,0,1,2\na,5,2,3\n",
 }
@@ -84,7 +85,7 @@ def test_misuse_is_answered_before_work_starts(tmp_path):
         read(path, "excel")
     with pytest.raises(InputError, match="no option `gap`") as caught:
         read(path, gap=5)
-    assert caught.value.hint == "its options are `presence`, `slot_s`, `strict`"
+    assert caught.value.hint == "its options are `columns`, `presence`, `slot_s`, `strict`"
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "nowhere")
     with pytest.raises(InputError, match="nothing in the file"):

@@ -67,7 +67,8 @@ def test_a_promise_and_the_end_of_a_run_go_with_its_events():
     assert "3 steps are missing" in cut["reason"]
     (plain,) = _judge(loose.drop_columns(["promise", "events"])).to_pylist()
     assert plain["promise"] == "causal"
-    mixed = loose.set_column(8, "promise", pa.array(["none"] * (len(loose) - 1) + ["causal"]))
+    at = loose.column_names.index("promise")
+    mixed = loose.set_column(at, "promise", pa.array(["none"] * (len(loose) - 1) + ["causal"]))
     with pytest.raises(InputError, match="several values of `promise`"):
         _judge(mixed)
 

@@ -29,6 +29,7 @@ from beforehand.commands.tracing import (
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
+from beforehand.events import LINKS_SUFFIX
 from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_duration, show_duration, show_share
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from beforehand.mobility.trace import Trace
     from beforehand.sim.contacts.run import Result, Spec
 
+NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".gz", ".arrow", ".feather")
 EXAMPLE = "beforehand simulate meetings.txt --protocol delta --lifetime 20m --seed 7"
 
 
@@ -58,7 +60,10 @@ def add_parser(commands: Commands) -> None:
         "--literal", action="store_true", help="deadlines to the letter of the paper"
     )
     parser.add_argument(
-        "--events", type=Path, metavar="FILE.parquet", help="write the event log; `-`: to stdout"
+        "--events",
+        type=Path,
+        metavar="FILE.parquet",
+        help="write the event log, and the links beside it; `-`: to stdout",
     )
     add_json(parser)
     parser.set_defaults(run=run)
@@ -115,21 +120,36 @@ def _check_events_target(args: argparse.Namespace) -> None:
             hint = "pipe it: `beforehand simulate ... --events - | beforehand verify -`"
             raise InputError("an event log is nothing to look at", where="--events -", hint=hint)
         return
-    check_file_target(args.events)
-    if args.input is not None:
-        refuse_same(args.events, args.input)
+    if args.events.suffix.casefold() in NOT_PARQUET:
+        hint = f"name it `{args.events.with_suffix('.parquet')}`"
+        raise InputError(
+            "an event log is a Parquet file", where=f"--events {args.events}", hint=hint
+        )
+    for target in (args.events, links_beside(args.events)):
+        check_file_target(target)
+        if args.input is not None:
+            refuse_same(target, args.input)
+
+
+def links_beside(events: Path) -> Path:
+    """Return where the links of a run are, beside its event log."""
+    return events.with_name(events.name.removesuffix(".parquet") + LINKS_SUFFIX)
 
 
 def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> None:
     from beforehand.protocols.registry import find_order
-    from beforehand.sim.log import event_table, events_bytes, write_events
+    from beforehand.sim.log import event_table, events_bytes, links_table, write_events
 
     run, promise = f"{spec.protocol}-{spec.seed}", find_order(spec.protocol).written
-    log = event_table(run, result.columns, promise=promise, names=trace.names)
+    log = event_table(
+        run, result.columns, senders=result.senders, promise=promise, names=trace.names
+    )
     if target == STDOUT:
         sys.stdout.buffer.write(events_bytes(log))
     else:
         write_events(log, target)
+        write_events(links_table(trace.contacts), links_beside(target))
+        note(f"wrote {2 * len(trace.contacts)} changes of links to {links_beside(target)}")
     note(f"wrote {len(result.columns['t_us'])} events to {target}")
 
 

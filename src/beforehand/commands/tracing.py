@@ -29,6 +29,7 @@ class ReaderFlag(NamedTuple):
 
 
 READER_FLAGS = {
+    "columns": ReaderFlag("columns", "NAMES", "of a file without a header: a,b,time"),
     "presence": ReaderFlag("presence", "whole|seen", "who is there, where contacts do not say"),
     "slot": ReaderFlag(FLAGS["slot"], "TIME", "how long a sighting counts: 20s", is_time=True),
     "gap": ReaderFlag(FLAGS["gap"], "TIME", "no row for longer: the node is away", is_time=True),
@@ -61,7 +62,7 @@ def load_trace(args: argparse.Namespace) -> Trace:
     range_m = parse_range(args.range)
     options = _reader_options(args)
     with opened(args.input) as path:
-        format = format_of(path, args.format)
+        format = format_of(path, args.format, args.columns)
         _check_applies(format, options)
         if has_places(format) and range_m is None:
             hint = "pass `--range 200m`: who is that close is in contact"

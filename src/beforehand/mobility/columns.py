@@ -66,7 +66,8 @@ class Layout:
     def understood(self, assumed: Sequence[str] = ()) -> DetectedFormat:
         if not self.header:
             columns = {role: f"column {index + 1}" for role, index in self.at.items()}
-            order = " ".join(self.at)
+            roles = {index: role for role, index in self.at.items()}
+            order = " ".join(roles.get(i, "-") for i in range(max(roles) + 1))
             note = f"no header, so a line is `{order}`; a first line with names settles it"
             return DetectedFormat(self.format, columns, (), (note, *assumed))
         columns = {role: self.header[index] for role, index in self.at.items()}

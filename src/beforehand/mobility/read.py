@@ -6,6 +6,7 @@ text file that are neither empty nor a comment:
     gtfs            a zip or a folder that holds `stop_times.txt`
     ns2             `time create|setdest|destroy id ...`, or a Tcl line with `setdest` or `X_`
     one-events      a line `time CONN ...`
+    ion             a line `a contact ...`
 
 These formats have unique markers. The header decides next (`columns.py`): the file is `csv`
 (positions), `contacts` or `sociopatterns` (sightings), or the reader rejects it. Without a header:
@@ -13,7 +14,11 @@ These formats have unique markers. The header decides next (`columns.py`): the f
     one-movement    a line of 6 or 8 numbers, then lines `time id x y`
     bonnmotion      lines of 3, 6, 9, ... numbers that start at time 0, one of them longer than 3
     contacts        `a b start end ...` with start <= end
-    sociopatterns   `t i j` or `t i j class class`, t a number that does not decrease
+    sociopatterns   `t i j` or `t i j class class`, t a number that does not decrease; `a b t` or
+                    `a b weight t` with Unix times
+
+Where the columns of a file without a header make no sense, the file is rejected, and `columns`
+decides (`plausible.py`).
 
 The reader takes the format that fits every line, or else the one that fits at least half of them.
 The reader of that format then reports the wrong lines. If no format fits, or several do, the file
@@ -28,7 +33,6 @@ import re
 import shutil
 import sys
 import tempfile
-import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,9 +48,13 @@ from beforehand.mobility.formats import csv
 from beforehand.mobility.formats.bonnmotion import read_bonnmotion
 from beforehand.mobility.formats.contacts_list import read_contacts
 from beforehand.mobility.formats.gtfs.read import read_gtfs
+from beforehand.mobility.formats.ion import is_plan, read_ion
+from beforehand.mobility.formats.message_events import is_message_event
 from beforehand.mobility.formats.ns2 import VERBS, read_ns2
 from beforehand.mobility.formats.one import is_connection, read_one_events, read_one_movement
 from beforehand.mobility.formats.sociopatterns import read_sociopatterns
+from beforehand.mobility.names import alike, refuse_two_spellings
+from beforehand.mobility.plausible import pair_first
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.trace import Trace
 from beforehand.temporary import scratch_folder
@@ -60,6 +68,7 @@ READERS: dict[str, Callable[..., Positions | Trace]] = {
     "gtfs": read_gtfs,
     "ns2": read_ns2,
     "one-events": read_one_events,
+    "ion": read_ion,
     "one-movement": read_one_movement,
     "bonnmotion": read_bonnmotion,
     "contacts": read_contacts,
@@ -76,38 +85,30 @@ def read(
     format: one of `READERS`; detected from the content if not given. options: those of the reader.
     """
     path = Path(path)
-    name = format_of(path, format)
+    columns = options.get("columns")
+    name = format_of(path, format, columns if isinstance(columns, str) else None)
     known = options_of(name)
     for option in options:
         if option not in known:
             hint = f"its options are {_listed(known)}" if known else "it has no options"
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
+    refuse_two_spellings(found.names, path)
     understood = found.understood or DetectedFormat(name)
-    doubts = list(_alike(found.names))
+    doubts = list(alike(found.names))
     doubts += found.doubts() if isinstance(found, Positions) else []
     understood = replace(understood, assumed=(*understood.assumed, *doubts))
     return replace(found, understood=understood)
 
 
-def _alike(names: Sequence[str]) -> Iterator[str]:
-    """Yield a warning about names that look the same to a person."""
-    seen: dict[str, str] = {}
-    alike = []
-    for name in names:
-        visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
-        first = seen.setdefault(unicodedata.normalize("NFKC", visible).strip().casefold(), name)
-        alike += [(first, name)] if first != name else []
-    if alike:
-        more = f", and {len(alike) - 1:,} more such pairs" if len(alike) > 1 else ""
-        yield f"`{alike[0][0]}` and `{alike[0][1]}` are two nodes{more}"
+def format_of(path: Path, format: str | None = None, columns: str | None = None) -> str:
+    """Return the given or detected format of an existing file.
 
-
-def format_of(path: Path, format: str | None = None) -> str:
-    """Return the given or detected format of an existing file."""
+    columns: the names that the operator gives to the columns, if any.
+    """
     if not path.exists():
         raise InputError("no such file or folder", where=str(path), hint="check the path")
-    name = detect(path) if format is None else format
+    name = detect(path, columns) if format is None else format
     if name not in READERS:
         raise InputError(f"no such format: `{name}`", hint=f"the formats are {_listed(READERS)}")
     return name
@@ -156,14 +157,22 @@ def _renamed(error: InputError, copy: Path, shown: str) -> InputError:
     return InputError(error.problem, where=where, hint=error.hint)
 
 
-def detect(path: Path) -> str:
-    """Return the one format that fits the content."""
+def detect(path: Path, columns: str | None = None) -> str:
+    """Return the one format that fits the content, or the names of the columns."""
     if path.is_dir() or zipfile.is_zipfile(path):
         return "gtfs"  # the reader of GTFS reports what is missing if it is not a feed
     text = lines.read_text(path)
     sample = [line for _, line in islice(lines.numbered_lines(text), SAMPLE_LINES)]
     if not sample:
         raise InputError("nothing in the file but comments", where=str(path))
+    if columns is not None:
+        layout = table.parse_table(path, text[:SAMPLE_CHARACTERS], columns).layout()
+        assert layout is not None
+        return layout.format
+    if not _is_one_events(sample) and any(is_message_event(line.split()) for line in sample):
+        problem = "these are message events: they say what is broadcast, and not who meets whom"
+        hint = "pass a mobility trace; a file of messages is for `[traffic]` of a scenario"
+        raise InputError(problem, where=str(path), hint=hint)
     fitting = [name for name, is_marked in MARKS.items() if is_marked(sample)]
     if not fitting:
         found = _headed(path, text)
@@ -209,6 +218,7 @@ def _is_one_events(sample: Sequence[str]) -> bool:
 MARKS: dict[str, Callable[[Sequence[str]], bool]] = {
     "ns2": _is_ns2,
     "one-events": _is_one_events,
+    "ion": is_plan,
 }
 
 
@@ -254,6 +264,10 @@ def _is_span(ends: Sequence[str]) -> bool:
 
 def _sociopatterns_share(sample: Sequence[str]) -> float:
     rows = _split(sample)
+    if pair_first(rows) is not None:
+        return 1.0
+    if all(len(row) == 3 for row in rows) and all(lines.is_number(row[2]) for row in rows):
+        return 1.0  # `plausible.plain_layout` finds the order of the columns or refuses the file
     good = [row for row in rows if len(row) in (3, 5) and _numbers(row[:1])]
     rising = _share(float(a[0]) <= float(b[0]) for a, b in pairwise(good)) if good[1:] else 1.0
     return rising * len(good) / len(rows)

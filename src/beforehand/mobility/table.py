@@ -6,16 +6,20 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.columns import HINT, PLAIN, TIMES, Layout, resolve
+from beforehand.mobility.plausible import plain_layout
 
 MARKS = (",", ";", "\t", "|")
 SPACE = " "
 DAYS, DAY_US = ("date", "day"), 86_400_000_000
+ROWS_COMPARED = 500
+"""The number of rows by which the columns of a table without a header are told."""
 FIELDS_MIN = 3
 """The fewest fields per row: no format has fewer."""
 
@@ -55,7 +59,12 @@ class Table:
                 return resolve(self.header, "")
             except InputError:
                 return None
-        return resolve(self.header, f"{self.path}:{self.header_line}")
+        return resolve(self.header, self.header_where)
+
+    @property
+    def header_where(self) -> str:
+        """Return where the header is: in the file, or in the option that replaces it."""
+        return f"{self.path}:{self.header_line}" if self.header_line else f"columns of {self.path}"
 
     def layout_of(self, format: str) -> Layout:
         """Return the layout for a reader of one format.
@@ -64,8 +73,8 @@ class Table:
         """
         found = self.layout()
         if found is None and format in PLAIN:
-            return PLAIN[format]
-        where = f"{self.path}:{self.header_line}" if self.header else f"{self.path}:1"
+            return plain_layout(format, list(islice(self.rows, ROWS_COMPARED)), self.path)
+        where = self.header_where if self.header else f"{self.path}:1"
         if found is None:
             problem = "no header that names the columns"
             raise InputError(problem, where=where, hint=HINT)
@@ -104,7 +113,7 @@ class Table:
             raise InputError(
                 f"the times of {len(days):,} days, which stand in a column of their own: "
                 f"`{layout.header[apart[0]]}`",
-                where=f"{self.path}:{self.header_line}",
+                where=self.header_where,
                 hint="put both into one column, as `2024-05-01T08:00:00`",
             )
 
@@ -119,15 +128,24 @@ class Table:
             raise ValueError(f"{len(fields)} fields where at least {needed} are needed")
 
 
-def read_table(path: Path) -> Table:
-    return parse_table(path, lines.read_text(path))
+def read_table(path: Path, columns: str | None = None) -> Table:
+    return parse_table(path, lines.read_text(path), columns)
 
 
-def parse_table(path: Path, text: str) -> Table:
+def parse_table(path: Path, text: str, columns: str | None = None) -> Table:
     """Parse a table. A first line without a number is a header, because every row has a time.
 
     A comment directly before the first row is also a header if it names the columns, as `# t i j`.
+    columns: names to use in place of the header, if the file has one: `a,b,time`.
     """
+    found = _parse_table(path, text)
+    if columns is None:
+        return found
+    given = _names(columns.replace(",", " ").split())
+    return replace(found, header=given, header_line=0, is_remark=False)
+
+
+def _parse_table(path: Path, text: str) -> Table:
     numbered: list[tuple[int, str]] = []
     remark: tuple[int, str] | None = None
     for number, line in enumerate(io.StringIO(text, newline=None), 1):

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from beforehand.errors import InputError
-from beforehand.events import About, metadata_of
+from beforehand.events import OPTIONAL_COLUMNS, About, metadata_of
 from beforehand.mobility.trace import Ints, make_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
 from beforehand.protocols.registry import find_order
@@ -77,7 +77,8 @@ def verify_runs(events: DataFrame) -> DataFrame:
     off at its end cannot be detected. A run without a row has no verdict.
     """
     wanted = names_of(RUN_EVENTS)
-    if missing := [name for name in names_of(EVENTS)[:-1] if name not in events.columns]:
+    needed = [name for name in names_of(EVENTS) if name not in OPTIONAL_COLUMNS]
+    if missing := [name for name in needed if name not in events.columns]:
         raise _no_columns(missing, events)
     rows = events.select(*(name for name in wanted if name in events.columns))
     return rows.groupBy("run").applyInArrow(_judgement(), RUN_VERDICTS)
@@ -105,12 +106,13 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
     names = [str(node) for node in nodes.tolist()]
     trace = make_trace(names, met, there if has_stays else None)
     check_size(trace, spec.traffic, where=f"run `{run}`")
-    columns = run_one(trace, spec).columns
+    result = run_one(trace, spec)
+    columns = result.columns
     size, origin = len(columns["kind"]), columns["origin"]
     columns["node"] = nodes[columns["node"]].astype(np.int32)
     columns["origin"] = np.where(origin < 0, origin, nodes[origin]).astype(np.int32)
     promise = find_order(spec.protocol).written
-    table = event_table(run, columns)
+    table = event_table(run, columns, senders=nodes[result.senders])
     table = table.append_column("promise", pa.array([promise] * size, pa.string()))
     table = table.append_column("events", pa.array(np.full(size, size)))
     return table.cast(arrow_schema(RUN_EVENTS))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beforehand.events import COLUMNS, FILE_COLUMNS
+from beforehand.events import COLUMNS, FILE_COLUMNS, SENDER
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -23,7 +23,7 @@ POSITIONS = "node bigint, t0_us bigint, x0 double, y0 double, t1_us bigint, x1 d
 CONTACTS = "a bigint, b bigint, up_us bigint, down_us bigint"
 PRESENCE = "node bigint, name string, up_us bigint, down_us bigint"
 
-_LOGGED = {"run": "text", "step": "int64", **COLUMNS, "kind": "text"}
+_LOGGED = {"run": "text", "step": "int64", **COLUMNS, "kind": "text", SENDER: "int32"}
 _SPARK = {"text": "string", "int32": "int", "int64": "bigint"}
 EVENTS = ", ".join(f"{name} {_SPARK[_LOGGED[name]]}" for name in FILE_COLUMNS)
 GAUGES = "run string, t_us bigint, node int, gauge string, value bigint"

@@ -112,7 +112,9 @@ class Source:
         if not self.path.exists():
             hint = "a path is relative to the folder of the scenario"
             raise InputError(f"no such file or folder: {self.path}", hint=hint)
-        name = detect(self.path) if self.format is None else self.format
+        columns = self.options.get("columns")
+        columns = columns if isinstance(columns, str) else None
+        name = detect(self.path, columns) if self.format is None else self.format
         if name not in READERS:
             known = ", ".join(f"`{known}`" for known in READERS)
             raise InputError(f"no such format: `{name}`", hint=f"the formats are {known}")

@@ -6,12 +6,12 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.events import COLUMNS, FILE_COLUMNS, KINDS, About, metadata_of
+from beforehand.events import COLUMNS, FILE_COLUMNS, KINDS, RECEIVE, SEND, About, metadata_of
 from beforehand.files import replaced
 from beforehand.protocols.contract.base import Message
 
@@ -62,12 +62,14 @@ def event_table(
     run: str,
     columns: dict[str, NDArray[np.int64]],
     *,
+    senders: NDArray[Any] | None = None,
     promise: str | None = None,
     names: Sequence[str] = (),
 ) -> pa.Table:
     """Return the event log as an Arrow table, with the names of the kinds (dictionary-encoded).
 
     Its metadata contain the number of events, so that a truncated log is detected.
+    senders: the node from which each `receive` row came, or a negative number where nobody knows.
     promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
     """
     import pyarrow as pa
@@ -77,9 +79,49 @@ def event_table(
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
     steps = pa.array(np.arange(size, dtype=np.int64))
     rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
-    table = pa.table([runs, steps, *rest], names=list(FILE_COLUMNS))
+    table = pa.table([runs, steps, *rest, _senders(columns, senders)], names=list(FILE_COLUMNS))
     about = About(events=size, promise=promise, names=tuple(names))
     return table.replace_schema_metadata(metadata_of(run, about))
+
+
+def _senders(columns: dict[str, NDArray[np.int64]], senders: NDArray[Any] | None) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    size = len(columns["t_us"])
+    if senders is None:
+        return pa.nulls(size, pa.int32())
+    of_row = np.full(size, -1, np.int32)
+    of_row[columns["kind"] == RECEIVE] = senders
+    return pa.array(of_row, mask=of_row < 0)
+
+
+def packet_senders(columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int32]:
+    """Return the sender of each `receive` row of a log in which `value` is the packet.
+
+    The packet is the one that a `send` row of the sender has.
+    """
+    sent, received = (columns["kind"] == kind for kind in (SEND, RECEIVE))
+    packets = columns["value"][sent]
+    of_packet = np.full(int(packets.max(initial=-1)) + 1, -1, np.int32)
+    of_packet[packets] = columns["node"][sent]
+    senders: NDArray[np.int32] = of_packet[columns["value"][received]]
+    return senders
+
+
+def links_table(contacts: NDArray[np.int64]) -> pa.Table:
+    """Return when each link comes up and goes down, in the order in which the world plays it.
+
+    contacts: rows of a, b, up_us, down_us. At one instant links go down before others come up.
+    """
+    import pyarrow as pa
+
+    a, b, up_us, down_us = contacts.T
+    t_us = np.concatenate([down_us, up_us])
+    is_up = np.repeat([False, True], len(contacts))
+    ends = [np.concatenate([end, end]).astype(np.int32) for end in (a, b)]
+    order = np.lexsort((ends[1], ends[0], is_up, t_us))
+    arrays = [pa.array(array[order]) for array in (t_us, *ends, is_up)]
+    return pa.table(arrays, names=["t_us", "a", "b", "up"])
 
 
 def write_events(table: pa.Table, path: Path) -> None:
@@ -98,11 +140,14 @@ def events_bytes(table: pa.Table) -> bytes:
 def _write_parquet(table: pa.Table, target: Path | io.BytesIO) -> None:
     import pyarrow.parquet as pq
 
+    names = table.column_names
+    plain = [name for name in ("step", "t_us", "seq", "value") if name in names]
+    coded = [name for name in names if name not in plain]
     pq.write_table(
         table,
         target,
         compression="zstd",
-        use_dictionary=["run", "kind", "node", "origin"],  # type: ignore[arg-type]
-        column_encoding=dict.fromkeys(("step", "t_us", "seq", "value"), "DELTA_BINARY_PACKED"),
+        use_dictionary=coded,  # type: ignore[arg-type]
+        column_encoding=dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError, visible
-from beforehand.events import EVENTS_FILE, FILE_COLUMNS, KINDS, NODE_SUFFIX, About
+from beforehand.events import EVENTS_FILE, FILE_COLUMNS, KINDS, NODE_SUFFIX, OPTIONAL_COLUMNS, About
 from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
 from beforehand.kernels.verify.causality import History, RepeatedBroadcast, index_log
 from beforehand.verify.about import about_run, read_about
@@ -27,7 +27,7 @@ NODE_FILES = f"*{NODE_SUFFIX}"
 STDIN = Path("-")
 PARQUET_MARK, GZIP_MARK = b"PAR1", b"\x1f\x8b"
 TEXTS = ("run", "kind")
-NUMBERS = tuple(name for name in FILE_COLUMNS if name not in (*TEXTS, "value"))
+NUMBERS = tuple(name for name in FILE_COLUMNS if name not in (*TEXTS, *OPTIONAL_COLUMNS))
 READ_COLUMNS = (*TEXTS, *NUMBERS)
 """The columns that the verifier needs."""
 SHOWN_MAX = 5

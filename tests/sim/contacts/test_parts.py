@@ -119,8 +119,8 @@ def test_events_are_written_whole_with_kinds_spelled_out(tmp_path):
     write_events(event_table("r1", recorded.columns()), path)
     assert list(tmp_path.iterdir()) == [path]
     assert [tuple(row.values()) for row in pq.read_table(path).to_pylist()] == [
-        ("r1", 0, 5, 1, "broadcast", 1, 9, 3),
-        ("r1", 1, 6, 2, "join", -1, -1, 0),
+        ("r1", 0, 5, 1, "broadcast", 1, 9, 3, None),
+        ("r1", 1, 6, 2, "join", -1, -1, 0, None),
     ]
 
 

@@ -36,12 +36,14 @@ HEADER = "a,b,start,end,kind"
 def read_contacts(
     path: str | Path,
     *,
+    columns: str | None = None,
     presence: str | None = None,
     slot_s: float | None = None,
     strict: bool = False,
 ) -> Trace:
     """Return the contacts of the file as a clean trace; `changes` counts the repairs.
 
+    columns: names in place of the header: `a,b,start,end`.
     presence: for a file without presence rows. `whole` (default): every node is present from the
     first to the last instant of the file. `seen`: each node from its first to its last contact.
     slot_s: the duration of a contact of zero length; without it such contacts are dropped and
@@ -50,7 +52,7 @@ def read_contacts(
     """
     lines.check_presence(presence)
     path, slot_us = Path(path), lines.span_us("slot_s", slot_s)
-    table = read_table(path)
+    table = read_table(path, columns)
     layout = _believed(table, table.layout_of(CONTACTS))
     (met, there), numbers = _rows(table, layout)
     changes: dict[str, int] = {}

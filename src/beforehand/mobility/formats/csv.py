@@ -22,15 +22,22 @@ from beforehand.mobility.table import read_table
 Row = tuple[str, int, float, float]
 
 
-def read_csv(path: str | Path, *, gap_s: float | None = None, strict: bool = False) -> Positions:
+def read_csv(
+    path: str | Path,
+    *,
+    columns: str | None = None,
+    gap_s: float | None = None,
+    strict: bool = False,
+) -> Positions:
     """Return the movement in the file, in straight segments from each row of a node to its next.
 
+    columns: names in place of the header: `time,node,x,y`.
     gap_s: a node without a row for longer than this is absent in between; by default it never is.
     strict: reject, line by line, what would otherwise be repaired.
     """
     path, gap_us = Path(path), lines.span_us("gap_s", gap_s)
     problems = lines.Problems(path)
-    table = read_table(path)
+    table = read_table(path, columns)
     layout = table.layout_of(POSITIONS)
     rows: list[Row] = []
     numbers: list[int] = []

@@ -64,7 +64,7 @@ def read_message_events(path: str | Path) -> MessageEvents:
         raise InputError("nothing in the file but comments", where=str(path), hint=HINT)
     problems = lines.Problems(path)
     changes: dict[str, int] = {}
-    if any(_is_create(line.split()) for _, line in numbered):
+    if any(is_message_event(line.split()) for _, line in numbered):
         understood = DetectedFormat("message events of The ONE")
         found = list(_created(numbered, problems, changes))
     else:
@@ -80,7 +80,8 @@ def read_message_events(path: str | Path) -> MessageEvents:
     return MessageEvents(tuple(sorted(found, key=attrgetter("t_us"))), changes, understood)
 
 
-def _is_create(fields: list[str]) -> bool:
+def is_message_event(fields: list[str]) -> bool:
+    """Return whether a line is The ONE's `time C id from to size`."""
     return len(fields) in (6, 7) and fields[1] == "C" and lines.is_number(fields[0])
 
 
@@ -93,7 +94,7 @@ def _created(
             changes["skipped_line"] = changes.get("skipped_line", 0) + 1
             continue
         try:
-            if not _is_create(fields):
+            if not is_message_event(fields):
                 raise ValueError(f"not a message event: `{line[:60]}`")
             yield MessageEvent(
                 lines.seconds_us(fields[0]), fields[3], _size_bytes(fields[5]), number

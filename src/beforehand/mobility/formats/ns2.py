@@ -1,7 +1,8 @@
 """Read ns-2 movement scripts, and the event lists of KTH's walkers.
 
 ns-2: `$node_(3) set X_ 10.0` places a node, and `$ns_ at 2.5 "$node_(3) setdest 40 60 1.5"` sends
-it off at a speed. Other Tcl is skipped and counted.
+it off at a speed. Other Tcl is skipped and counted. `\\$node_` within a quoted command is `$node_`:
+scripts that write scripts escape it.
 
 KTH's walkers (CRAWDAD kth/walkers) have one event per line:
 `time create id x y [z]`, `time setdest id x y [z] speed [arrival]` or `time destroy id`.
@@ -98,7 +99,7 @@ def read_ns2(path: str | Path, *, strict: bool = False) -> Positions:
 def _events(text: str, problems: lines.Problems, repairs: Repairs) -> list[Event]:
     events: list[Event] = []
     for number, line in lines.numbered_lines(text):
-        fields = line.split()
+        fields, line = line.split(), line.replace("\\$", "$").replace('\\"', '"')
         try:
             if len(fields) >= 3 and fields[1] in VERBS:
                 numbers = [lines.metres(value) for value in fields[3:]]

@@ -30,12 +30,14 @@ NOBODY = re.compile(r"-[0-9]+")
 def read_sociopatterns(
     path: str | Path,
     *,
+    columns: str | None = None,
     slot_s: float | None = None,
     presence: str | None = None,
     strict: bool = False,
 ) -> Trace:
     """Return the contacts of the file; joined slots are counted as `merged`.
 
+    columns: names in place of the header: `a,b,time`.
     slot_s: the time that a sighting counts, 20 s if not given. It counts up to t, or from t on in a
     file that starts at zero.
     presence: the file does not give presence. `whole` (default): every node is present from the
@@ -47,7 +49,7 @@ def read_sociopatterns(
     path, slot_us = Path(path), lines.span_us("slot_s", SLOT_S if slot_s is None else slot_s)
     assert slot_us is not None
     repairs = Repairs(path, strict=strict)
-    table = read_table(path)
+    table = read_table(path, columns)
     layout = table.layout_of(SIGHTINGS)
     state_at = state_column(table, layout)
     if state_at is not None:

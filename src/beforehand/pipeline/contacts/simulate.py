@@ -67,7 +67,9 @@ def simulate(job: Job) -> Made:
         evicted = table_of(EVICTIONS, result.evictions.T)
         write_table(job.dataset.file(EVICTIONS_FILE), evicted)
     promise = find_order(spec.protocol).written
-    log = event_table(job.name, result.columns, promise=promise, names=trace.names)
+    log = event_table(
+        job.name, result.columns, senders=result.senders, promise=promise, names=trace.names
+    )
     write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]
     facts = RunFacts(

@@ -255,7 +255,7 @@ def measure_rows(job: Job) -> Iterator[Row]:
         result = run(task.spec, task.seed)
         if task.keeps_events:
             promise = written_promise(task.spec.system)
-            log = event_table(job.name, result.events, promise=promise)
+            log = event_table(job.name, result.events, senders=result.senders, promise=promise)
             write_events(log, job.dataset.file(EVENTS_FILE))
         yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:

@@ -98,14 +98,16 @@ def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
     from beforehand.events import EVENTS_FILE
     from beforehand.protocols.registry import written_promise
-    from beforehand.sim.log import event_table, write_events
+    from beforehand.sim.log import event_table, packet_senders, write_events
     from beforehand.sim.overlay.measure import run_case
 
     case, keeps_events = job.spec
     for measure, events in run_case(case):
         if keeps_events:
             name = f"{measure.system}-{measure.payload_bytes}"
-            log = event_table(f"{job.name}/{name}", events, promise=written_promise("vcube"))
+            run, senders = f"{job.name}/{name}", packet_senders(events)
+            promise = written_promise("vcube")
+            log = event_table(run, events, senders=senders, promise=promise)
             write_events(log, job.dataset.file(name) / EVENTS_FILE)
         yield msgspec.to_builtins(measure)
 

@@ -45,6 +45,8 @@ class CellsRun:
     """The result of a run. Hosts are the nodes from `spec.stations` on."""
 
     events: Columns
+    senders: NDArray[np.int32]
+    """The node whose frame brought the message, for each `receive` row of `events`."""
     samples: list[Sample]
     """The last one is of the end of the run."""
     handoffs: int

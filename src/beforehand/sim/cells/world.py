@@ -8,9 +8,12 @@ instant goes on the air after that. docs/cells.md describes the model.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any, cast
+
+import numpy as np
 
 from beforehand.events import BROADCAST, CRASH, DELIVER, JOIN, LEAVE, LOSSES, RECEIVE, RECOVER
 from beforehand.protocols.contract.base import Leaver, Message, MessageId, NodeId, Timer
@@ -33,7 +36,7 @@ from beforehand.sim.streams import mix, stream_key, unit
 
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 EVERYBODY = -1
-NOWHERE = -1
+NOWHERE = NOBODY = -1
 _LATER = 1 << 60
 """Added to the tickets of events that are no changes of topology, to place them after these."""
 
@@ -61,6 +64,8 @@ class World:
         self._channel = open_channel(spec, seed)
         self._tally = Tally(spec.nodes)
         self._log = Log()
+        self._senders = array("i")  # by row of kind `receive`
+        self._source = NOBODY  # of the frame that is being handled
         self._samples: list[Sample] = []
         self._handoffs = 0
         self._outages: list[Outage] = []
@@ -149,7 +154,9 @@ class World:
             if loss and unit(self._loss_key, number, node) < loss:
                 continue
             source, frame = frames[number]
+            self._source = source
             drivers[node].on_message(now_us, source, frame)
+        self._source = NOBODY
         for number in heard.ended:
             del frames[number]
 
@@ -164,7 +171,10 @@ class World:
         events, entered, away = self._log.columns(), dict(self._entered), dict(self._away)
         self._log = Log()
         thrown = self._channel.thrown
-        return CellsRun(events, self._samples, self._handoffs, self._outages, entered, away, thrown)
+        senders = np.array(self._senders, np.int32)
+        return CellsRun(
+            events, senders, self._samples, self._handoffs, self._outages, entered, away, thrown
+        )
 
     # ---- positions and cells --------------------------------------------------------------------
 
@@ -289,7 +299,9 @@ class World:
             driver.on_broadcast(self._now_us, self._payload)
 
     def _arrive(self, node: int, source: int, frame: Any) -> None:
+        self._source = source
         self._drivers[node].on_message(self._now_us, source, frame)
+        self._source = NOBODY
 
     def _fire(self, node: int, timer: Timer, ticket: int) -> None:
         self._drivers[node].on_timer(self._now_us, timer, ticket)
@@ -350,6 +362,7 @@ class World:
         self._log.add(self._now_us, node, BROADCAST, (Message(message, (), b""),))
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:
+        self._senders.extend([self._source] * len(messages))
         self._log.add(self._now_us, node, RECEIVE, messages)
 
     def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
