@@ -237,7 +237,7 @@ MUTANTS = [
         "PacedNode._on_timer",
         "if underway > before or self._is_paused:",
         "if self._is_paused:",
-        "test_who_sent_something_long_over_a_slow_link_was_cut_before_it_had_come",
+        "test_a_long_frame_over_a_slow_link_was_cut_before_it_arrived",
     ),
     (
         "a frame that cannot be encoded ends the node",

@@ -6,14 +6,14 @@ MUTANTS = [
         "MeshMember._join.on_link",
         "        recorder.met(peer)\n",
         "        pass\n",
-        "test_a_missing_log_of_a_member_that_never_spoke_was_valid",
+        "test_a_missing_log_of_a_silent_member_was_valid",
     ),
     (
         "a log of a host is not told of other hosts",
         "Cell._on_heard",
         "        self.on_host(said.sender)\n",
         "        pass\n",
-        "test_a_host_knows_the_hosts_that_it_heard_and_takes_no_station_for_one",
+        "test_the_roster_of_a_host_lists_heard_hosts_and_no_station",
     ),
     (
         "a log of an overlay learns its members",
@@ -55,7 +55,7 @@ MUTANTS = [
         "Station.__aenter__",
         "proofs=proofs, message_bytes_max=MESSAGE_BYTES_MAX",
         "proofs=proofs",
-        "test_a_say_of_7800_bytes_silenced_the_cells_where_it_did_not_fit",
+        "test_a_broadcast_of_7800_bytes_blocked_the_cells_where_it_did_not_fit",
     ),
     (
         "a station takes messages that fit into no cast",
@@ -97,7 +97,7 @@ MUTANTS = [
         "Station._on_heard",
         "    if not is_short(said.sender):\n",
         "    if False:\n",
-        "test_a_host_with_a_name_that_is_too_long_by_radio_is_not_heard",
+        "test_frames_of_a_host_with_a_too_long_name_are_ignored",
     ),
     (
         "a frame fits without its version",

@@ -50,14 +50,14 @@ MUTANTS = [
         "Air._start",
         "    self._locked[node] = NOBODY\n    self._start_us[node] = now_us\n",
         "    self._start_us[node] = now_us\n",
-        "test_who_transmits_receives_nothing_meanwhile",
+        "test_a_transmitting_node_receives_nothing",
     ),
     (
         "a node that transmits locks on what it hears",
         "Air._hear",
         "    if self._is_sending[node]:\n        return\n",
         "",
-        "test_who_transmits_receives_nothing_meanwhile",
+        "test_a_transmitting_node_receives_nothing",
     ),
     (
         "an overlap within one slot is not a collision",
@@ -92,7 +92,7 @@ MUTANTS = [
         "Air._end",
         "for peer in self._audience[node]:",
         "for peer in self.neighbours[node]:",
-        "test_who_is_in_range_when_a_frame_starts_has_all_of_it",
+        "test_a_node_in_range_at_the_start_receives_the_whole_frame",
     ),
     (
         "a backoff is drawn from a sequence that all share",

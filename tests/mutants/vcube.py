@@ -422,14 +422,14 @@ MUTANTS = [
         "VCube._hear",
         "        if self._proofs is None:\n            named += [entry",
         "        if self._nodes:\n            named += [entry",
-        "test_a_member_that_names_a_message_of_ours_ahead_of_time_waits_for_it",
+        "test_a_premature_reference_to_an_own_message_waits_for_it",
     ),
     (
         "leave those waiting who named a message before it was broadcast",
         "VCube.on_broadcast",
         "        self._wake(message.id, out)",
         "        pass",
-        "test_a_member_that_names_a_message_of_ours_ahead_of_time_waits_for_it",
+        "test_a_premature_reference_to_an_own_message_waits_for_it",
     ),
     (
         "answer without proof",

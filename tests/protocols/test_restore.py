@@ -120,7 +120,7 @@ def test_an_expired_message_is_not_accepted_when_the_clock_is_set_back():
     assert bob.screen(cause.seq - MINUTE, [cause]) == []
 
 
-def test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back():
+def test_a_message_expired_before_a_crash_stays_expired_when_clocks_fall():
     store = Store()
     _, cause = given_up(store)
     again = restored(Barrier("bob", TEN_MINUTES), store)

@@ -179,7 +179,7 @@ def test_what_differs_between_the_runs_is_a_range(tmp_path):
     assert words.startswith("12 nodes met 8,000 to 8,731 times and broadcast 2,004 messages")
 
 
-def test_who_never_waits_is_not_said_to_wait(tmp_path):
+def test_protocols_without_waiting_are_not_listed_as_waiting(tmp_path):
     words = build(tmp_path, latency_us_avg=0.0).summary
     assert "never waited for its causes" in words
     assert "waited 0" not in words

@@ -35,7 +35,7 @@ def member(folder, name, *peers, **options):
     )
 
 
-def test_a_script_says_and_reads(harbour):
+def test_a_script_broadcasts_and_reads(harbour):
     with member(harbour, "ann") as ann, member(harbour, "bob", str(ann.addresses[0])) as bob:
         ids = [ann.broadcast(b"%d" % index) for index in range(3)]
         messages = [bob.receive(timeout=SECONDS_MAX) for _ in range(3)]
@@ -51,7 +51,7 @@ def test_a_script_says_and_reads(harbour):
     assert bob.counters.messages.delivered == 4
 
 
-def test_acknowledged_in_a_script_they_do_not_come_again(harbour):
+def test_messages_acknowledged_in_a_script_are_not_delivered_again(harbour):
     with member(harbour, "ann") as ann:
         peer = str(ann.addresses[0])
         ann.broadcast(b"one")
@@ -102,7 +102,7 @@ def test_a_message_was_acknowledged_in_the_thread_of_its_reader(harbour, monkeyp
             message.ack()
 
 
-def test_who_uses_it_while_it_is_closed_is_told_that_it_is_not_open(harbour):
+def test_using_a_closed_group_raises_not_open(harbour):
     told = []
 
     def speak():
@@ -147,7 +147,7 @@ with BlockingGroup("harbour", name="ann", store="ann.db", key="harbour.key", lif
         assert ann.held == 2
 
 
-def test_who_waits_in_another_thread_is_told_when_the_group_is_closed(harbour):
+def test_a_thread_that_waits_is_woken_when_the_group_is_closed(harbour):
     answers = []
     with member(harbour, "ann") as ann:
         reader = threading.Thread(target=lambda: answers.append(ann.receive()))
@@ -156,7 +156,7 @@ def test_who_waits_in_another_thread_is_told_when_the_group_is_closed(harbour):
     assert answers == [None]
 
 
-def test_outside_of_its_block_it_says_so(harbour):
+def test_using_a_group_outside_of_its_block_raises_not_open(harbour):
     ann = member(harbour, "ann")
     with pytest.raises(LocalError, match="not open"):
         ann.broadcast(b"early")
@@ -168,7 +168,7 @@ def test_outside_of_its_block_it_says_so(harbour):
         ann.__enter__()
 
 
-def test_what_keeps_it_from_opening_is_raised_and_leaves_no_thread(harbour):
+def test_a_failed_opening_raises_its_cause_and_leaves_no_thread(harbour):
     before = threading.active_count()
     (harbour / "ann.db").write_bytes(b"no store")
     with pytest.raises(InputError, match="not a store"):

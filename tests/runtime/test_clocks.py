@@ -21,7 +21,7 @@ class Clock:
         return time.time_ns() // 1000 + self.ahead_us
 
 
-def test_a_clock_that_was_hours_ahead_costs_what_is_said_meanwhile_and_is_told(tmp_path):
+def test_a_clock_hours_ahead_loses_the_broadcasts_meanwhile_and_is_reported(tmp_path):
     async def play():
         net, clock = Net(), Clock()
         ann = member(net, tmp_path, "ann", clock_us=clock)
@@ -41,7 +41,7 @@ def test_a_clock_that_was_hours_ahead_costs_what_is_said_meanwhile_and_is_told(t
     run(play)
 
 
-def test_a_clock_that_was_weeks_ahead_left_a_member_whom_nobody_heard_without_a_word(tmp_path):
+def test_a_clock_weeks_ahead_silently_isolated_a_member(tmp_path):
     async def play():
         clock = Clock()
         async with member(Net(), tmp_path, "ann", clock_us=clock) as ann:

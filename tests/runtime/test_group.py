@@ -14,7 +14,7 @@ from beforehand.runtime.transport.address import Address
 from tests.runtime.fixtures.memory_mesh import Net, member, run, take, until
 
 
-def test_what_one_says_another_reads(tmp_path):
+def test_a_broadcast_of_one_member_is_read_by_another(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -49,7 +49,7 @@ def test_a_group_that_is_closed_while_it_is_opening_is_closed(tmp_path, turns):
     run(play)
 
 
-def test_what_was_said_alone_is_carried_to_who_comes_later_through_a_third(tmp_path):
+def test_broadcasts_made_alone_reach_a_later_member_through_a_third(tmp_path):
     async def play():
         net = Net()
         net.apart.add(frozenset(("ann", "eve")))
@@ -64,7 +64,7 @@ def test_what_was_said_alone_is_carried_to_who_comes_later_through_a_third(tmp_p
     run(play)
 
 
-def test_an_answer_waits_for_its_question_and_says_so(tmp_path):
+def test_an_effect_waits_for_its_cause_and_reports_it(tmp_path):
     async def play():
         net = Net()
         net.apart.add(frozenset(("ann", "eve")))
@@ -98,7 +98,7 @@ def test_two_readers_share_the_messages(tmp_path):
     run(play)
 
 
-def test_close_ends_whoever_iterates_and_what_was_not_read_comes_at_the_next_start(tmp_path):
+def test_close_ends_iterators_and_unread_messages_return_at_the_next_start(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann:
@@ -124,7 +124,7 @@ def test_close_ends_whoever_iterates_and_what_was_not_read_comes_at_the_next_sta
     run(play)
 
 
-def test_a_reader_that_is_cancelled_has_taken_nothing(tmp_path):
+def test_a_cancelled_reader_consumes_no_message(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -151,7 +151,7 @@ def test_a_broadcast_that_is_cancelled_leaves_a_working_group(tmp_path):
     run(play)
 
 
-def test_a_group_that_is_not_open_says_so(tmp_path):
+def test_a_group_that_is_not_open_raises_not_open(tmp_path):
     async def play():
         ann = member(Net(), tmp_path, "ann")
         with pytest.raises(LocalError, match="not open, but new"):
@@ -174,7 +174,7 @@ def test_a_group_that_is_not_open_says_so(tmp_path):
         (bytes(Group.payload_bytes_max + 1), "65,537 bytes; 65,536 are allowed"),
     ],
 )
-def test_a_payload_that_nobody_would_carry_is_refused(tmp_path, payload, problem):
+def test_a_payload_too_large_for_peers_is_refused(tmp_path, payload, problem):
     async def play():
         async with member(Net(), tmp_path, "ann") as ann:
             with pytest.raises(LocalError, match=problem):
@@ -215,7 +215,7 @@ def test_a_peer_may_be_given_alone(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [("bob",), "bob", None, ("bob", "5"), ["bob", 5], (5, 5)])
-def test_what_names_no_message_is_refused_and_not_passed_over(tmp_path, wrong):
+def test_an_invalid_message_id_is_refused_and_not_ignored(tmp_path, wrong):
     """An application that gave one id in place of a list acknowledged nothing, without an error."""
 
     async def play():
@@ -259,7 +259,7 @@ def test_the_key_of_another_group_is_refused_and_a_failed_start_leaves_nothing_o
     run(play)
 
 
-def test_a_program_that_does_not_read_stops_the_asking_and_loses_nothing(tmp_path):
+def test_an_application_that_does_not_read_stops_requests_and_loses_nothing(tmp_path):
     async def play():
         net, many = Net(), 4 * UNREAD_MAX
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -275,7 +275,7 @@ def test_a_program_that_does_not_read_stops_the_asking_and_loses_nothing(tmp_pat
     run(play)
 
 
-def test_members_who_were_apart_have_the_same_after_healing_in_causal_order(tmp_path):
+def test_partitioned_members_converge_in_causal_order_after_healing(tmp_path):
     async def play():
         net = Net()
         ann, bob, eve = (member(net, tmp_path, name) for name in ("ann", "bob", "eve"))

@@ -90,7 +90,7 @@ def test_a_clock_that_was_set_back_in_the_middle_of_a_step_silenced_its_node(tmp
 @pytest.mark.parametrize(
     "data", [b"noise", b"\x02", OPPORTUNISTIC.encode(Request(0, frozenset())) + b"x"]
 )
-def test_what_is_no_frame_costs_its_sender_the_link_and_is_counted(tmp_path, data):
+def test_an_invalid_frame_closes_the_link_and_is_counted(tmp_path, data):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -105,7 +105,7 @@ def test_what_is_no_frame_costs_its_sender_the_link_and_is_counted(tmp_path, dat
     run(play)
 
 
-def test_an_unsigned_message_is_neither_delivered_nor_stored_nor_passed_on(tmp_path):
+def test_an_unsigned_message_is_neither_delivered_nor_stored_nor_forwarded(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -122,7 +122,7 @@ def test_an_unsigned_message_is_neither_delivered_nor_stored_nor_passed_on(tmp_p
     run(play)
 
 
-def test_of_one_who_announces_much_no_more_is_asked_than_the_window(tmp_path):
+def test_requests_to_a_peer_with_many_announcements_respect_the_window(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann"):
@@ -145,9 +145,7 @@ def asked_of(eve):
     return sum(len(frame.ids) for frame in eve.got if isinstance(frame, Request))
 
 
-def test_of_one_who_announces_more_than_anybody_could_hold_little_is_remembered(
-    tmp_path, monkeypatch
-):
+def test_excessive_announcements_of_a_peer_use_bounded_memory(tmp_path, monkeypatch):
     set_flow(monkeypatch, window=100, offers_max=1000)
 
     async def play():
@@ -167,7 +165,7 @@ def test_of_one_who_announces_more_than_anybody_could_hold_little_is_remembered(
     run(play)
 
 
-def test_one_who_asks_again_and_again_without_reading_loses_the_link(tmp_path, monkeypatch):
+def test_a_peer_that_requests_repeatedly_without_reading_loses_the_link(tmp_path, monkeypatch):
     set_flow(monkeypatch, window=100)
 
     async def play():
@@ -185,7 +183,7 @@ def test_one_who_asks_again_and_again_without_reading_loses_the_link(tmp_path, m
     run(play)
 
 
-def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, monkeypatch):
+def test_messages_a_silent_peer_does_not_send_are_requested_from_another(tmp_path, monkeypatch):
     set_flow(monkeypatch, stall_us=200_000)
 
     async def play():
@@ -206,7 +204,7 @@ def test_what_a_silent_neighbour_does_not_send_is_asked_of_another(tmp_path, mon
     run(play)
 
 
-def test_who_sent_something_long_over_a_slow_link_was_cut_before_it_had_come(tmp_path, monkeypatch):
+def test_a_long_frame_over_a_slow_link_was_cut_before_it_arrived(tmp_path, monkeypatch):
     """And again, for ever: a record of 128 kB takes longer than 30 s at 24 kbit/s."""
     set_flow(monkeypatch, stall_us=500_000)
 
@@ -272,7 +270,7 @@ class Clock:
         return wall_clock_us() + self.ahead_us
 
 
-def test_a_clock_that_is_set_makes_nobody_deliver_twice_or_wait(tmp_path):
+def test_setting_a_clock_causes_no_duplicate_delivery_and_no_wait(tmp_path):
     async def play():
         net, clock = Net(), Clock()
         ann = member(net, tmp_path, "ann")
@@ -294,7 +292,7 @@ def test_a_clock_that_is_set_makes_nobody_deliver_twice_or_wait(tmp_path):
     run(play)
 
 
-def test_what_waits_for_what_nobody_has_is_delivered_when_that_expires(tmp_path):
+def test_a_message_with_an_unavailable_cause_is_delivered_when_the_cause_expires(tmp_path):
     async def play():
         net = Net()
         net.apart.add(frozenset(("ann", "eve")))
@@ -313,7 +311,7 @@ def test_what_waits_for_what_nobody_has_is_delivered_when_that_expires(tmp_path)
     run(play)
 
 
-def test_what_was_not_read_comes_before_what_a_start_lets_through(tmp_path):
+def test_unread_messages_precede_deliveries_of_a_restart(tmp_path):
     async def play():
         net = Net()
         net.apart.add(frozenset(("ann", "eve")))
@@ -340,7 +338,7 @@ def test_what_was_not_read_comes_before_what_a_start_lets_through(tmp_path):
     run(play)
 
 
-def test_a_mistake_of_ours_ends_the_group_and_is_told(tmp_path, monkeypatch):
+def test_an_internal_error_ends_the_group_and_is_reported(tmp_path, monkeypatch):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann:

@@ -41,7 +41,7 @@ def test_messages_frames_and_questions_go_by_names():
     assert bob.gauges(2)["kept"] == 2
 
 
-def test_what_it_saves_is_the_cores_own_and_is_enough_to_go_on(tmp_path):
+def test_saved_rows_are_those_of_the_core_and_suffice_to_continue(tmp_path):
     ann, out = named("ann"), Outbox()
     ann.on_broadcast(0, b"one", out)
     assert {table for table, *_ in out.saves} <= {table.name for table in ann.tables}
@@ -53,7 +53,7 @@ def test_what_it_saves_is_the_cores_own_and_is_enough_to_go_on(tmp_path):
     assert again.on_broadcast(6, b"two", out) == ("ann", 2)
 
 
-def test_losses_have_names():
+def test_losses_are_reported_by_name():
     ann, out = named("ann"), Outbox()
     from beforehand.protocols.vcube.frames import Answer
 
@@ -64,7 +64,7 @@ def test_losses_have_names():
     assert ann.explain(("bob", 2)).state == "missed"
 
 
-def test_who_is_no_member_is_refused_as_a_source_and_nobody_as_a_link():
+def test_a_stranger_is_refused_as_an_origin_and_every_name_is_accepted_as_a_link():
     ann, out = named("ann"), Outbox()
     with pytest.raises(RemoteError, match="not a member: eve"):
         ann.on_message(1, "eve", None, out)
@@ -72,7 +72,7 @@ def test_who_is_no_member_is_refused_as_a_source_and_nobody_as_a_link():
     assert out == Outbox()
 
 
-def test_what_time_brought_about_is_not_lost_with_a_refusal():
+def test_effects_of_passing_time_are_kept_when_an_input_is_refused():
     ann, out = named("ann", keep_us=10), Outbox()
     ann.on_broadcast(0, b"one", out)
     out.clear()

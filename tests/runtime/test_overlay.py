@@ -33,7 +33,7 @@ def verified(folder, deliveries=None):
     assert deliveries in (None, judged.deliveries)
 
 
-def test_everybody_gets_what_anybody_says_once_and_in_causal_order(tmp_path):
+def test_every_member_delivers_every_broadcast_once_in_causal_order(tmp_path):
     write_members(tmp_path, NAMES)
 
     async def play():
@@ -54,7 +54,7 @@ def test_everybody_gets_what_anybody_says_once_and_in_causal_order(tmp_path):
     verified(tmp_path, 10)
 
 
-def test_who_speaks_before_the_others_are_there_is_heard_when_they_come(tmp_path):
+def test_broadcasts_before_other_members_start_are_delivered_when_they_start(tmp_path):
     write_members(tmp_path, NAMES[:3])
 
     async def play():
@@ -71,7 +71,7 @@ def test_who_speaks_before_the_others_are_there_is_heard_when_they_come(tmp_path
     verified(tmp_path, 6)
 
 
-def test_links_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
+def test_links_that_break_under_load_neither_lose_nor_duplicate(tmp_path):
     write_members(tmp_path, NAMES)
 
     async def play():
@@ -94,7 +94,7 @@ def test_links_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
     verified(tmp_path, 200)
 
 
-def test_a_node_that_fails_is_done_without_and_catches_up_when_it_is_back(tmp_path):
+def test_the_overlay_bypasses_a_failed_node_which_catches_up_on_return(tmp_path):
     write_members(tmp_path, NAMES)
 
     async def play():
@@ -119,7 +119,7 @@ def test_a_node_that_fails_is_done_without_and_catches_up_when_it_is_back(tmp_pa
     verified(tmp_path)
 
 
-def test_two_halves_go_on_alone_and_have_everything_when_they_meet(tmp_path, monkeypatch):
+def test_two_partitions_continue_alone_and_converge_after_healing(tmp_path, monkeypatch):
     names = ("ann", "bob", "cid", "dee")
     write_members(tmp_path, names)
 
@@ -152,7 +152,7 @@ def test_two_halves_go_on_alone_and_have_everything_when_they_meet(tmp_path, mon
     verified(tmp_path, 8)
 
 
-def test_a_program_that_does_not_read_stops_nobody_else(tmp_path, monkeypatch):
+def test_an_application_that_does_not_read_blocks_no_other_node(tmp_path, monkeypatch):
     monkeypatch.setattr("beforehand.runtime.node.UNREAD_SECONDS", 0.3)
     monkeypatch.setattr("beforehand.runtime.queues.inbox.UNREAD_MAX", 20)
     names = ("ann", "bob", "cid", "dee")
@@ -177,7 +177,7 @@ def test_a_program_that_does_not_read_stops_nobody_else(tmp_path, monkeypatch):
     run(play)
 
 
-def test_what_a_program_did_not_read_is_there_after_a_restart(tmp_path):
+def test_unread_messages_are_available_after_a_restart(tmp_path):
     write_members(tmp_path, ("ann", "bob"))
 
     async def play():
@@ -212,7 +212,7 @@ def test_a_stranger_with_the_key_is_no_member(tmp_path):
     run(play)
 
 
-def test_a_member_that_claims_messages_nobody_sent_silences_nobody(tmp_path):
+def test_a_false_claim_of_unsent_messages_silences_no_member(tmp_path):
     names, huge = NAMES[:3], 1 << 60
     forged = Answer((huge,) * 3)
     write_members(tmp_path, names)
@@ -272,7 +272,7 @@ def test_a_store_of_other_members_is_refused(tmp_path):
         ),
     ],
 )
-def test_a_file_that_names_no_members_is_refused_with_its_place(tmp_path, text, problem):
+def test_a_file_without_members_is_refused_with_its_path(tmp_path, text, problem):
     (tmp_path / "ring.toml").write_text(text)
     new_group("ring").write(tmp_path / "ring.key")
     with pytest.raises(InputError, match=problem) as caught:

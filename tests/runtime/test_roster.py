@@ -50,7 +50,7 @@ def group(folder, name, *peers):
     return Group("harbour", name=name, store=folder / f"{name}.db", key=key, **options)
 
 
-def test_a_missing_log_of_a_member_that_never_spoke_was_valid(tmp_path):
+def test_a_missing_log_of_a_silent_member_was_valid(tmp_path):
     """A line ann - bob - cid on real sockets: only bob ever had a link with cid."""
 
     async def play():
@@ -85,7 +85,7 @@ def test_an_overlay_knows_all_its_members_from_the_start(tmp_path):
     assert judged(tmp_path / "logs") == ("unknown", "members without a log: `cid`")
 
 
-def test_a_host_knows_the_hosts_that_it_heard_and_takes_no_station_for_one(tmp_path):
+def test_the_roster_of_a_host_lists_heard_hosts_and_no_station(tmp_path):
     async def play():
         cell = write_stations(tmp_path, "north")["north"]
         async with (

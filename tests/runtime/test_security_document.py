@@ -23,7 +23,7 @@ def test_every_test_that_is_named_is_there():
     assert set(PROMISED) <= there, set(PROMISED) - there
 
 
-def test_every_row_of_what_is_promised_names_a_test():
+def test_every_row_of_the_guarantees_names_a_test():
     promised = TEXT.partition("## What is promised")[2].partition("## What is not promised")[0]
     rows = [line for line in promised.splitlines() if line.startswith("| ")]
     rows = [row for row in rows if row != "| promise | shown by |"]
@@ -35,16 +35,16 @@ def test_every_attack_that_is_a_test_is_named():
     attacks = (REPO / "tests/runtime/transport/test_attacks.py").read_text()
     tests = set(re.findall(r"^def (test_\w+)\(", attacks, re.MULTILINE))
     told_with_another = {
-        "test_who_connects_and_hangs_up_is_counted",
-        "test_another_version_is_told_apart",
-        "test_a_changed_greeting_is_refused_on_both_ends",
-        "test_who_decides_what_is_not_its_to_decide_loses_the_connection",
+        "test_a_peer_that_connects_and_hangs_up_is_counted",
+        "test_another_protocol_version_is_reported_as_such",
+        "test_a_tampered_hello_is_refused_on_both_ends",
+        "test_a_peer_that_takes_the_decision_of_the_other_end_loses_the_connection",
     }
     assert tests - set(PROMISED) == told_with_another
 
 
 @pytest.mark.parametrize("field", Limits.__struct_fields__)
-def test_every_limit_is_told(field):
+def test_every_limit_is_documented(field):
     assert f"`{field}`" in TEXT
 
 

@@ -28,7 +28,7 @@ def soak(folder, *options):
 
 
 @pytest.mark.parametrize(("kind", "seeds"), [("group", 2), ("overlay", 1), ("host", 1)])
-def test_after_healing_everybody_has_everything_once_and_in_order(tmp_path, kind, seeds):
+def test_after_healing_every_member_has_every_message_once_in_order(tmp_path, kind, seeds):
     options = ("--kind", kind, "--seeds", seeds, "--start", 11, "--nodes", 6)
     code, told, said = soak(tmp_path, *options)
     assert code == 0, said
@@ -42,7 +42,7 @@ def test_after_healing_everybody_has_everything_once_and_in_order(tmp_path, kind
         assert told["packets_lost"] > 0
 
 
-def test_without_namespaces_it_is_loopback_and_says_so(tmp_path):
+def test_without_namespaces_the_soak_uses_loopback_and_reports_it(tmp_path):
     code, told, said = soak(tmp_path, "--loopback", "--start", 12, "--seeds", 1, "--nodes", 4)
     assert code == 0, said
     assert (told["network"], told["packets"]) == ("loopback", 0)
@@ -50,7 +50,7 @@ def test_without_namespaces_it_is_loopback_and_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "nodes"), [("group", 3), ("host", 5)])
-def test_kills_in_the_midst_of_work_cost_nothing_that_was_promised(tmp_path, kind, nodes):
+def test_kills_under_load_break_no_guarantee(tmp_path, kind, nodes):
     """As many as were asked for, though nobody kills a station."""
     options = ("--kind", kind, "--kills", 12, "--seeds", 1, "--nodes", nodes)
     code, told, said = soak(tmp_path, *options)
@@ -78,7 +78,7 @@ the node itself notices before the soak test can."""
         ("inbox", MISSING),
     ],
 )
-def test_a_node_that_is_broken_on_purpose_is_noticed(tmp_path, monkeypatch, how, clues):
+def test_a_deliberately_broken_node_is_detected(tmp_path, monkeypatch, how, clues):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where it keeps what a failing seed left
     options = ("--kills", 12, "--seeds", 1, "--nodes", 3, "--break", how, "--patience", 6)
     code, told, said = soak(tmp_path, *options)

@@ -103,7 +103,7 @@ def test_those_who_answer_a_frame_at_once_draw_if_the_radio_says_so():
 
 
 @pytest.mark.parametrize("mac", ["dcf", "csma"])
-def test_whoever_hears_a_frame_waits_for_its_end(mac):
+def test_a_node_that_receives_a_frame_defers_until_its_end(mac):
     signals = run(Air(Radio(mac=mac), everybody(3), 1), (0, 0), (500, 1))
     assert starts(signals)[1] >= ends(signals)[0].t_us + 50
     assert all(len(end.received) == 2 for end in ends(signals).values())
@@ -154,7 +154,7 @@ def test_frames_that_touch_do_not_overlap():
 
 @pytest.mark.parametrize("capture", [False, True])
 @pytest.mark.parametrize("own_us", [100, 500, 900])
-def test_who_transmits_receives_nothing_meanwhile(own_us, capture):
+def test_a_transmitting_node_receives_nothing(own_us, capture):
     air = Air(Radio(mac="none", capture=capture), HIDDEN, 1)
     signals = ends(run(air, (500, 0), (own_us, 1)))
     heard = next(end for end in signals.values() if end.node == 0)
@@ -184,7 +184,7 @@ def test_a_simple_backoff_goes_on_and_is_drawn_again_if_the_channel_is_busy_then
     assert found == {False, True}
 
 
-def test_who_is_in_range_when_a_frame_starts_has_all_of_it():
+def test_a_node_in_range_at_the_start_receives_the_whole_frame():
     neighbours = [[1], [0], []]
     air = Air(Radio(mac="none"), neighbours, 1)
     air.transmit(0, 0, APP_BYTES)

@@ -103,7 +103,7 @@ def test_a_task_sees_the_code_and_the_folder_where_it_runs(tmp_path, monkeypatch
     assert missing == [[str(tmp_path), "No such file or directory"]]
 
 
-def test_input_that_an_executor_does_not_have_was_passed_over_by_a_stream(tmp_path, monkeypatch):
+def test_input_missing_at_an_executor_was_silently_skipped_by_a_stream(tmp_path, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
     events = tmp_path / "in" / "1.jsonl"
     assert look({}, {str(events): 3})["unshared"] == [
@@ -164,7 +164,7 @@ def test_executors_with_other_code_or_without_the_package_are_noticed_by_what_th
 
 
 @pytest.mark.spark
-def test_a_python_that_is_not_there_was_called_a_mistake_of_ours(spark, tmp_path, capfd):
+def test_a_missing_python_was_reported_as_an_internal_error(spark, tmp_path, capfd):
     before = spark.sparkContext.pythonExec
     try:
         spark.sparkContext.pythonExec = "/nowhere/python"

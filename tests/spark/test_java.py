@@ -60,14 +60,14 @@ def test_java_home_comes_before_the_path(bare, monkeypatch):
     assert system_java() == Java(named, "17.0.15", "JAVA_HOME")
 
 
-def test_a_java_that_is_too_old_is_passed_over(bare, monkeypatch):
+def test_a_java_that_is_too_old_is_skipped(bare, monkeypatch):
     fake_java(bare / "old", "11.0.2", "11")
     monkeypatch.setenv("JAVA_HOME", str(bare / "old"))
     monkeypatch.setenv("PATH", str(fake_java(bare / "older", "1.8.0_292", "1.8").parent))
     assert system_java() is None
 
 
-def test_a_java_that_does_not_run_is_passed_over(bare, monkeypatch):
+def test_a_java_that_does_not_run_is_skipped(bare, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(bare / "nowhere"))
     stub = bare / "stub" / "java"
     stub.parent.mkdir()

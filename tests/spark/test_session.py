@@ -227,7 +227,7 @@ def test_a_master_and_a_connect_server_are_one_too_many():
 
 
 @pytest.mark.spark
-def test_a_setting_that_spark_refuses_is_no_crash_of_ours(tmp_path):
+def test_a_setting_that_spark_refuses_is_not_an_internal_error(tmp_path):
     (tmp_path / "small.toml").write_text(SCENARIO)
     words = ["run", "small.toml", "--conf", "spark.sql.shuffle.partitions=-4", "--master", "local"]
     command = [sys.executable, "-m", "beforehand.cli", *words, *quick_java.FLAGS]

@@ -190,7 +190,7 @@ def test_a_ring_is_told_as_impossible_even_if_logs_are_missing(tmp_path):
         (lambda lines: lines["bob"].insert(2, ("Deliver", "cid", 90)), "no known kind"),
     ],
 )
-def test_what_is_not_known_is_not_valid(spoil, reason, tmp_path):
+def test_unknown_is_not_valid(spoil, reason, tmp_path):
     lines = split(SOUND)
     spoil(lines)
     run = judged(write_all(tmp_path, lines))
@@ -230,7 +230,7 @@ def test_a_delivery_from_nowhere_is_invalid_only_if_its_origin_told_everything(t
     assert (run.state, run.counts["unknown"]) == ("unknown", 1)
 
 
-def test_two_lives_under_one_name_are_never_valid(tmp_path):
+def test_two_incarnations_under_one_name_are_never_valid(tmp_path):
     lines = split(SOUND)
     write_all(tmp_path, lines)
     again = write(tmp_path, "dee", lines["dee"], life="b")

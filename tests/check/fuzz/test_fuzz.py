@@ -217,7 +217,7 @@ def settle(net):
         net.do(("arrive", *next(iter(net.flights))))
 
 
-def test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back():
+def test_a_message_expired_before_a_crash_stays_expired_when_clocks_fall():
     """The cause expires on a clock that is ahead; after the crash that clock is behind."""
     lifetimes = Lifetimes(200 * SECOND_US, 200 * SECOND_US, skew_us=20 * SECOND_US)
     ahead_us = 20 * SECOND_US - 1

@@ -242,7 +242,7 @@ def test_a_deadline_too_far_ahead_is_refused_as_a_peers_error():
     assert bob.counters.refused == 1
 
 
-def test_a_message_of_ours_that_we_never_sent_is_refused():
+def test_a_foreign_message_under_the_own_origin_is_refused():
     bob = Barrier("bob")
     speak(bob)
     assert bob.screen(0, [Message(("bob", 1), (), b""), Message(("bob", 2), (), b"")]) == [

@@ -144,7 +144,7 @@ def test_a_node_that_used_a_number_twice_is_shown_its_earlier_message():
         other.broadcast()
 
 
-def test_a_member_that_names_a_message_of_ours_ahead_of_time_waits_for_it():
+def test_a_premature_reference_to_an_own_message_waits_for_it():
     """It silenced us for ever. Its message waits, here as elsewhere, until ours is broadcast."""
     bench = bench_of(0)
     bench.receive(proven(3, 1, (0, 2)), height=1)

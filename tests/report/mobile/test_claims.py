@@ -126,7 +126,7 @@ def test_a_short_failure_is_over_when_the_station_keeps_about_what_it_kept_befor
     assert Failure(pd.Series(OUTAGE), pd.DataFrame(series)).recovery_s == 1
 
 
-def test_who_never_recovered_is_not_left_out_of_the_average_unless_it_failed_last():
+def test_a_host_that_never_recovered_counts_in_the_average_unless_it_failed_last():
     late = {**OUTAGE, "from_s": 14.5, "to_s": 15.0}
     later = {**OUTAGE, "from_s": 16.0, "to_s": 16.0}
     assert ANSWERS["failure_recovery"](cells(series=SERIES, outages=[OUTAGE, later])) == 2

@@ -207,7 +207,7 @@ def test_the_tiles_say_what_the_headline_says(tmp_path):
     assert (wrong.value, wrong.mark) == ("7", "missed")
 
 
-def test_without_anybody_who_waits_in_full_nothing_is_known(tmp_path):
+def test_without_a_full_wait_the_verdict_is_unknown(tmp_path):
     page = build_observer_page(save(tmp_path, [measured(3.0, c=80)]))
     assert page.verdict == "unknown"
     assert page.headline.startswith("No observer waited in full")

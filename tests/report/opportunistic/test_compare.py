@@ -79,7 +79,7 @@ def test_a_published_tie_asks_for_no_order():
     assert not order_of("expired", *told, (60, "expired", 8)).is_met
 
 
-def test_a_tie_of_ours_is_not_the_published_order():
+def test_a_measured_tie_is_not_the_published_order():
     tied = order_of("expired", (20, "expired", 0), (10, "expired", 0))
     assert not tied.is_met
     assert tied.ours == "120' = 60' = 40' = 20' = 10'"

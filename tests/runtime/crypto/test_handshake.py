@@ -26,7 +26,7 @@ def refused(kind: str):
     return pytest.raises(Refused, check=lambda error: error.kind == kind)
 
 
-def test_both_ends_learn_who_is_there_and_understand_each_other():
+def test_both_ends_authenticate_and_exchange_records():
     ann, bob = dialer(), listener()
     bob_out, bob_in = bob.on_hello(ann.hello)
     ann_out, ann_in = ann.on_hello(bob.hello)
@@ -40,7 +40,7 @@ def test_both_ends_learn_who_is_there_and_understand_each_other():
         assert ann_in.open(bob_out.seal(b"b%d" % n)) == b"b%d" % n
 
 
-def test_what_one_said_and_is_thrown_back_does_not_open():
+def test_a_reflected_record_does_not_decrypt():
     ann, bob = dialer(), listener()
     bob.on_hello(ann.hello)
     ann_out, ann_in = ann.on_hello(bob.hello)
@@ -48,7 +48,7 @@ def test_what_one_said_and_is_thrown_back_does_not_open():
         ann_in.open(ann_out.seal(b"an echo"))
 
 
-def test_who_steals_all_lasting_keys_later_has_not_what_sealed_a_connection(monkeypatch):
+def test_stealing_all_long_term_keys_later_does_not_decrypt_a_connection(monkeypatch):
     ann, bob = dialer(), listener()
     _, bob_in = bob.on_hello(ann.hello)
     scalarmult = handshake.bindings.crypto_scalarmult
@@ -63,7 +63,7 @@ def test_who_steals_all_lasting_keys_later_has_not_what_sealed_a_connection(monk
     assert ann._ephemeral == bob._ephemeral == b""
 
 
-def test_the_secret_goes_into_what_seals_and_not_into_the_greeting_alone():
+def test_the_group_secret_enters_the_session_keys_and_not_the_hello_alone():
     ann, bob = dialer(), listener()
     ann._sealing_key = dialer(KEY.rotate())._sealing_key
     _, bob_in = bob.on_hello(ann.hello)
@@ -86,7 +86,7 @@ def test_nothing_about_the_group_or_its_members_is_visible():
 @pytest.mark.parametrize(
     "key", [new_group("harbour-secret-name"), GroupKey("another", KEY.secret), KEY.rotate()]
 )
-def test_another_secret_or_group_is_refused_before_anything_is_said(key):
+def test_another_secret_or_group_is_refused_before_any_reply(key):
     with refused("wrong_key"):
         listener().on_hello(dialer(key).hello)
     bob = listener(key)
@@ -95,7 +95,7 @@ def test_another_secret_or_group_is_refused_before_anything_is_said(key):
         dialer().on_hello(bob.hello)
 
 
-def test_a_greeting_with_any_byte_changed_is_refused():
+def test_a_hello_with_any_byte_changed_is_refused():
     hello = dialer().hello
     for at in range(HELLO_BYTES):
         changed = hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1 :]
@@ -104,14 +104,14 @@ def test_a_greeting_with_any_byte_changed_is_refused():
             listener().on_hello(changed)
 
 
-def test_an_answer_to_another_greeting_is_refused():
+def test_an_answer_to_another_hello_is_refused():
     bob = listener()
     bob.on_hello(dialer().hello)
     with refused("wrong_key"):
         dialer().on_hello(bob.hello)
 
 
-def test_a_greeting_thrown_back_is_refused():
+def test_a_reflected_hello_is_refused():
     ann = dialer()
     with refused("wrong_key"):
         ann.on_hello(ann.hello)
@@ -121,7 +121,7 @@ def test_a_greeting_thrown_back_is_refused():
         listener().on_hello(bob.hello)
 
 
-def test_a_replayed_greeting_leads_nowhere():
+def test_a_replayed_hello_gives_no_connection():
     ann, bob = dialer(), listener()
     bob_out, _ = bob.on_hello(ann.hello)
     ann_out, _ = ann.on_hello(bob.hello)
@@ -202,7 +202,7 @@ def test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open():
         Opener(bytes([1]) * 32).open(first)
 
 
-def test_both_ends_go_on_with_a_new_key_after_many_records(monkeypatch):
+def test_both_ends_rekey_after_many_records(monkeypatch):
     monkeypatch.setattr(handshake, "REKEY_RECORDS", 3)
     sealer, opener = Sealer(bytes(32)), Opener(bytes(32))
     keys = set()

@@ -25,7 +25,7 @@ def test_a_key_file_is_read_back_and_is_for_its_owner_alone(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
-def test_a_key_that_others_may_use_is_refused_with_what_to_do(tmp_path, mode):
+def test_a_key_file_readable_by_others_is_refused_with_a_cure(tmp_path, mode):
     path = tmp_path / "harbour.key"
     new_group("harbour").write(path)
     path.chmod(mode)
@@ -35,7 +35,7 @@ def test_a_key_that_others_may_use_is_refused_with_what_to_do(tmp_path, mode):
     assert found.value.where == str(path)
 
 
-def test_a_key_that_is_there_is_not_overwritten_unless_told(tmp_path):
+def test_an_existing_key_is_not_overwritten_unless_requested(tmp_path):
     path = tmp_path / "harbour.key"
     first, second = new_group("harbour"), new_group("harbour")
     first.write(path)
@@ -47,7 +47,7 @@ def test_a_key_that_is_there_is_not_overwritten_unless_told(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_link_to_nowhere_is_not_written_through(tmp_path):
+def test_a_dangling_link_is_not_written_through(tmp_path):
     path = tmp_path / "harbour.key"
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="there already"):
@@ -70,7 +70,7 @@ def test_a_link_to_nowhere_is_not_written_through(tmp_path):
         b'{"beforehand_group_key":1,"name":"\xff","secret":"%s"}' % (b"A" * 43 + b"="),
     ],
 )
-def test_what_is_no_key_file_is_told_with_its_place(tmp_path, content):
+def test_a_file_that_is_no_key_file_is_refused_with_its_path(tmp_path, content):
     path = tmp_path / "harbour.key"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -79,7 +79,7 @@ def test_what_is_no_key_file_is_told_with_its_place(tmp_path, content):
     assert found.value.where == str(path)
 
 
-def test_a_key_file_of_another_version_says_so(tmp_path):
+def test_a_key_file_of_another_version_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "harbour.key"
     secret = b"A" * 43 + b"="
     path.write_bytes(b'{"beforehand_group_key":2,"name":"harbour","secret":"%s"}' % secret)
@@ -88,7 +88,7 @@ def test_a_key_file_of_another_version_says_so(tmp_path):
         GroupKey.read(path)
 
 
-def test_a_pipe_a_folder_and_nothing_are_no_keys(tmp_path):
+def test_a_pipe_a_folder_and_a_missing_file_are_no_keys(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(InputError, match="not a regular file"):
         GroupKey.read(tmp_path / "pipe")
@@ -136,7 +136,7 @@ def test_secrets_do_not_show():
 @pytest.mark.parametrize(
     "name", ["", "x" * 129, "a\nb", " a", "a ", "\x1b[2J", "a\u202eb", "\ud800"]
 )
-def test_a_name_that_a_terminal_would_obey_is_refused(name):
+def test_a_name_with_control_characters_is_refused(name):
     with pytest.raises(InputError, match="a name has"):
         new_group(name)
 
@@ -151,7 +151,7 @@ def test_a_member_is_its_seed():
         MemberKey(b"short")
 
 
-def test_a_key_file_is_what_its_version_says(tmp_path):
+def test_a_key_file_has_the_format_of_its_version(tmp_path):
     path = tmp_path / "harbour.key"
     new_group("harbour").write(path)
     fields = msgspec.json.decode(path.read_bytes())

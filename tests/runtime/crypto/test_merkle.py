@@ -38,7 +38,7 @@ def test_no_path_leads_from_anything_else_to_the_root(contents, other, place):
         assert root_of(other, paths[place]) != root
 
 
-def test_an_inner_node_is_no_message():
+def test_an_inner_merkle_node_is_not_accepted_as_a_message():
     root, paths = grown([b"a", b"b", b"c", b"d"])
     beside = paths[0][-32:]
     both = merkle.leaf_of(b"a") + merkle.leaf_of(b"b")
@@ -59,7 +59,7 @@ def test_an_inner_node_is_no_message():
         bytes((2, 0)) + bytes(32),
     ],
 )
-def test_what_has_not_the_shape_of_a_path_is_none(path):
+def test_a_malformed_path_is_refused(path):
     assert not merkle.is_path(path)
     ann, bob = ann_and_bob()
     assert not bob.check("ann", b"a", ann.sign(b"a") + path) or not path
@@ -75,7 +75,7 @@ def ann_and_bob():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 64, 65, 129, 200])
-def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
+def test_messages_signed_together_verify_alone_and_in_any_order(count):
     ann, bob = ann_and_bob()
     datas = [b"%d" % index for index in range(count)]
     proofs = ann.sign_all(datas)
@@ -86,7 +86,7 @@ def test_what_was_signed_together_is_checked_alone_and_in_any_order(count):
     assert not bob.check("eve", datas[0], b"\x01" * 32 + proofs[0][32:])
 
 
-def test_a_signature_is_checked_once_for_all_that_share_it(monkeypatch):
+def test_a_shared_signature_is_verified_once(monkeypatch):
     ann, bob = ann_and_bob()
     datas = [b"%d" % index for index in range(64)]
     checked = []
@@ -106,7 +106,7 @@ def test_a_changed_signature_is_refused_even_if_the_root_is_known():
     assert bob.check("ann", b"other", other)
 
 
-def test_a_tree_of_another_is_not_taken_for_anns():
+def test_a_tree_of_another_member_is_refused():
     ann, bob = ann_and_bob()
     eve = Trust("eve", new_member(), {}, lambda *_: None)
     assert bob.check("ann", b"one", ann.sign(b"one"))
@@ -114,7 +114,7 @@ def test_a_tree_of_another_is_not_taken_for_anns():
     assert bob.counters.wrong_key == 1
 
 
-def test_what_all_paths_have_in_common_is_climbed_once(monkeypatch):
+def test_the_common_part_of_paths_is_hashed_once(monkeypatch):
     ann, bob = ann_and_bob()
     datas = [b"%d" % index for index in range(64)]
     proofs = ann.sign_all(datas)
@@ -135,7 +135,7 @@ def test_a_changed_path_is_refused_even_if_the_tree_is_known(place, at):
     assert not bob.check("ann", datas[place], changed)
 
 
-def test_only_so_many_steps_are_remembered(monkeypatch):
+def test_the_memory_of_verified_hashes_is_bounded(monkeypatch):
     monkeypatch.setattr(trust, "SHOWN_MAX", 3)
     ann, bob = ann_and_bob()
     for index in range(10):
@@ -150,7 +150,7 @@ def signed(ann, datas, origin="ann"):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 200])
 @pytest.mark.parametrize("is_met", [False, True])
-def test_what_comes_together_is_judged_as_it_would_be_alone(count, is_met):
+def test_batched_verification_equals_single_verification(count, is_met):
     ann, bob = ann_and_bob()
     if is_met:
         assert bob.meet("ann", ann.key_of("ann"))
@@ -160,7 +160,7 @@ def test_what_comes_together_is_judged_as_it_would_be_alone(count, is_met):
     assert bob.check_all(mixed) == [bob.check(*one) for one in mixed]
 
 
-def test_a_whole_tree_costs_one_signature_and_no_climbing(monkeypatch):
+def test_a_whole_tree_costs_one_signature_and_no_path(monkeypatch):
     ann, bob = ann_and_bob()
     assert bob.meet("ann", ann.key_of("ann"))
     together = signed(ann, [b"%d" % index for index in range(64)])
@@ -180,7 +180,7 @@ def test_a_part_of_a_tree_is_hashed_once(monkeypatch):
 
 
 @pytest.mark.parametrize("place", [0, 17, 63])
-def test_of_those_that_come_together_one_with_another_path_is_refused(place):
+def test_one_message_of_a_batch_with_another_path_is_refused(place):
     """It leads nowhere for those to whom it would be passed on."""
     ann, bob = ann_and_bob()
     assert bob.meet("ann", ann.key_of("ann"))

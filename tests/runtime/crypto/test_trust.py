@@ -20,7 +20,7 @@ def make(name: str, bound: dict[str, bytes] | None = None) -> tuple[Trust, dict[
     return Trust(name, new_member(), bound or {}, told.__setitem__), told
 
 
-def test_a_message_is_proven_to_who_never_met_its_origin():
+def test_a_proof_verifies_at_a_node_that_never_met_the_origin():
     ann, _ = make("ann")
     carol, told = make("carol")
     message = Proofs("harbour", ann.sign, ann.check).prove(Message(("ann", 1), (), b"fog"))
@@ -39,7 +39,7 @@ def test_a_message_is_proven_to_who_never_met_its_origin():
         {"payload": b"sun"},
     ],
 )
-def test_whatever_is_changed_in_a_message_is_noticed(change):
+def test_any_change_in_a_message_is_detected(change):
     ann, _ = make("ann")
     carol, told = make("carol")
     message = Proofs("harbour", ann.sign, ann.check).prove(Message(("ann", 1), (), b"fog"))
@@ -61,7 +61,7 @@ def test_another_key_for_a_bound_name_is_refused_and_the_first_stays():
     assert told == {"ann": ann.sign(b"")[:32]}
 
 
-def test_what_was_bound_before_a_restart_stays_bound():
+def test_name_bindings_survive_a_restart():
     ann, impostor = make("ann")[0], make("ann")[0]
     carol, told = make("carol", {"ann": ann.sign(b"")[:32]})
     assert not carol.check("ann", b"x", impostor.sign(b"x"))
@@ -69,7 +69,7 @@ def test_what_was_bound_before_a_restart_stays_bound():
     assert told == {}
 
 
-def test_nobody_takes_our_own_name():
+def test_no_peer_can_take_the_own_name():
     ann, told = make("ann")
     impostor, _ = make("ann")
     assert not ann.check("ann", b"x", impostor.sign(b"x"))
@@ -81,7 +81,7 @@ def test_nobody_takes_our_own_name():
         make("a\nb")
 
 
-def test_a_proof_of_another_length_or_of_no_name_is_none():
+def test_a_proof_of_another_length_or_without_a_name_is_refused():
     ann, _ = make("ann")
     proof = ann.sign(b"x")
     assert len(proof) == PROOF_HEAD_BYTES == 96
@@ -91,7 +91,7 @@ def test_a_proof_of_another_length_or_of_no_name_is_none():
     assert ann.counters.malformed == 5
 
 
-def test_what_a_link_signs_does_not_pass_for_a_message():
+def test_a_link_signature_is_not_accepted_as_a_message_signature():
     ann, _ = make("ann")
     member = new_member()
     carol, _ = make("carol")
@@ -99,7 +99,7 @@ def test_what_a_link_signs_does_not_pass_for_a_message():
     assert ann.counters.forged == 0
 
 
-def test_a_member_that_invents_names_fills_no_memory(monkeypatch):
+def test_invented_names_use_bounded_memory(monkeypatch):
     monkeypatch.setattr(trust_module, "NAMES_MAX", 10)
     ann, told = make("ann")
     for n in range(20):
@@ -110,7 +110,7 @@ def test_a_member_that_invents_names_fills_no_memory(monkeypatch):
 
 
 @given(st.sampled_from([7, "", "ann", "eve", "\x1b"]), st.binary(max_size=40), st.binary())
-def test_any_bytes_are_answered_and_never_raise(origin, data, proof):
+def test_any_bytes_are_refused_without_an_exception(origin, data, proof):
     ann, told = make("ann")
     assert not ann.check(origin, data, proof)
     assert not ann.check(origin, data, proof[:96].ljust(96, b"\0"))

@@ -17,7 +17,7 @@ from beforehand.runtime.storage import group_commit
 from beforehand.runtime.storage.store import DiskStore
 
 
-def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp_path):
+def test_simultaneous_broadcasts_are_ordered_and_share_a_transaction_and_proofs(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann, member(net, tmp_path, "bob") as bob:
@@ -35,7 +35,7 @@ def test_what_is_said_at_once_is_ordered_shares_a_transaction_and_its_proofs(tmp
     run(play)
 
 
-def test_one_that_is_wrong_is_told_alone(tmp_path):
+def test_an_invalid_broadcast_fails_alone(tmp_path):
     async def play():
         async with member(Net(), tmp_path, "ann") as ann:
             node = ann._parts.node
@@ -48,7 +48,7 @@ def test_one_that_is_wrong_is_told_alone(tmp_path):
     run(play)
 
 
-def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
+def test_a_failure_is_reported_to_every_waiting_broadcast(tmp_path, monkeypatch):
     async def play():
         async with member(Net(), tmp_path, "ann") as ann:
 
@@ -64,7 +64,7 @@ def test_all_of_them_are_told_of_a_failure(tmp_path, monkeypatch):
         run(play)
 
 
-def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
+def test_broadcasts_while_the_disk_is_busy_share_the_next_transaction(
     tmp_path, monkeypatch, slow_disk
 ):
     monkeypatch.setattr(group_commit, "PAUSE_SECONDS_MAX", 0.0)  # the first of them is said at once
@@ -91,7 +91,7 @@ def test_what_is_said_while_the_disk_is_busy_shares_the_next_transaction(
     run(play)
 
 
-def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeypatch, slow_disk):
+def test_queued_broadcasts_are_made_when_the_group_closes(tmp_path, monkeypatch, slow_disk):
     commit = DiskStore.commit
 
     def commit_slowly(self):
@@ -113,7 +113,7 @@ def test_what_waits_for_the_disk_is_said_when_the_group_closes(tmp_path, monkeyp
     run(play)
 
 
-def test_what_was_said_and_saved_when_the_group_closes_is_answered(tmp_path):
+def test_saved_broadcasts_are_answered_when_the_group_closes(tmp_path):
     async def play():
         ann = member(Net(), tmp_path, "ann")
         await ann.open()

@@ -10,7 +10,7 @@ def test_a_plain_link_postpones_nothing():
     assert not HeldFrames().may_go_on(is_open=True)
 
 
-def test_in_an_overlay_frames_wait_while_the_program_does_not_read_and_keep_their_order():
+def test_in_an_overlay_frames_wait_in_order_while_the_application_does_not_read():
     held = VCubeHeldFrames()
     assert not held.must_wait(is_open=True)
     assert held.must_wait(is_open=False)

@@ -38,7 +38,7 @@ def play(test, room=100):
     asyncio.run(run())
 
 
-def test_what_was_for_a_link_that_broke_does_not_go_over_the_next_one():
+def test_frames_for_a_broken_link_are_not_sent_over_the_next_one():
     async def test(lanes, outgoing, wire):
         old, lanes["bob"] = lanes["bob"], HeldFrames()
         outgoing.put([("bob", old, ASK)])
@@ -50,7 +50,7 @@ def test_what_was_for_a_link_that_broke_does_not_go_over_the_next_one():
     play(test)
 
 
-def test_frames_of_one_turn_go_out_together_as_far_as_there_is_room():
+def test_frames_of_one_turn_are_sent_together_within_the_window():
     async def test(lanes, outgoing, wire):
         for _ in range(20):
             outgoing.put([("bob", lanes["bob"], ASK)])
@@ -67,7 +67,7 @@ def test_frames_of_one_turn_go_out_together_as_far_as_there_is_room():
     play(test)
 
 
-def test_a_frame_that_cannot_be_encoded_is_told_of_with_its_peer_and_stops_no_other():
+def test_an_unencodable_frame_is_reported_with_its_peer_and_blocks_no_other():
     async def run():
         told = []
         lanes = {"bob": HeldFrames(), "eve": HeldFrames()}

@@ -40,7 +40,7 @@ FAR = "far" * 16
 
 
 @pytest.mark.parametrize("payload_bytes", [7_800, "as much as fits"])
-def test_a_say_of_7800_bytes_silenced_the_cells_where_it_did_not_fit(tmp_path, payload_bytes):
+def test_a_broadcast_of_7800_bytes_blocked_the_cells_where_it_did_not_fit(tmp_path, payload_bytes):
     """It fits into the datagram of its host, and not into that of a station with a longer name."""
 
     async def play():
@@ -82,7 +82,7 @@ def test_the_longest_message_that_a_station_accepts_reaches_every_cell(tmp_path)
     run(play)
 
 
-def test_a_sound_host_is_told_what_is_too_long_before_it_is_sent(tmp_path):
+def test_a_correct_host_refuses_a_too_long_broadcast_before_sending(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north", bob="north") as (_, there, hosts):
             ann, bob = hosts
@@ -96,7 +96,7 @@ def test_a_sound_host_is_told_what_is_too_long_before_it_is_sent(tmp_path):
     run(play)
 
 
-def test_a_host_with_a_name_that_is_too_long_by_radio_is_not_heard(tmp_path):
+def test_frames_of_a_host_with_a_too_long_name_are_ignored(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north") as (cells, (north,), (ann,)):
             long = host(tmp_path, "bob", cells["north"])

@@ -36,7 +36,7 @@ async def town(folder, stations, **hosts):
         yield cells, there, here
 
 
-def test_hosts_of_three_cells_hear_each_other(tmp_path):
+def test_hosts_of_three_cells_exchange_broadcasts(tmp_path):
     async def play():
         stations = ("north", "mid", "south")
         async with town(tmp_path, stations, ann="north", bob="mid", cid="south") as (_, _, hosts):
@@ -55,7 +55,7 @@ def test_hosts_of_three_cells_hear_each_other(tmp_path):
     verified(tmp_path, 6)
 
 
-def test_nobody_speaks_in_the_name_of_a_host_that_was_heard(tmp_path):
+def test_a_stranger_cannot_send_under_the_name_of_a_known_host(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north", bob="north") as (cells, there, hosts):
             ann, bob = hosts
@@ -75,7 +75,7 @@ def test_nobody_speaks_in_the_name_of_a_host_that_was_heard(tmp_path):
     run(play)
 
 
-def test_two_hosts_of_one_name_in_one_cell_hear_of_each_other(tmp_path):
+def test_two_hosts_of_one_name_in_one_cell_are_both_notified(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north") as (cells, there, (ann,)):
             async with host(tmp_path, "ann", cells["north"], store=tmp_path / "other.db") as other:
@@ -118,7 +118,7 @@ def test_a_host_that_moves_while_messages_flow_gets_each_once(tmp_path):
     verified(tmp_path, 122)
 
 
-def test_a_host_whose_station_falls_silent_goes_to_the_one_that_it_hears(tmp_path):
+def test_a_host_of_a_silent_station_registers_at_an_audible_one(tmp_path):
     """Both on one segment."""
 
     async def play():
@@ -141,7 +141,7 @@ def test_a_host_whose_station_falls_silent_goes_to_the_one_that_it_hears(tmp_pat
     verified(tmp_path, 2)
 
 
-def test_wires_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
+def test_wires_that_break_under_load_neither_lose_nor_duplicate(tmp_path):
     async def play():
         async with town(tmp_path, ("north", "south"), ann="north", bob="south") as parts:
             _, (north, _), (ann, bob) = parts
@@ -161,7 +161,7 @@ def test_wires_that_break_while_messages_flow_lose_and_double_nothing(tmp_path):
     verified(tmp_path, 60)
 
 
-def test_a_host_that_comes_back_with_its_store_gets_what_it_missed_and_nothing_twice(tmp_path):
+def test_a_host_that_returns_with_its_store_gets_missed_messages_once(tmp_path):
     async def play():
         async with town(tmp_path, ("north", "south"), ann="north") as (cells, _, (ann,)):
             async with host(tmp_path, "bob", cells["south"]) as bob:
@@ -179,7 +179,7 @@ def test_a_host_that_comes_back_with_its_store_gets_what_it_missed_and_nothing_t
     verified(tmp_path, 6)
 
 
-def test_who_speaks_in_no_cell_is_heard_when_it_is_in_one(tmp_path):
+def test_broadcasts_outside_all_cells_are_sent_on_entering_one(tmp_path):
     async def play():
         here = town(tmp_path, ("north",), ann="north")
         async with here as (cells, _, (ann,)), host(tmp_path, "bob", new_cell()) as bob:
@@ -193,7 +193,7 @@ def test_who_speaks_in_no_cell_is_heard_when_it_is_in_one(tmp_path):
     verified(tmp_path, 2)
 
 
-def test_a_program_that_does_not_read_is_told_again_what_it_missed(tmp_path, monkeypatch):
+def test_an_application_that_does_not_read_gets_missed_messages_again(tmp_path, monkeypatch):
     monkeypatch.setattr("beforehand.runtime.queues.inbox.UNREAD_MAX", 8)
 
     async def play():
@@ -206,7 +206,7 @@ def test_a_program_that_does_not_read_is_told_again_what_it_missed(tmp_path, mon
     run(play)
 
 
-def test_what_was_recorded_in_a_cell_and_is_replayed_is_not_heard(tmp_path):
+def test_replayed_datagrams_of_a_cell_are_ignored(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north", bob="north") as parts:
             _, (north,), (ann, bob) = parts
@@ -243,7 +243,7 @@ def test_what_was_recorded_in_a_cell_and_is_replayed_is_not_heard(tmp_path):
     run(play)
 
 
-def test_who_has_another_key_is_no_host(tmp_path):
+def test_a_host_with_another_key_is_not_registered(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north") as (cells, (north,), _):
             (tmp_path / "other").mkdir()
@@ -256,7 +256,7 @@ def test_who_has_another_key_is_no_host(tmp_path):
     run(play)
 
 
-def test_a_station_that_was_restarted_says_so_and_its_neighbour_does_not_listen(tmp_path):
+def test_a_restarted_station_reports_it_and_its_wired_station_refuses_it(tmp_path):
     async def play():
         write_stations(tmp_path, "north", "south")
         async with station(tmp_path, "north") as north:
@@ -270,7 +270,7 @@ def test_a_station_that_was_restarted_says_so_and_its_neighbour_does_not_listen(
     run(play)
 
 
-def test_a_station_that_came_back_at_once_left_its_hosts_behind_without_a_word(tmp_path):
+def test_a_station_that_restarted_at_once_silently_lost_its_hosts(tmp_path):
     """They took its new numbers for old ones, and missed what was said until they spoke."""
 
     async def play():
@@ -292,7 +292,7 @@ def test_a_station_that_came_back_at_once_left_its_hosts_behind_without_a_word(t
     run(play)
 
 
-def test_what_is_too_long_for_a_radio_is_refused_where_it_is_said(tmp_path):
+def test_a_broadcast_too_long_for_a_radio_is_refused_at_its_host(tmp_path):
     async def play():
         async with host(tmp_path, "ann", new_cell()) as ann:
             with pytest.raises(LocalError, match="1,000 are allowed"):
@@ -308,7 +308,7 @@ def test_what_is_too_long_for_a_radio_is_refused_where_it_is_said(tmp_path):
             host(tmp_path, "ann", cell)
 
 
-def test_frames_that_do_not_fit_are_divided_or_do_without():
+def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
     from beforehand.protocols.mobile.was.frames import Connect, Heard, HostAck, Place, StationAck
 
     visits = tuple((f"station-{at:040d}", at) for at in range(256))
@@ -333,7 +333,9 @@ def test_frames_that_do_not_fit_are_divided_or_do_without():
         ("127.0.0.1:", ":", "nobody can reach"),
     ],
 )
-def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_place(tmp_path, old, new, problem):
+def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_position(
+    tmp_path, old, new, problem
+):
     write_stations(tmp_path, "north", "south")
     path = tmp_path / "port.toml"
     assert read_stations(path).neighbours("north") == ["south"]

@@ -88,7 +88,7 @@ class Town:
         return self.stack.enter_context(process)
 
 
-def test_all_is_delivered_once_and_in_causal_order_though_one_moves_and_one_is_killed(tmp_path):
+def test_deliveries_are_causal_and_unique_while_one_host_moves_and_one_is_killed(tmp_path):
     with ExitStack() as stack:
         town = Town(tmp_path, stack)
         own = dict.fromkeys(HOSTS, 0)

@@ -34,13 +34,13 @@ def ear(north, counters):
     return Ear(KEY, north, counters)
 
 
-def test_what_a_member_says_another_hears(ear, counters):
+def test_a_datagram_of_a_member_reaches_another(ear, counters):
     said = ear.hear(Voice(KEY, "ann").seal("up", 7, b"hello"))
     assert (said.kind, said.sender, said.tick, said.frame) == ("up", "ann", 7, b"hello")
     assert counters.heard == 1
 
 
-def test_nobody_reads_the_name_or_the_words_from_the_wire():
+def test_names_and_payloads_are_not_readable_on_the_wire():
     datagram = Voice(KEY, "ann").seal("up", 7, b"hello")
     assert b"ann" not in datagram
     assert b"hello" not in datagram
@@ -52,12 +52,12 @@ def test_nobody_reads_the_name_or_the_words_from_the_wire():
     [new_group("port"), GroupKey("harbour", KEY.secret)],
     ids=["another secret", "another group"],
 )
-def test_who_has_another_key_is_not_heard(ear, counters, other):
+def test_datagrams_under_another_key_are_ignored(ear, counters, other):
     assert ear.hear(Voice(other, "ann").seal("up", 7, b"hello")) is None
     assert counters.foreign == 1
 
 
-def test_whatever_is_altered_is_not_heard(ear, counters):
+def test_altered_datagrams_are_ignored(ear, counters):
     rng = random.Random(1)
     datagram = Voice(KEY, "ann").seal("up", 7, b"hello")
     for turn in range(2000):
@@ -74,7 +74,7 @@ def test_whatever_is_altered_is_not_heard(ear, counters):
     assert (counters.foreign, counters.heard) == (2002, 0)
 
 
-def test_a_datagram_is_heard_once_in_whatever_order_they_come(ear, counters):
+def test_a_datagram_is_accepted_once_in_any_order_of_arrival(ear, counters):
     voice = Voice(KEY, "ann")
     datagrams = [voice.seal("up", 7, b"%d" % turn) for turn in range(300)]
     order = [*datagrams, *datagrams]
@@ -84,7 +84,7 @@ def test_a_datagram_is_heard_once_in_whatever_order_they_come(ear, counters):
     assert (counters.heard, counters.repeated) == (300, 300)
 
 
-def test_what_comes_too_late_counts_as_repeated(ear, counters):
+def test_a_datagram_older_than_the_window_counts_as_repeated(ear, counters):
     voice = Voice(KEY, "ann")
     early, *_, late = [voice.seal("up", 7, b"") for _ in range(WINDOW + 1)]
     assert ear.hear(late)
@@ -92,7 +92,7 @@ def test_what_comes_too_late_counts_as_repeated(ear, counters):
     assert counters.repeated == 1
 
 
-def test_an_earlier_life_is_over_when_the_next_is_heard(ear, counters):
+def test_an_earlier_incarnation_ends_when_a_later_one_is_received(ear, counters):
     first, second = Voice(KEY, "ann"), Voice(KEY, "ann")
     before, recorded = first.seal("up", 7, b"1"), first.seal("up", 7, b"2")
     assert ear.hear(before)
@@ -102,12 +102,12 @@ def test_an_earlier_life_is_over_when_the_next_is_heard(ear, counters):
     assert counters.repeated == 1
 
 
-def test_ones_own_voice_is_not_heard(ear, north, counters):
+def test_own_datagrams_are_ignored(ear, north, counters):
     assert ear.hear(north.seal("down", 7, b"echo")) is None
     assert counters == AirCounters()
 
 
-def test_somebody_else_of_our_name_is_not_heard_but_counted(ear, counters):
+def test_datagrams_of_another_member_with_the_own_name_are_ignored_and_counted(ear, counters):
     assert ear.hear(Voice(KEY, "north").seal("down", 7, b"it is me")) is None
     assert counters == AirCounters(namesakes=1)
 

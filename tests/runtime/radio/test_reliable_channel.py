@@ -91,7 +91,7 @@ ACTS = st.lists(
 
 @given(ACTS)
 @settings(max_examples=300, deadline=None)
-def test_nothing_is_lost_doubled_or_overtaken_wherever_links_break(acts):
+def test_link_breaks_neither_lose_duplicate_nor_reorder_frames(acts):
     pair = Pair()
     said = {"a": [], "b": []}
     for act, name, count in acts:
@@ -110,7 +110,7 @@ def test_nothing_is_lost_doubled_or_overtaken_wherever_links_break(acts):
     assert pair.ends["a"].kept_bytes == pair.ends["b"].kept_bytes == 0
 
 
-def test_who_comes_back_without_memory_is_told_and_so_is_the_other():
+def test_a_loss_of_channel_state_is_reported_to_both_ends():
     pair = Pair()
     pair.ends["a"].add(b"one")
     pair.settle()
@@ -131,7 +131,7 @@ def test_who_comes_back_without_memory_is_told_and_so_is_the_other():
         (wires._encode(wires.Hello(22, 0, 3)), "parts of nobody"),
     ],
 )
-def test_what_no_station_says_is_refused(data, problem):
+def test_frames_that_no_station_sends_are_refused(data, problem):
     end = ReliableChannel("b", 11, pytest.fail)
     end.on_link(True)
     with pytest.raises(RemoteError, match=problem):
@@ -148,7 +148,7 @@ def test_parts_out_of_turn_and_claims_of_more_than_was_sent_are_refused():
         pair.ends["a"].on_data(wires._encode(wires.Ack(1)))
 
 
-def test_a_neighbour_that_is_away_for_too_long_is_too_much(monkeypatch):
+def test_a_station_that_is_away_for_too_long_exceeds_the_buffer_limit(monkeypatch):
     monkeypatch.setattr(wires, "WIRE_BYTES_MAX", 10)
     end = ReliableChannel("b", 11, [].append)
     end.add(b"12345")

@@ -85,7 +85,7 @@ async def crash(group, net):
     await parts.group_commit.close()
 
 
-def test_after_a_crash_nothing_comes_twice_and_ids_go_on(tmp_path):
+def test_after_a_crash_no_delivery_is_repeated_and_ids_continue(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "ann") as ann:
@@ -136,7 +136,7 @@ def test_with_an_inbox_a_message_comes_again_until_it_is_acknowledged(tmp_path):
     run(play)
 
 
-def test_without_the_store_the_name_is_lost(tmp_path):
+def test_without_its_store_a_member_cannot_use_its_name(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "bob") as bob:
@@ -192,7 +192,7 @@ def test_a_disk_that_fails_ends_the_group_and_what_it_had_delivered_can_still_be
     run(play)
 
 
-def test_a_broadcast_that_meets_a_full_disk_was_not_said(tmp_path, monkeypatch):
+def test_a_broadcast_that_meets_a_full_disk_is_not_made(tmp_path, monkeypatch):
     async def play():
         net = Net()
         async with member(net, tmp_path, "bob") as bob:
@@ -226,7 +226,7 @@ async def back_to_an_older_copy(net, tmp_path, durable):
     return bob, ann
 
 
-def test_with_an_older_copy_of_its_store_a_member_speaks_no_more(tmp_path):
+def test_a_member_with_an_older_copy_of_its_store_stops_broadcasting(tmp_path):
     async def play():
         bob, ann = await back_to_an_older_copy(Net(), tmp_path, "disk")
         with pytest.raises(InputError, match="an older copy: others have message"):
@@ -242,7 +242,7 @@ def test_with_an_older_copy_of_its_store_a_member_speaks_no_more(tmp_path):
     run(play)
 
 
-def test_after_a_loss_of_power_a_member_that_is_synced_now_and_then_goes_on(tmp_path):
+def test_after_a_power_loss_a_periodically_synced_member_continues(tmp_path):
     async def play():
         bob, ann = await back_to_an_older_copy(Net(), tmp_path, "os")
         await ann.broadcast(b"third")
@@ -253,7 +253,7 @@ def test_after_a_loss_of_power_a_member_that_is_synced_now_and_then_goes_on(tmp_
     run(play)
 
 
-def test_what_a_member_said_itself_and_holds_no_more_is_no_sign_of_an_older_copy(tmp_path):
+def test_own_broadcasts_no_longer_held_do_not_indicate_an_older_copy(tmp_path):
     async def play():
         net = Net()
         async with member(net, tmp_path, "bob") as bob:

@@ -68,7 +68,7 @@ def kinds(folder):
     return [kind for _, kind, *_ in events(folder)]
 
 
-def test_what_a_node_did_is_there_in_its_order_and_verified(tmp_path):
+def test_the_log_of_a_node_keeps_its_order_and_verifies(tmp_path):
     ann, bob = EventLog(tmp_path, "ann"), EventLog(tmp_path, "bob")
     first, second = message("ann", 1), message("bob", 1)
     ann.broadcasted(first.id, [first])
@@ -99,7 +99,7 @@ def test_what_a_node_did_is_there_in_its_order_and_verified(tmp_path):
     assert (run.run, run.state, run.promise, run.deliveries) == ("group", "valid", "causal", 3)
 
 
-def test_what_is_delivered_before_a_broadcast_of_the_same_step_is_written_before_it(tmp_path):
+def test_deliveries_before_a_broadcast_of_the_same_step_are_logged_before_it(tmp_path):
     log = EventLog(tmp_path, "ann")
     cause, own = message("bob", 1), message("ann", 1)
     log.broadcasted(own.id, [cause, own])
@@ -169,9 +169,7 @@ def live(folder, disk, incarnation, seqs, *, commits, rows_max):
 
 @pytest.mark.parametrize("rows_max", [2, 3, 5, 100])
 @pytest.mark.parametrize("commits", range(5))
-def test_a_node_that_is_killed_at_any_commit_has_told_what_happened_and_no_more(
-    tmp_path, rows_max, commits
-):
+def test_a_node_killed_at_any_commit_has_logged_exactly_its_events(tmp_path, rows_max, commits):
     disk = Store()
     first = live(tmp_path, disk, 1, range(10), commits=commits, rows_max=rows_max)
     starts = 1 + bool(commits)  # the first life is one only if it was written down
@@ -183,7 +181,7 @@ def test_a_node_that_is_killed_at_any_commit_has_told_what_happened_and_no_more(
     assert (run.state, run.deliveries) == ("valid", len(spoken))
 
 
-def test_files_told_of_what_was_lost_in_a_crash(tmp_path):
+def test_log_files_contained_events_lost_in_a_crash(tmp_path):
     """One transaction that is enough for several files, and never got to the disk."""
     disk = Store()
     store = Transactions(disk)
@@ -198,7 +196,7 @@ def test_files_told_of_what_was_lost_in_a_crash(tmp_path):
     assert run.state == "valid"
 
 
-def test_a_start_without_a_log_is_not_forgotten(tmp_path):
+def test_a_start_without_a_log_is_recorded(tmp_path):
     disk = Store()
     live(tmp_path, disk, 1, range(3), commits=99, rows_max=100)
     live(tmp_path, disk, 3, range(10, 13), commits=99, rows_max=100)
@@ -207,7 +205,7 @@ def test_a_start_without_a_log_is_not_forgotten(tmp_path):
     assert "was there without a log: `ann`" in run.reason
 
 
-def test_names_that_no_file_can_have_do_not_meet(tmp_path):
+def test_escaped_file_names_of_different_nodes_differ(tmp_path):
     for name in ("a/b", "a_b", "..", "é" * 128, "ann"):
         log = EventLog(tmp_path, name)
         log.broadcasted((name, 1), [message(name, 1)])

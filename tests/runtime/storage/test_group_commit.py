@@ -26,7 +26,7 @@ async def under_way(commits: GroupCommit) -> None:
         await asyncio.sleep(0)
 
 
-def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path, slow_disk):
+def test_effects_of_an_open_transaction_left_with_the_previous_one(tmp_path, slow_disk):
     """When another was begun while one was under way."""
     log, on_disk, gate = [], [], threading.Event()
 
@@ -61,7 +61,7 @@ def test_what_waits_for_a_transaction_went_out_with_the_one_before_it(tmp_path, 
     assert log == [(key, True) for key in range(3)]
 
 
-def test_what_is_to_come_before_the_next_transaction_is_part_of_it(tmp_path, slow_disk):
+def test_callbacks_before_the_next_transaction_are_part_of_it(tmp_path, slow_disk):
     async def play():
         disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
         commits = GroupCommit(disk, durable="disk", on_failure=print)
@@ -90,7 +90,7 @@ async def after_a_long_one(tmp_path, monkeypatch, seconds):
     return commits
 
 
-def test_after_a_transaction_the_next_waits_as_long_as_that_one_took(tmp_path, monkeypatch):
+def test_a_transaction_waits_as_long_as_the_previous_one_took(tmp_path, monkeypatch):
     async def play():
         commits = await after_a_long_one(tmp_path, monkeypatch, 0.01)
         commits.save([("own", "2", 2)])
@@ -102,7 +102,7 @@ def test_after_a_transaction_the_next_waits_as_long_as_that_one_took(tmp_path, m
     run(play())
 
 
-def test_after_a_very_long_one_the_next_waits_no_longer_than_it_may(tmp_path, monkeypatch):
+def test_the_wait_after_a_very_long_transaction_is_bounded(tmp_path, monkeypatch):
     async def play():
         commits = await after_a_long_one(tmp_path, monkeypatch, 0.3)
         commits.save([("own", "2", 2)])
@@ -113,7 +113,7 @@ def test_after_a_very_long_one_the_next_waits_no_longer_than_it_may(tmp_path, mo
     run(play())
 
 
-def test_what_comes_when_nothing_came_for_a_while_waits_for_nothing(tmp_path, monkeypatch):
+def test_the_first_write_after_an_idle_period_is_committed_at_once(tmp_path, monkeypatch):
     async def play():
         commits = await after_a_long_one(tmp_path, monkeypatch, 0.01)
         await asyncio.sleep(2 * PAUSE_SECONDS_MAX)
@@ -124,7 +124,7 @@ def test_what_comes_when_nothing_came_for_a_while_waits_for_nothing(tmp_path, mo
     run(play())
 
 
-def test_enough_for_a_transaction_waits_for_no_more(tmp_path, monkeypatch):
+def test_a_full_transaction_is_committed_at_once(tmp_path, monkeypatch):
     async def play():
         commits = await after_a_long_one(tmp_path, monkeypatch, 0.1)
         for key in range(PAUSE_ROWS):

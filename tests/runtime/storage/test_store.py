@@ -62,7 +62,7 @@ ROWS = NUMBERS | NUMBERS.map(as_message)
 
 @settings(max_examples=60)
 @given(steps=st.lists(st.lists(ROWS, max_size=6), max_size=12), cuts=st.sets(st.integers(0, 11)))
-def test_it_is_the_store_in_memory_whatever_shares_a_transaction(tmp_path_factory, steps, cuts):
+def test_the_store_equals_the_one_in_memory_for_any_batching(tmp_path_factory, steps, cuts):
     tables = (Table("a", int, int), Table("b", int, int), MESSAGES)
     model, path = Store(), tmp_path_factory.mktemp("store") / "a.db"
     store, batch = opened(path, durable="os"), Batch()
@@ -115,7 +115,7 @@ def test_messages_of_a_transaction_share_rows_that_are_not_too_long(tmp_path, si
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
-def test_messages_go_one_by_one_from_the_rows_that_they_share(tmp_path, is_loaded):
+def test_messages_are_removed_one_by_one_from_shared_rows(tmp_path, is_loaded):
     saved(tmp_path / "a.db", *((kind, id, m) for (kind, id), m in messages(150).items()))
     store = opened(tmp_path / "a.db")
     if is_loaded:
@@ -128,7 +128,7 @@ def test_messages_go_one_by_one_from_the_rows_that_they_share(tmp_path, is_loade
     assert bundles(store.path) == [62, 22, 1]
 
 
-def test_a_message_that_changed_on_the_disk_is_noticed_when_its_neighbour_goes(tmp_path):
+def test_a_corrupted_message_is_detected_when_another_of_its_row_is_removed(tmp_path):
     path = tmp_path / "a.db"
     other = Message(("ann", 8), (), b"other")
     saved(path, ("message", HELLO.id, HELLO), ("message", other.id, other))
@@ -148,7 +148,7 @@ def test_only_its_owner_can_read_it(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"], "nothing is left beside it"
 
 
-def test_a_second_process_is_told_that_it_is_open_elsewhere(tmp_path):
+def test_a_second_process_is_refused_while_the_store_is_open(tmp_path):
     store = opened(tmp_path / "a.db")
     script = (
         "import sys; from pathlib import Path; from beforehand.runtime.storage.store import "
@@ -173,7 +173,7 @@ def test_a_second_process_is_told_that_it_is_open_elsewhere(tmp_path):
         ({"name": "bob"}, "the store of the name `ann`, not of `bob`"),
     ],
 )
-def test_a_store_of_somebody_else_is_refused(tmp_path, owner, problem):
+def test_a_store_of_another_member_is_refused(tmp_path, owner, problem):
     saved(tmp_path / "a.db")
     with pytest.raises(InputError, match=problem):
         opened(tmp_path / "a.db", **owner)
@@ -238,7 +238,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     subprocess.run([sys.executable, "-c", script], check=False, timeout=SECONDS_MAX)
 
 
-def test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without_a_word(tmp_path):
+def test_a_flipped_bit_in_the_log_silently_lost_all_later_rows(tmp_path):
     path = tmp_path / "a.db"
     killed(path, 30)
     log = log_of(path)
@@ -259,7 +259,7 @@ def test_a_bit_that_fell_over_in_the_log_took_what_came_after_it_with_it_without
     store.close()
 
 
-def test_the_log_of_a_store_that_was_deleted_came_to_life_in_the_next_one(tmp_path):
+def test_the_log_of_a_deleted_store_was_replayed_into_the_next_one(tmp_path):
     path = tmp_path / "a.db"
     killed(path, 3)
     path.unlink()
@@ -272,7 +272,7 @@ def test_the_log_of_a_store_that_was_deleted_came_to_life_in_the_next_one(tmp_pa
     store.close()
 
 
-def test_a_process_that_was_forked_took_the_log_from_under_its_parent(tmp_path):
+def test_a_forked_process_checkpointed_the_log_of_its_parent(tmp_path):
     script = f"""
 import gc, os
 from pathlib import Path
@@ -313,7 +313,7 @@ os.kill(os.getpid(), 9)
         (lambda path: path.mkdir(), "cannot be used"),
     ],
 )
-def test_a_file_that_is_no_whole_store_is_refused_and_left_alone(tmp_path, harm, problem):
+def test_an_incomplete_store_file_is_refused_and_unchanged(tmp_path, harm, problem):
     path = tmp_path / "a.db"
     harm(path)
     before = path.read_bytes() if path.is_file() else b""
@@ -325,13 +325,13 @@ def test_a_file_that_is_no_whole_store_is_refused_and_left_alone(tmp_path, harm,
         assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_a_first_start_that_was_killed_was_in_the_way_of_the_next_with_its_number(tmp_path):
+def test_a_killed_first_start_blocked_the_next_process_with_its_pid(tmp_path):
     """In a container every process has the same one."""
     (tmp_path / f".a.db.{os.getpid()}").write_bytes(b"half")
     opened(tmp_path / "a.db").close()
 
 
-def test_a_link_to_a_store_that_was_not_there_yet_led_nowhere(tmp_path):
+def test_a_link_to_a_store_that_did_not_exist_yet_failed(tmp_path):
     (tmp_path / "disk").mkdir()
     link, path = tmp_path / "a.db", tmp_path / "disk" / "ann.db"
     link.symlink_to(path)
@@ -343,7 +343,7 @@ def test_a_link_to_a_store_that_was_not_there_yet_led_nowhere(tmp_path):
         opened(link)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be used"):
         opened(tmp_path / "nowhere" / "a.db")
 
@@ -437,7 +437,7 @@ def fill(store: DiskStore) -> tuple[int, InputError]:
     raise AssertionError("the disk is larger than it should be")
 
 
-def test_a_full_disk_is_told_and_what_was_saved_before_is_whole(small_disk):
+def test_a_full_disk_is_reported_and_earlier_saves_are_intact(small_disk):
     store = opened(small_disk / "a.db")
     whole, told = fill(store)
     assert whole > 3
@@ -450,7 +450,7 @@ def test_a_full_disk_is_told_and_what_was_saved_before_is_whole(small_disk):
     store.close()
 
 
-def test_a_disk_that_cannot_be_written_to_is_told_at_the_start(small_disk):
+def test_an_unwritable_disk_is_reported_at_the_start(small_disk):
     saved(small_disk / "a.db")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(InputError, match="cannot be used"):

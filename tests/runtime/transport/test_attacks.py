@@ -56,7 +56,7 @@ def against_ann(scene: Callable[[Recorder], Awaitable[None]], limits: Limits = Q
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"b" * 5, b"\n"])
-def test_who_has_no_key_gets_no_answer(data):
+def test_a_peer_without_the_group_secret_gets_no_reply(data):
     async def scene(ann: Recorder) -> None:
         assert await say(ann.address, data) == b""
         assert ann.counters.no_key == 1
@@ -65,7 +65,7 @@ def test_who_has_no_key_gets_no_answer(data):
     against_ann(scene)
 
 
-def test_who_connects_and_hangs_up_is_counted():
+def test_a_peer_that_connects_and_hangs_up_is_counted():
     async def scene(ann: Recorder) -> None:
         _, writer = await asyncio.open_connection(ann.address.host, ann.address.port)
         writer.close()
@@ -75,7 +75,7 @@ def test_who_connects_and_hangs_up_is_counted():
     against_ann(scene)
 
 
-def test_who_connects_and_says_nothing_is_sent_away():
+def test_a_silent_connection_is_closed():
     async def scene(ann: Recorder) -> None:
         assert await say(ann.address, b"bfh\n") == b""
         assert ann.counters.slow_handshake == 1
@@ -83,7 +83,7 @@ def test_who_connects_and_says_nothing_is_sent_away():
     against_ann(scene, Limits(handshake_seconds=0.2))
 
 
-def test_another_version_is_told_apart():
+def test_another_protocol_version_is_reported_as_such():
     async def scene(ann: Recorder) -> None:
         assert await say(ann.address, b"bfh\n\x02" + bytes(60)) == b""
         assert ann.counters.another_version == 1
@@ -93,7 +93,7 @@ def test_another_version_is_told_apart():
 
 
 @pytest.mark.parametrize("rotated", [KEY.rotate(), msgspec.structs.replace(KEY, name="port")])
-def test_who_has_another_secret_or_the_one_before_a_rotation_gets_no_answer(rotated):
+def test_a_peer_with_another_or_a_rotated_secret_gets_no_reply(rotated):
     async def scene(ann: Recorder) -> None:
         old = Recorder("old", ann.address, key=rotated)
         async with started(old):
@@ -113,7 +113,7 @@ def test_who_has_another_secret_or_the_one_before_a_rotation_gets_no_answer(rota
     against_ann(scene)
 
 
-def test_a_recorded_connection_played_back_leads_nowhere():
+def test_a_replayed_connection_is_refused():
     async def scene(ann: Recorder) -> None:
         async with in_the_middle(ann.address) as (proxy, address):
             bob = Recorder("bob", address)
@@ -167,7 +167,7 @@ ON_THE_PATH = {
 
 @pytest.mark.parametrize("attack", list(ON_THE_PATH))
 @pytest.mark.parametrize("target", [1, 2, 5])
-def test_what_is_changed_on_the_path_ends_the_link_and_delivers_nothing(attack, target):
+def test_tampered_records_end_the_link_and_deliver_nothing(attack, target):
     """Of the records of the dialer, the introduction among them; then the path is left alone."""
     attacked: list[int] = []
 
@@ -203,7 +203,7 @@ def test_what_is_changed_on_the_path_ends_the_link_and_delivers_nothing(attack, 
     against_ann(scene, limits)
 
 
-def test_records_that_change_places_end_the_link():
+def test_reordered_records_end_the_link():
     held: list[bytes] = []
 
     def swap(is_dialers: bool, number: int, unit: bytes) -> list[bytes]:
@@ -228,7 +228,7 @@ def test_records_that_change_places_end_the_link():
     against_ann(scene)
 
 
-def test_a_stream_that_ends_in_the_middle_of_a_record_is_told_from_a_goodbye():
+def test_a_truncated_stream_is_distinguished_from_a_goodbye():
     cut: list[bytes] = []
 
     def stop(is_dialers: bool, number: int, unit: bytes) -> list[bytes] | None:
@@ -254,7 +254,7 @@ def test_a_stream_that_ends_in_the_middle_of_a_record_is_told_from_a_goodbye():
     against_ann(scene)
 
 
-def test_a_changed_greeting_is_refused_on_both_ends():
+def test_a_tampered_hello_is_refused_on_both_ends():
     for is_dialers in (True, False):
 
         def change(way: bool, number: int, unit: bytes, wanted: bool = is_dialers) -> list[bytes]:
@@ -271,7 +271,7 @@ def test_a_changed_greeting_is_refused_on_both_ends():
         against_ann(scene)
 
 
-def test_nobody_takes_the_name_of_somebody_who_was_met():
+def test_no_peer_can_take_the_name_of_a_known_member():
     async def scene(ann: Recorder) -> None:
         bob = Recorder("bob", ann.address)
         async with started(bob):
@@ -291,7 +291,7 @@ def test_nobody_takes_the_name_of_somebody_who_was_met():
     against_ann(scene)
 
 
-def test_nobody_takes_the_name_of_the_node_itself():
+def test_no_peer_can_take_the_name_of_the_node_itself():
     async def scene(ann: Recorder) -> None:
         eve = Recorder("ann", ann.address)
         async with started(eve):
@@ -314,7 +314,7 @@ def record(sealed: bytes) -> bytes:
     return len(sealed).to_bytes(4, "little") + sealed
 
 
-def test_a_key_that_one_does_not_hold_is_no_introduction():
+def test_an_identity_without_its_private_key_is_refused():
     async def scene(ann: Recorder) -> None:
         eve, bob = new_member(), new_member()
         handshake = Handshake(KEY, "bob", eve, is_dialer=True)
@@ -335,7 +335,7 @@ def test_a_key_that_one_does_not_hold_is_no_introduction():
     "content",
     [b"", b"\0", b"\2", b"\3\1\0\0\0\1\0\0\0x", b"\5", b"\6", b"\x63", b"\7", b"\1", b"\1\x93"],
 )
-def test_a_member_that_says_the_wrong_thing_at_the_wrong_time_loses_the_connection(content):
+def test_an_out_of_state_frame_ends_the_connection(content):
     async def scene(ann: Recorder) -> None:
         handshake = Handshake(KEY, "Zoe", new_member(), is_dialer=True)  # the smaller of the two
         for is_introduced in (False, True):
@@ -354,7 +354,7 @@ def test_a_member_that_says_the_wrong_thing_at_the_wrong_time_loses_the_connecti
     against_ann(scene)
 
 
-def test_who_decides_what_is_not_its_to_decide_loses_the_connection():
+def test_a_peer_that_takes_the_decision_of_the_other_end_loses_the_connection():
     async def scene(ann: Recorder) -> None:
         handshake = Handshake(KEY, "zoe", new_member(), is_dialer=True)
         reader, writer, sealer, _ = await greet(ann.address, handshake)
@@ -367,7 +367,7 @@ def test_who_decides_what_is_not_its_to_decide_loses_the_connection():
     against_ann(scene)
 
 
-def test_a_flood_costs_its_sender_the_link_and_a_while():
+def test_a_flood_closes_the_link_and_bans_its_sender_for_a_while():
     limits = Limits(frames_per_second_max=1000, backoff_max_seconds=0.5, backoff_min_seconds=0.02)
 
     async def scene(ann: Recorder) -> None:
@@ -438,7 +438,7 @@ def test_a_length_of_four_gigabytes_reserves_nothing(size):
     against_ann(scene, Limits(handshake_seconds=3, backoff_min_seconds=0.02))
 
 
-def test_a_silent_neighbour_is_noticed_by_both_and_a_quiet_one_stays():
+def test_a_dead_peer_is_detected_by_both_ends_and_an_idle_one_stays():
     limits = Limits(heartbeat_seconds=0.1, silence_seconds=2, backoff_min_seconds=0.02)
 
     async def scene(ann: Recorder) -> None:
@@ -455,7 +455,7 @@ def test_a_silent_neighbour_is_noticed_by_both_and_a_quiet_one_stays():
     against_ann(scene, limits)
 
 
-def test_a_slow_reader_is_cut_and_stalls_nobody():
+def test_a_slow_reader_is_disconnected_and_stalls_no_other_peer():
     limits = Limits(frame_bytes_max=100_000, queue_bytes_max=1_000_000, backoff_max_seconds=0.3)
 
     async def scene(ann: Recorder) -> None:
@@ -480,7 +480,7 @@ def test_a_slow_reader_is_cut_and_stalls_nobody():
     against_ann(scene, limits)
 
 
-def test_who_asks_and_never_reads_is_answered_once():
+def test_a_peer_that_requests_and_never_reads_is_answered_once():
     async def scene(ann: Recorder) -> None:
         bob = Recorder("bob", ann.address)
         async with started(bob):
@@ -499,7 +499,7 @@ def test_who_asks_and_never_reads_is_answered_once():
     against_ann(scene)
 
 
-def test_strangers_keep_no_member_out():
+def test_connections_of_strangers_keep_no_member_out():
     limits = Limits(handshakes_max=5, connections_per_address_max=20, backoff_min_seconds=0.02)
 
     async def scene(ann: Recorder) -> None:

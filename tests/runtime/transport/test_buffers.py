@@ -12,7 +12,7 @@ CAPACITY = 16
 
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 40), st.integers(0, 40))))
-def test_a_buffer_gives_back_what_was_put_in_and_stays_small(steps):
+def test_a_buffer_returns_its_input_and_stays_small(steps):
     buffer, model = ReadBuffer(CAPACITY), b""
     for data, taken, wanted in steps:
         while data:

@@ -33,7 +33,7 @@ async def multicast_works() -> None:
     await network.async_close()
 
 
-def test_only_who_has_the_secret_knows_an_announcement():
+def test_only_a_holder_of_the_secret_recognises_an_announcement():
     name = instance_name(KEY, bytes(12))
     assert is_member(KEY, name)
     assert len(name) <= 63  # one label of DNS
@@ -63,7 +63,7 @@ def test_members_find_each_other_and_not_another_group():
     run(scene())
 
 
-def test_what_is_announced_names_neither_group_nor_member_nor_machine():
+def test_announcements_reveal_neither_group_nor_member_nor_machine():
     async def scene() -> None:
         await multicast_works()
         seen: list[str] = []
@@ -97,7 +97,7 @@ def test_what_is_announced_names_neither_group_nor_member_nor_machine():
     run(scene())
 
 
-def test_who_leaves_is_forgotten_and_who_was_given_by_hand_is_not():
+def test_discovered_peers_that_leave_are_forgotten_and_configured_ones_kept():
     async def scene() -> None:
         await multicast_works()
         gone: list[Address] = []
@@ -127,7 +127,7 @@ def test_who_leaves_is_forgotten_and_who_was_given_by_hand_is_not():
     run(scene())
 
 
-def test_who_does_not_wait_for_the_goodbye_left_sockets_open(monkeypatch):
+def test_closing_without_awaiting_the_goodbye_left_sockets_open(monkeypatch):
     networks = []
 
     class Network(discovery.AsyncZeroconf):
@@ -200,7 +200,7 @@ def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
         NotRunningException("No such device"),
     ],
 )
-def test_a_machine_without_multicast_is_told_and_tried_again(monkeypatch, error):
+def test_missing_multicast_is_reported_and_retried(monkeypatch, error):
     """An interface that went away at the wrong moment ended the search for good."""
 
     def fail(**_: object) -> None:

@@ -43,7 +43,7 @@ def test_an_address_is_read_as_it_is_written(text, host, port):
 @pytest.mark.parametrize(
     "text", ["", "host", "host:", "host:x", "::1:7400", "[::1]", "host:65536", "h:-1", "h:٣", "[:1"]
 )
-def test_what_is_no_address_is_refused(text):
+def test_an_invalid_address_is_refused(text):
     with pytest.raises(InputError):
         Address.parse(text)
 

@@ -81,7 +81,7 @@ def test_when_both_ends_dial_both_keep_the_same_one(names):
     run(scene())
 
 
-def test_many_at_once_are_all_linked_in_pairs():
+def test_many_members_that_start_together_are_linked_pairwise():
     async def scene() -> None:
         ports = [free_port() for _ in range(6)]
         ends = [Recorder(f"n{n}", *ports, listen=own) for n, own in enumerate(ports)]
@@ -252,7 +252,7 @@ def test_room_says_how_much_may_be_sent_and_when_there_is_more():
     run(scene())
 
 
-def test_frames_that_nobody_may_send_are_the_callers_mistake():
+def test_invalid_frames_are_an_error_of_the_caller():
     async def scene() -> None:
         ann = Recorder("ann")
         async with started(ann):
@@ -264,7 +264,7 @@ def test_frames_that_nobody_may_send_are_the_callers_mistake():
     run(scene())
 
 
-def test_a_port_that_is_taken_is_told_and_nothing_is_left_open():
+def test_a_taken_port_is_reported_and_nothing_is_left_open():
     async def scene() -> None:
         ann = Recorder("ann")
         async with started(ann):
@@ -276,7 +276,7 @@ def test_a_port_that_is_taken_is_told_and_nothing_is_left_open():
     run(scene())
 
 
-def test_an_address_where_nobody_is_costs_an_attempt_now_and_then():
+def test_an_unused_address_costs_occasional_attempts():
     async def scene() -> None:
         bob = Recorder("bob", free_port(), free_port())
         async with started(bob):
@@ -291,7 +291,7 @@ def test_an_address_where_nobody_is_costs_an_attempt_now_and_then():
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on loopback")
-def test_who_has_the_name_of_another_knocked_several_times_a_second_for_ever():
+def test_a_member_with_a_taken_name_reconnected_several_times_a_second_for_ever():
     """The smaller name takes a link for up before the other end has had a look at that name."""
 
     async def scene() -> None:
@@ -328,7 +328,7 @@ def test_links_go_over_ipv6():
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on loopback")
-def test_who_listens_everywhere_is_reached_over_both_families():
+def test_a_node_listening_on_all_addresses_is_reachable_over_ipv4_and_ipv6():
     async def scene() -> None:
         ann = Recorder("ann", listen=Address("", 0))
         async with started(ann):
@@ -345,7 +345,7 @@ def test_who_listens_everywhere_is_reached_over_both_families():
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_who_comes_while_a_mesh_is_closing_is_hung_up_on(turns):
+def test_connections_to_a_closing_mesh_are_closed(turns):
     async def scene() -> None:
         ann = Recorder("ann")
         with socket.socket() as late:

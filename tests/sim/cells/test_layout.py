@@ -58,7 +58,7 @@ def test_hosts_are_placed_in_cells(placement):
     assert counts == [20] * 7 if placement == "cells" else min(counts) > 5
 
 
-def test_who_walks_stays_in_range_of_some_station_and_keeps_its_speed():
+def test_a_walking_host_stays_in_range_of_a_station_and_keeps_its_speed():
     spec = CellsSpec(stations=1, hosts=8, walk=Walk(speed_m_s=10.0))
     walker = Walker(spec, 5, lattice(1, RANGE_M))
     turns = [0] * 8

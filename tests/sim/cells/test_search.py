@@ -37,7 +37,7 @@ def test_the_rate_that_is_found_is_close_below_the_limit(limit, rate):
     assert len(found.tried) < 16
 
 
-def test_nobody_looks_above_the_highest_rate(limit):
+def test_the_search_does_not_exceed_the_highest_rate(limit):
     limit["rate"] = 1e9
     found = search.find_sustained(SPEC, 1, rate_max=20.0)
     assert [tried.rate_per_s for tried in found.tried] == [4.0, 5.657, 8.0, 11.314, 16.0, 20.0]

@@ -188,7 +188,7 @@ def test_a_host_that_joins_late_and_one_that_leaves():
     assert all(row[0] < 8_000_000 for row in gone)
 
 
-def test_who_walks_out_of_all_cells_is_not_missed():
+def test_a_host_outside_all_cells_is_not_expected_to_deliver():
     spec = with_(SMALL, hosts=1, hosts_at=((0.0, 0.0),), routes=(Route(0, ((900.0, 0.0),)),))
     spec = with_(spec, walk=Walk(speed_m_s=50.0), stations=1)
     result = run(spec, 1)
@@ -215,7 +215,7 @@ class DeafAtFirst(Host):
     ],
     ids=["away", "failed"],
 )
-def test_who_had_not_joined_before_it_was_gone_is_not_missed(trouble, is_deaf, counts):
+def test_a_host_that_left_before_joining_is_not_expected_to_deliver(trouble, is_deaf, counts):
     spec = with_(SMALL, stations=1, hosts=3, hosts_at=((0.0, 0.0),) * 3, **trouble)
     spec = with_(spec, walk=Walk(speed_m_s=50.0), duration_us=30 * SECOND_US, rate_per_s=3.0)
     still = tuple(Route(host, ((0.0, 0.0),)) for host in range(3))
@@ -302,7 +302,7 @@ def test_bad_input_is_refused_before_anything_runs(changes, problem):
     assert problem in refused.value.render()
 
 
-def test_who_cannot_move_is_not_made_to(monkeypatch):
+def test_an_immobile_system_with_walks_is_refused(monkeypatch):
     fixed = SYSTEMS["was"]._replace(is_mobile=False)
     monkeypatch.setitem(SYSTEMS, "fixed", fixed)
     with pytest.raises(InputErrors) as refused:
@@ -317,7 +317,7 @@ def test_a_system_whose_hosts_cannot_leave_refuses_leaves():
     assert "cannot leave for good" in refused.value.render()
 
 
-def test_who_does_not_survive_a_crash_is_not_made_to_fail(monkeypatch):
+def test_a_system_without_recovery_with_failures_is_refused(monkeypatch):
     monkeypatch.setitem(SYSTEMS, "frail", SYSTEMS["was"]._replace(survives_crashes=False))
     with pytest.raises(InputErrors) as refused:
         run(with_(SMALL, system="frail", failures=(Failure(7_000_000, 1),)), 1)

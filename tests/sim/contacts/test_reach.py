@@ -93,7 +93,7 @@ def test_nothing_broadcast_is_not_all_of_it_delivered():
     assert show_share(0.5) == "50.00 %"
 
 
-def test_who_is_alone_reaches_nobody_and_misses_nobody():
+def test_an_isolated_node_has_no_reachable_receivers():
     log = Log()
     log.add(0, 0, JOIN, NO_MESSAGE)
     log.add(1, 0, BROADCAST, (Message((0, 1), (), b""),))
