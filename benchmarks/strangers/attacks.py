@@ -191,7 +191,7 @@ class Round:
                 while became == "fine" and done < count:
                     await line.say(damage(self.rng, OPPORTUNISTIC.encode(self._any_frame())))
                     became = await line.became()
-                    # A connection that comes back too soon is ignored.
+                    # A connection that reconnects too soon is ignored.
                     done += became in ("fine", "unwanted", "malformed")
                     self.became[became] += 1
             if done == count:

@@ -188,7 +188,7 @@ def compare(folder: Path, name: str, mark: Mark) -> str:
         if there != mark.bytes:
             return f"{name}: {there:,} bytes, but {mark.bytes:,} in its manifest"
         if mark.digest is not None and _digest(path) != mark.digest:
-            return f"{name}: as long as its manifest says, but with other bytes"
+            return f"{name}: of the length in its manifest, but with other bytes"
     except (FileNotFoundError, NotADirectoryError):
         return f"{name}: missing"
     except OSError as error:
@@ -209,7 +209,7 @@ def refuse_same(path: Path, source: Path) -> None:
     """Refuse to overwrite the input file."""
     if path.exists() and source.exists() and path.samefile(source):
         hint = "give another name"
-        raise InputError("it would take the place of what is read", where=str(path), hint=hint)
+        raise InputError("it would replace the input", where=str(path), hint=hint)
 
 
 def check_folder_target(path: Path) -> None:

@@ -93,7 +93,7 @@ def test_the_printed_command_names_an_adversary_too(name, capsys, monkeypatch):
 TROUBLES = {
     "clocks that fall together": lambda net: "all set back" in net.sights,
     "clocks that jump together": lambda net: "all set forward" in net.sights,
-    "a signer that fails": lambda net: "refused to speak: the signer failed" in net.sights,
+    "a signer that fails": lambda net: "refused to broadcast: the signer failed" in net.sights,
     "low thresholds": lambda net: net.case.thresholds == "low",
     "a full cache": lambda net: any(d.core.counters.evicted for d in net.drivers),
 }

@@ -1,4 +1,4 @@
-"""Wrong answers that these commands once gave without a word, each by its symptom."""
+"""Wrong answers that these commands once gave silently, each by its symptom."""
 
 from __future__ import annotations
 

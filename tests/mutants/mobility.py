@@ -2,7 +2,7 @@
 
 MUTANTS = [
     (
-        "trips of a service that is in no calendar are passed over in silence",
+        "trips of a service that is in no calendar are passed over silently",
         "trips_of_day",
         'if row["service_id"] not in known:',
         'if row["service_id"] in known and not known:',
@@ -65,7 +65,7 @@ MUTANTS = [
         "test_a_contact_across_slabs_is_found_in_parts_and_joined",
     ),
     (
-        "a contact that ends before it starts is turned round in silence",
+        "a contact that ends before it starts is turned round silently",
         "contacts_list:_parse",
         "    if down_us < up_us:\n",
         "    up_us, down_us = min(up_us, down_us), max(up_us, down_us)\n    if down_us < up_us:\n",

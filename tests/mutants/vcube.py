@@ -158,7 +158,7 @@ MUTANTS = [
         "test_messages_are_forgotten_in_the_order_of_their_deliveries",
     ),
     (
-        "pass over in silence",
+        "pass over silently",
         "Retention._pass_over",
         '    out.losses += [("drop", id) for id in lost]',
         "    pass",

@@ -191,7 +191,7 @@ def test_whole_numbers_without_a_unit_are_reported_and_others_among_dates_reject
     write_times(small / "1.parquet", [1, 2, 3])
     order_table(streaming, small, tmp_path / "1", PLAN, tell=told.append)
     assert told == [
-        "`time` is whole numbers, taken as microseconds; `--time-unit` says what they are"
+        "`time` is whole numbers, taken as microseconds; `--time-unit` names another unit"
     ]
     late = [SECONDS * 10**6 + number for number in range(30)]
     late[7] = SECONDS * 1000

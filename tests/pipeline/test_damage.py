@@ -68,7 +68,7 @@ def test_a_truncated_or_changed_events_file_is_not_2_of_2(scenario, finished, ca
     shown = capsys.readouterr().out
     told = {"remove": "its events are not there", "truncate": "in its manifest"}
     told["grow"] = told["truncate"]
-    assert told.get(spoil, "as long as its manifest says, but with other bytes") in shown
+    assert told.get(spoil, "of the length in its manifest, but with other bytes") in shown
     assert run_scenario(scenario, finished).computed == {"overlay": 1}
     assert path.read_bytes() == whole
     assert main(["status", str(finished)]) == 0

@@ -234,7 +234,7 @@ def test_a_setting_that_spark_refuses_is_not_an_internal_error(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "must be positive" in done.stderr
-    assert "look at what `--conf` says" in done.stderr
+    assert "check the settings of `--conf`" in done.stderr
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="children are listed by Linux")

@@ -99,7 +99,7 @@ def test_other_violations_are_told_too(verify):
     twice, unknown = verify(table_of(rows)).stories()
     assert "node 2 delivered 1:70 a second time" in twice
     assert [int(line.split()[1]) for line in twice.splitlines()[1:]] == [3, 6]
-    assert "node 2 delivered 9:9, which nobody had broadcast" in unknown
+    assert "node 2 delivered 9:9, which no node had broadcast" in unknown
 
 
 def test_every_story_of_a_disordered_run_ends_in_its_violation(simulated, tmp_path):

@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--start", type=seed, metavar="SEED", help="the first of them; default: 0")
     parser.add_argument("--protocol", help="one protocol alone; default: every family of protocols")
     parser.add_argument(
-        "--replay", type=seed, metavar="SEED", help="run one seed and tell its story"
+        "--replay", type=seed, metavar="SEED", help="run one seed and print its history"
     )
     parser.add_argument(
         "--workers", type=whole(1, WORKERS_MAX), metavar="N", help="processes; else one per core"
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.replay is not None:
         for name in ("seeds", "start", "workers"):
             if getattr(args, name) is not None:
-                problem = "says nothing beside `--replay`, which runs one seed"
+                problem = "has no effect beside `--replay`, which runs one seed"
                 raise InputError(problem, where=f"--{name}", hint="leave it out")
         return _replay(args.replay, protocols, as_json=args.json)
     return _swarm(args, protocols)

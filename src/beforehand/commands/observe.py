@@ -111,7 +111,7 @@ def check(args: argparse.Namespace) -> None:
         )
     if args.checkpoint is not None and args.remote is not None:
         raise InputError(
-            "a Connect server does not tell what a stream delivered",
+            "a Connect server does not report what a stream delivered",
             hint="pass `--master URL`, or leave `--checkpoint` out: all that is there is ordered",
         )
     if args.checkpoint is None and args.clock == "wall":
@@ -133,7 +133,7 @@ def read_plan(args: argparse.Namespace) -> Plan:
     for flag, bound_us in bounds.items():
         if bound_us > BOUND_US_MAX:  # sums with the time of day must stay within 64 bits
             hint = f"at most {format_duration(BOUND_US_MAX)}"
-            raise InputError("nobody waits that long", where=flag, hint=hint)
+            raise InputError("a wait of this length is not useful", where=flag, hint=hint)
     return Plan(
         epsilon_us=bounds["--epsilon"],
         delta_us=bounds["--delta"],

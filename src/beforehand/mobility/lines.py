@@ -287,7 +287,7 @@ def lengthen(
     if slot_us is None:
         if instants == len(rows) > 0:
             problem = "every contact begins and ends at the same instant"
-            hint = "say how long a sighting counts: `--slot 20s`"
+            hint = "give the duration of a sighting: `--slot 20s`"
             raise InputError(problem, where=name, hint=hint)
         return rows
     if instants:

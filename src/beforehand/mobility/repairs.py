@@ -33,7 +33,7 @@ class Repairs:
             if len(self._refused) < lines.PROBLEMS_MAX:
                 place = f"{self._path}/{file}" if file else str(self._path)
                 where = place + (f":{line}" if line else "")
-                hint = f"without `strict` it is mended and counted as `{kind}`"
+                hint = f"without `strict` it is repaired and counted as `{kind}`"
                 self._refused.append(InputError(what, where=where, hint=hint))
             else:
                 self._unlisted += 1

@@ -89,13 +89,13 @@ class Table:
         self._refuse_days_apart(layout)
         fields = {role: self.first[layout.at[role]] for role in TIMES if role in layout.at}
         if any(map(lines.is_date, fields.values())):
-            return ["dates are in UTC unless they say otherwise, and counted from 1970"]
+            return ["dates are in UTC unless they name another zone, and counted from 1970"]
         if layout.kind_at is not None:  # a file that `write_contacts` wrote
             return []
         open_ended = [role for role in fields if not layout.says_unit(role)]
         if all(lines.is_of_this_century(fields[role]) for role in open_ended):
             return []
-        return ["times are seconds (a header like `time_ms` says what else they are)"]
+        return ["times are seconds (a header like `time_ms` names another unit)"]
 
     def _refuse_days_apart(self, layout: Layout) -> None:
         """Raise InputError if dates have their own column: all days would fall on one."""

@@ -36,9 +36,9 @@ def tell_failure(text: str, where: str) -> InputError | None:
     causes = [STATE.sub("", cause) for cause in CAUSE.findall(text)]
     if reading := READING.search(text):
         reason = STATE.sub("", reading[2]).strip() or (causes[-1] if causes else "it is broken")
-        hint = "mend it in its place, or take it out of the folder"
+        hint = "repair it in its place, or remove it from the folder"
         return InputError(f"cannot be read: {reason}", where=local_path(reading[1]), hint=hint)
     if disk := DISK.findall(text):
         hint = "is there room on the disk, and may you read and write there?"
-        return InputError(f"the disk says: {disk[-1]}", where=where, hint=hint)
+        return InputError(f"the system reports: {disk[-1]}", where=where, hint=hint)
     return None

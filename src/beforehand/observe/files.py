@@ -227,8 +227,8 @@ class _Run:
             raise BeforehandError(
                 f"the stream failed: {told.problem if told else _reason(error)}",
                 where=told.where if told else "",
-                hint="nothing is lost: mend what is wrong, a file in its place and under its name,"
-                " and start again with the same checkpoint",
+                hint="nothing is lost: correct the file in its place, under its name, and "
+                "start again with the same checkpoint",
             ) from error
 
     def _add(self, progress: StreamingQueryProgress) -> None:
@@ -312,7 +312,7 @@ def _tell_unit(settings: Settings, plan: Plan, tell: Tell) -> None:
     schema = settings.columns
     for name in whole_times(schema, times(schema, settings.clock).values(), settings.texts):
         taken = NAMES[settings.time_unit]
-        tell(f"`{name}` is whole numbers, taken as {taken}; `--time-unit` says what they are")
+        tell(f"`{name}` is whole numbers, taken as {taken}; `--time-unit` names another unit")
 
 
 def _tell_unknown(names: set[str], tell: Tell) -> None:

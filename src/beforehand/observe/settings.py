@@ -153,7 +153,7 @@ def keep_settings(
     try:
         kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
     except (OSError, msgspec.MsgspecError) as error:
-        hint = "a stream goes on from its own checkpoint; another needs a folder of its own"
+        hint = "a stream resumes from its own checkpoint; give another stream another folder"
         problem = f"not the settings of a stream: {error}"
         raise InputError(problem, where=str(file), hint=hint) from error
     before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}

@@ -94,7 +94,7 @@ def load_experiment(world: str, *, where: str) -> Experiment:
     if world not in known:
         raise InputError(f"no such world: `{world}`", where=where, hint=choose(world, known))
     found = import_module(f"{worlds.__name__}.{world}").EXPERIMENT
-    assert isinstance(found, Experiment), f"worlds/{world}.py says what its EXPERIMENT is"
+    assert isinstance(found, Experiment), f"worlds/{world}.py defines the type of its EXPERIMENT"
     return found
 
 

@@ -135,7 +135,7 @@ def _check_rows(met: Ints, there: Ints, has_stays: bool) -> None:
         if (same & (ordered[1:, 1] < ordered[:-1, 2])).any():
             raise InputError("a node is there twice at one time", hint="join such stays")
         if len(absent := np.setdiff1d(met[:, :2], there[:, 0])):
-            raise InputError(f"node {absent[0]} meets somebody and is never there")
+            raise InputError(f"node {absent[0]} has a contact and is never present")
 
 
 def _judgement() -> Callable[[pa.Table], pa.Table]:

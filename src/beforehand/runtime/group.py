@@ -148,7 +148,7 @@ class Group(MeshMember[Frame]):
     def _out_of_time(self, before_us: int) -> InputError:
         """Return the error for a clock that was ahead by more than any message lives."""
         behind = format_duration(before_us - self._clock_us())
-        problem = f"the clock is {behind} behind what it was: nobody would hear this member"
+        problem = f"the clock was set back by {behind}: peers would refuse messages of this member"
         hint = "set the clock; if it was wrong before, take another store and another name"
         return InputError(problem, where=str(self._config.store), hint=hint)
 

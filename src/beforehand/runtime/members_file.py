@@ -104,6 +104,6 @@ def parse_address(path: Path, text: str) -> Address:
     except InputError as error:
         raise InputError(error.problem, where=str(path), hint=error.hint) from error
     if not address.host or not address.port:
-        problem = f"an address that nobody can reach: `{text}`"
+        problem = f"an unreachable address: `{text}`"
         raise InputError(problem, where=str(path), hint="write `host:port`")
     return address

@@ -218,7 +218,7 @@ class Node(Generic[FrameT]):
             self._watch_unread()
             if held.news_bytes > NEWS_BYTES_MAX:
                 self.counters.flooded += 1
-                self._cut(peer, "announces more than anybody could hold")
+                self._cut(peer, "announces more than a node can hold")
             return
         self._take(peer, frame, len(data))
         self._take_news(peer)
@@ -331,7 +331,7 @@ class Node(Generic[FrameT]):
 
     def _cut_slow(self, peer: str) -> None:
         self.counters.slow += 1
-        self._cut(peer, "asks for more than it takes in")
+        self._cut(peer, "requests more than it reads")
 
     def _cut_unsendable(self, peer: str, error: LocalError) -> None:
         """Cut the link instead of stopping the node."""

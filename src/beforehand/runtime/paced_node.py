@@ -18,8 +18,8 @@ from beforehand.protocols.epidemic.flow_control import STALL_TIMER
 from beforehand.runtime.node import Node
 
 PROBLEMS: dict[CutReason, str] = {
-    "slow": "asks for more than it takes in",
-    "stalled": "was asked for what it has, and sends nothing",
+    "slow": "requests more than it reads",
+    "stalled": "does not send requested messages that it announced",
 }
 
 

@@ -264,7 +264,7 @@ class Station:
     def _on_link(self, peer: str, is_up: bool) -> None:
         wire = self._wires.get(peer)
         if wire is None:
-            self._mesh.cut(peer, "no neighbour in the tree")
+            self._mesh.cut(peer, "no wired station in the tree")
         elif (hello := wire.on_link(is_up)) is not None:
             self._mesh.send(peer, [hello])
 

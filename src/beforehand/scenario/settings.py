@@ -83,7 +83,7 @@ def read_network(document: Document) -> dict[str, Any]:
     found = read_settings(document, "network", NETWORK)
     is_lossy = found.get("links.loss") or found.get("links.duplication")
     if is_lossy and "layer.retry_us" not in found:
-        hint = 'add `retry = "5s"`, so that what is not answered is repeated'
+        hint = 'add `retry = "5s"`, so that unanswered frames are repeated'
         error = InputError("links that lose or duplicate need a retry time", hint=hint)
         document.add(error, ("network",))
     if found.get("layer.push") and "layer.retry_us" in found:

@@ -127,7 +127,7 @@ def read_source(document: Document) -> Source | None:
     section = document.table("mobility", None)
     chosen = [key for key in ("generator", "input") if key in section]
     if len(chosen) != 1:
-        problem = "say where the contacts come from: `generator` or `input`, one of the two"
+        problem = "name the source of the contacts: either `generator` or `input`"
         document.add(InputError(problem), ("mobility",))
         return None
     options = {k: v for k, v in section.items() if k not in KEYS}

@@ -58,7 +58,7 @@ def sample_period(value: object) -> int:
     """Return a sampling period of at least 1 s: a shorter one gives too many samples a day."""
     period_us = positive_duration(value)
     if period_us < SAMPLE_US_MIN:
-        raise InputError(f"more often than anybody looks: `{value}`", hint="write at least `1s`")
+        raise InputError(f"a shorter interval than allowed: `{value}`", hint="write at least `1s`")
     return period_us
 
 

@@ -36,9 +36,9 @@ SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 NOT_THERE = "No module named 'beforehand"
 CODE_HINT = (
-    "install this very version on every machine of the cluster; if it is there, "
-    "PYSPARK_PYTHON is the path there of the Python that has it; "
-    "if somebody edits the sources meanwhile, run it again"
+    "install this version on every machine of the cluster; if it is installed, set "
+    "PYSPARK_PYTHON to the path of its Python there; if the sources changed meanwhile, run the "
+    "command again"
 )
 FOLDER_HINT = "give a folder that all machines of the cluster share, under the same path"
 

@@ -196,7 +196,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
         hint = "`beforehand doctor` shows what this machine has"
         raise InputError(
             f"Spark does not start on `{master}`: {_reason(error)}",
-            hint="look at what `--conf` says" if user_set else hint,
+            hint="check the settings of `--conf`" if user_set else hint,
         ) from error
 
 

@@ -21,7 +21,7 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
     try:
         return msgspec.json.decode(written, type=Runs).runs
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        return {"": About(doubts=(f"what the file says of itself cannot be read: {error}",))}
+        return {"": About(doubts=(f"the metadata of the file cannot be read: {error}",))}
 
 
 def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:

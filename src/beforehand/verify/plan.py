@@ -35,7 +35,7 @@ def read_plan(root: Path) -> Plan:
     except OSError as error:
         raise unreadable(path, error) from error
     except msgspec.MsgspecError as error:
-        hint = "run the scenario again: what is there is not computed twice"
+        hint = "run the scenario again: finished datasets are not computed twice"
         raise InputError(f"not a plan: {error}", where=str(path), hint=hint) from error
 
 

@@ -89,7 +89,7 @@ def test_saves_at_acknowledgements_repeat_deliveries_and_break_nothing_else():
 
 
 class Leaving(MobileFamily):
-    """Hosts leave in every run. Nobody waits for them, or misses anything of the others."""
+    """Hosts leave in every run. No station waits for them, and they need not deliver the rest."""
 
     def draw(self, rng):
         return replace(super().draw(rng), leaves=2)

@@ -56,7 +56,7 @@ class Inventing(VCube):
         (Hasty, "causally follows"),
         (Deaf, "never delivered"),
         (Repeating, "was sent 2 times"),
-        (Inventing, "which nobody ever broadcast"),
+        (Inventing, "which no node ever broadcast"),
     ],
 )
 def test_the_swarm_finds_planted_faults(broken, words):

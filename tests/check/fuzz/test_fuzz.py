@@ -166,7 +166,7 @@ class _Still:
         ("causal", Postponing, ""),
         ("causal", Garbling, "other words"),
         ("delta", Sluggish, "after its deadline"),
-        ("causal", Tightlipped, "lost it in silence"),
+        ("causal", Tightlipped, "lost it silently"),
     ],
 )
 def test_the_swarm_finds_planted_faults(name, make_core, words):

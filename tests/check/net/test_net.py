@@ -81,7 +81,7 @@ def test_a_received_message_that_a_node_does_not_know_is_a_silent_loss():
     net.do(("broadcast", 0))
     net.held |= {(0, (0, 1)), (1, (0, 1)), (2, (0, 1))}
     assert list(lost_in_silence(net)) == [
-        f"node {node} received (0, 1) and lost it in silence: unknown" for node in (1, 2)
+        f"node {node} received (0, 1) and lost it silently: unknown" for node in (1, 2)
     ]
 
 
@@ -165,7 +165,7 @@ def test_a_broadcast_whose_signer_fails_is_not_made_and_the_next_one_is_complete
     net = contacts(2, (9, 0), signing="failing")
     for _ in range(9):
         assert net.do(("broadcast", 0))
-    assert "refused to speak: the signer failed" in net.sights
+    assert "refused to broadcast: the signer failed" in net.sights
     assert 0 < len(net.oracle.pasts) < 9
     heal(net)
     assert net.problem is None

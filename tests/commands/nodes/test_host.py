@@ -37,4 +37,4 @@ def test_a_restarted_station_is_reported_once(monkeypatch, capsys):
 @pytest.mark.parametrize(("count", "is_told"), [(3, False), (4, True)])
 def test_another_host_with_the_same_name_is_reported_once(monkeypatch, capsys, count, is_told):
     lines = told(monkeypatch, capsys, namesakes=count)
-    assert [line for line in lines if "says that it is ann" in line] == lines[: int(is_told)]
+    assert [line for line in lines if "uses the name ann" in line] == lines[: int(is_told)]

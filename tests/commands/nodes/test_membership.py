@@ -80,7 +80,7 @@ def test_a_member_with_a_taken_name_was_left_without_a_report(harbour):
         arguments = ("--name", "ann", "--store", "other.db", *nobody)
         with beforehand(harbour, "chat", "harbour", *arguments) as other:
             assert "two members have one name" in other.wait_for("* bob: ")
-            assert "nobody answers" in other.wait_for("* 127.0.0.1:9: ")
+            assert "no answer" in other.wait_for("* 127.0.0.1:9: ")
         bob.wait_for("`ann` is bound to another key; two members have one name")
 
 

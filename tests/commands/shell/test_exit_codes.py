@@ -45,7 +45,7 @@ def test_an_internal_error_has_its_own_exit_code_and_a_line_to_report(raises, ca
     raises(ZeroDivisionError("by nothing\nat all"))
     assert main(["doctor"]) == 4
     told = capsys.readouterr().err
-    assert "a mistake of ours" in told
+    assert "internal error" in told
     assert "ZeroDivisionError: by nothing" in told
     assert "dispatch.py:" in told
     assert "Traceback" not in told

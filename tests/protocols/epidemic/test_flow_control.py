@@ -66,7 +66,7 @@ class Node:
         return self.give("on_saved", self.core.saving_step())
 
     def link(self, peer="bob", room=WIDE, hello=()):
-        """The link is up, and the peer has told how far it has come."""
+        """Bring the link up and receive the hello of the peer."""
         frames = self.give("on_link", peer, True) + self.give("on_room", peer, room)
         return frames + self.give("on_message", peer, SyncHello(frozenset(hello)))
 

@@ -119,7 +119,7 @@ def test_a_loss_of_channel_state_is_reported_to_both_ends():
     pair.up()
     with pytest.raises(RemoteError, match="has forgotten what it was told"):
         pair.arrive("a")
-    with pytest.raises(InputError, match="knows an earlier life of this one"):
+    with pytest.raises(InputError, match="knows an earlier incarnation of this one"):
         pair.arrive("b")
 
 

@@ -282,7 +282,7 @@ def test_no_peer_can_take_the_name_of_a_known_member():
                 assert ann.events == [("bob", True)]
                 assert eve.events == []
                 told = [ending.problem for ending in eve.mesh.endings()]
-                assert "the other end hung up, and said why: wrong_name" in told
+                assert "the other end closed the connection, giving the reason: wrong_name" in told
             bob.mesh.send("ann", [b"still me"])
             await until(lambda: ann.frames == [("bob", b"still me")])
         assert ann.bound == {"bob": bob.member.public}

@@ -220,8 +220,8 @@ def test_a_link_can_be_cut_from_within_a_frame_and_nothing_follows():
                 assert ann.events == [("bob", True), ("bob", False)]
                 assert ann.counters.unwanted == 1
                 told = [ending.problem for ending in bob.mesh.endings()]
-                assert "the other end hung up, and said why: unwanted" in told
-                assert "the other end hung up, and said why: shunned" in told
+                assert "the other end closed the connection, giving the reason: unwanted" in told
+                assert "the other end closed the connection, giving the reason: shunned" in told
 
     run(scene())
 

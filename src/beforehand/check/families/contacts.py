@@ -54,7 +54,7 @@ class Contacts(Family):
     kind: LinkKind = "contact"
     sights: tuple[str, ...] = (
         *("flapped", "crashed", "cut off", "restarted", "set back", "handed over again"),
-        *("all set back", "all set forward", "evicted", "refused to speak: the signer failed"),
+        *("all set back", "all set forward", "evicted", "refused to broadcast: the signer failed"),
     )
 
     def __init__(self, order: str, *, pushes: bool = False) -> None:

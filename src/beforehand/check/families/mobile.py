@@ -137,7 +137,7 @@ class MobileFamily(Family):
             assert isinstance(core, Station)
             strangers = [host for host in core.cell.guests if _state(net, host) == "gone"]
             if strangers:
-                yield f"station {station} still knows {strangers}, who left"
+                yield f"station {station} still lists {strangers}, which left"
             gauges = net.drivers[station].core.gauges(net.now_us)
             if gauges["handoffs"] or gauges["kept"] or gauges["catch_up"]:
                 yield f"station {station} is not done: {gauges}"

@@ -64,7 +64,7 @@ class VCubeFamily(Family):
     kind: LinkKind = "detector"
     sights = (
         *("crashed", "cut off", "restarted", "suspected", "handed over again", "set back"),
-        *("waited", "held back", "aggregated", "missed", "refused to speak: the signer fails"),
+        *("waited", "held back", "aggregated", "missed", "refused to broadcast: the signer fails"),
     )
 
     def draw(self, rng: random.Random) -> Case:

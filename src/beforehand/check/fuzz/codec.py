@@ -108,7 +108,7 @@ def judge(codec: Codec[Any], data: bytes, tally: Tally) -> None:
         problem = "" if codec.encode(frame) == data else f"encodes as other bytes: {frame!r:.200}"
         tally.decoded += 1
     except RemoteError as error:
-        problem = "" if error.where and error.hint else f"says too little: {error.problem}"
+        problem = "" if error.where and error.hint else f"lacks a field: {error.problem}"
         tally.refused[error.problem.partition(":")[0]] += 1
     except BaseException as error:  # no other exception may come out of a codec
         problem = f"{type(error).__name__}: {error}"

@@ -26,7 +26,7 @@ WORDS: dict[str, str] = {
     "down": "the contact of {0} and {1} ends",
     "enter": "host {0} enters cell {1}",
     "leave": "host {0} leaves for good",
-    "tell": "node {0} hears of its link to {1}",
+    "tell": "node {0} gets a link event for {1}",
     "suspect": "node {0} is about to suspect {1}",
     "trust": "node {0} is about to trust {1} again",
     "crash_after": "the next step of node {0} is cut off after {1} effects",

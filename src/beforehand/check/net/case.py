@@ -126,7 +126,7 @@ class Family(ABC):
         """Return what is wrong with a delivery apart from its position in the order, or None."""
         if message.payload == net.payloads.get(message.id, message.payload):
             return None
-        return f"node {node} delivered {message.id} with other words than were said"
+        return f"node {node} delivered {message.id} with another payload than was broadcast"
 
     def sent(self, net: Net, target: int, frame: Any) -> None:  # noqa: B027
         """Record that a frame was sent to a node, whether or not it arrives."""
@@ -209,7 +209,7 @@ def lost_in_silence(net: Net) -> Iterator[str]:
         state = driver.core.explain(id).state
         handed_over = {*net.oracle.delivered[node], *(message.id for message in driver.cut_off)}
         if state not in ("waiting", "expired") and id not in handed_over:
-            yield f"node {node} received {id} and lost it in silence: {state}"
+            yield f"node {node} received {id} and lost it silently: {state}"
 
 
 def held_for_no_reason(net: Net) -> Iterator[str]:

@@ -108,7 +108,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         try:
             driver.on_broadcast(self.local_us(node), self._words(node), lifetime_us)
         except LocalError as error:
-            self.sights.add(f"refused to speak: {error.problem}")
+            self.sights.add(f"refused to broadcast: {error.problem}")
         self._after(node)
         return True
 

@@ -37,7 +37,7 @@ class Violation:
         what = f"node {self.node} delivered {self.message}"
         if self.kind == "late":
             return f"{what} after {self.after}, which causally follows it (row {self.row})"
-        reason = "a second time" if self.kind == "twice" else "which nobody ever broadcast"
+        reason = "a second time" if self.kind == "twice" else "which no node ever broadcast"
         return f"{what} {reason} (row {self.row})"
 
 

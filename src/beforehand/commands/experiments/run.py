@@ -39,7 +39,9 @@ def add_parser(commands: Commands) -> None:
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--no-report", action="store_true", help="leave out the page")
     page.add_argument("--open", action="store_true", help="show the page in a browser")
-    parser.add_argument("--dry-run", action="store_true", help="say what is there and what is not")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the finished and the missing datasets"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 

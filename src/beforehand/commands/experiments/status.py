@@ -22,7 +22,7 @@ EXAMPLE = "beforehand status out/city-bus"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "status", "say how far a run has come", EXAMPLE)
+    parser = add_command(commands, "status", "show the progress of a run", EXAMPLE)
     parser.add_argument("directory", type=Path, help="the folder that `beforehand run` writes to")
     add_json(parser)
     parser.set_defaults(run=run)

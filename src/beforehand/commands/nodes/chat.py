@@ -33,11 +33,11 @@ WAITS_US = 2_000_000
 """The chat reports a message that has waited longer than this."""
 STAY_SECONDS = 2.0
 """How long the chat stays after the end of a piped input, so that its last messages are sent."""
-WORDS = "`/who` says who is there, `/waits` what cannot be shown yet, `/quit` leaves"
+WORDS = "`/who` lists the linked members, `/waits` the pending messages, `/quit` ends the chat"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "chat", "talk to those who have the group's key", EXAMPLE)
+    parser = add_command(commands, "chat", "chat with the members of the group", EXAMPLE)
     add_membership(parser)
     parser.add_argument(
         "--stay", action="store_true", help="after the end of the input, until a signal"

@@ -25,7 +25,7 @@ def add_parser(commands: Commands) -> None:
     new.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
     _finish(new, _new)
 
-    summary = "print a key as one word, to hand over where nobody listens"
+    summary = "print a key as one word, to hand over on a private channel"
     invite = add_command(actions, "invite", summary, "beforehand group invite harbour.key")
     invite.add_argument("key", type=Path, help="the key file")
     _finish(invite, _invite)
@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     join.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
     _finish(join, _join)
 
-    summary = "give a group a new secret: who has only the old one is out"
+    summary = "give a group a new secret: members with only the old one are excluded"
     rotate = add_command(actions, "rotate", summary, "beforehand group rotate harbour.key")
     rotate.add_argument("key", type=Path, help="the key file; it is replaced")
     _finish(rotate, _rotate)
@@ -51,7 +51,10 @@ def _new(args: argparse.Namespace) -> int:
     from beforehand.runtime.crypto.keys import new_group
 
     path = _write(new_group(args.name), args)
-    note(f"hand it over with `beforehand group invite {path}`; whoever has it is in the group")
+    note(
+        f"hand it over with `beforehand group invite {path}`; every holder of the key is a "
+        "member of the group"
+    )
     return EXIT_VALID
 
 
@@ -70,7 +73,7 @@ def _invite(args: argparse.Namespace) -> int:
         print_json({"name": key.name, "invite": key.invite()})
     else:
         print(key.invite())
-    note("it holds the whole secret: say or show it, and send it only where nobody else reads")
+    note("it holds the whole secret: send it only over a private channel")
     return EXIT_VALID
 
 
@@ -80,7 +83,10 @@ def _rotate(args: argparse.Namespace) -> int:
     key = GroupKey.read(args.key).rotate()
     key.write(args.key, replace=True)
     _tell(key, args.key, args)
-    note("restart the nodes with it; hand it to all who stay, the others are strangers from now on")
+    note(
+        "restart the nodes with it and hand it to the remaining members; nodes with the old "
+        "key are refused from now on"
+    )
     return EXIT_VALID
 
 

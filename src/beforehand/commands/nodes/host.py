@@ -26,7 +26,10 @@ NAMESAKES = 3
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(
-        commands, "host", "be a mobile host: says what it reads, shows what it hears", EXAMPLE
+        commands,
+        "host",
+        "run a mobile host: broadcasts its input lines, prints deliveries",
+        EXAMPLE,
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the file of all stations")
     parser.add_argument("--name", required=True, help="yours; it stays with the store")
@@ -97,7 +100,8 @@ class Terminal:
             if is_alone and heard.namesakes > NAMESAKES:
                 is_alone = False
                 note(
-                    f"* another host here says that it is {self._host.name}: one of us is not heard"
+                    f"* another host in this cell uses the name {self._host.name}: the station "
+                    f"ignores one of the two"
                 )
             now = self._host.station if self._host.is_connected else None
             if now != before:

@@ -135,7 +135,7 @@ def clock_trouble(group: Group) -> str:
     if behind_us <= CLOCK_US_MAX:
         return ""
     behind = format_duration(behind_us)
-    return f"the clock is {behind} behind what it was: what lives no longer counts as expired"
+    return f"the clock was set back by {behind}: messages of shorter lifetime count as expired"
 
 
 def shown_id(message: tuple[int | str, int]) -> str:

@@ -42,7 +42,7 @@ COMMANDS = (
     *(run, scenarios, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
     *(group, chat, node, station, host, completion),
 )
-CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 a mistake of ours, 130 interrupted"
+CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 an internal error, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """If this environment variable is set, a crash shows its traceback, as with `-v`."""
 AGAIN_SECONDS = 0.05
@@ -203,7 +203,7 @@ def _outside(error: BaseException) -> InputError | None:
     if isinstance(error, MemoryError):
         return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):
-        hint = "`beforehand doctor` says what is missing and how to get it"
+        hint = "`beforehand doctor` lists missing packages and how to install them"
         return InputError(f"not installed: {error.name}", hint=hint)
     return None
 
@@ -216,7 +216,7 @@ def _crash(error: BaseException) -> str:
     said = (str(error).splitlines() or [""])[0]
     line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
     return (
-        f"error: this is a mistake of ours, and not of your input\n  at {line}\n\n"
+        f"error: internal error: the fault is in Beforehand and not in your input\n  at {line}\n\n"
         f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"
     )
 

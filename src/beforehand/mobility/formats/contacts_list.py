@@ -69,7 +69,9 @@ def read_contacts(
         return replace(trace, understood=layout.understood(assumed))
     if presence is not None:
         hint = "leave `presence` out"
-        raise InputError("the file itself says who was there", where=str(path), hint=hint)
+        raise InputError(
+            "the file itself defines the presence of nodes", where=str(path), hint=hint
+        )
     names = lines.natural_order([name for row in met for name in row[:2]] + [r[0] for r in there])
     index = {name: i for i, name in enumerate(names)}
     # A node with presence of zero length keeps its name and its index.
@@ -148,7 +150,7 @@ def _check_presence_rows(there: list[Row], met: list[Row], problems: lines.Probl
             problems.add(None, f"node `{name}` is there twice at one time")
     for name in lines.natural_order({name for row in met for name in row[:2]} - set(spans)):
         hint = "add a row of kind `presence` for it, or leave the column `kind` out"
-        problems.add(None, f"node `{name}` meets somebody and is never there", hint=hint)
+        problems.add(None, f"node `{name}` has a contact and is never present", hint=hint)
 
 
 def _parse(fields: list[str], layout: Layout, kind: str) -> Row:

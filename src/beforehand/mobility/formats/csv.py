@@ -66,7 +66,7 @@ def read_csv(
     repairs.check()
     if not len(found.presence):
         hint = "a node needs two rows at different times"
-        raise InputError("nobody is there for any time", where=str(path), hint=hint)
+        raise InputError("no node is present at any time", where=str(path), hint=hint)
     if gap_us is None:
         wish = "`--gap 60s`: away where it has no row for longer"
         assumed.append(f"a node is there from its first to its last row ({wish})")

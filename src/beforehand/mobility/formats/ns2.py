@@ -109,7 +109,7 @@ def _events(text: str, problems: lines.Problems, repairs: Repairs) -> list[Event
             moved = [event for event in found if event is not None]
             events += moved
             if not moved:
-                repairs.mend("skipped_line", "", number, f"moves nobody: `{line[:60]}`; skipped")
+                repairs.mend("skipped_line", "", number, f"moves no node: `{line[:60]}`; skipped")
         except ValueError as error:
             problems.add(number, str(error), hint="see the formats in docs/mobility.md")
     return events

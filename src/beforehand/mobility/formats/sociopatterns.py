@@ -87,7 +87,7 @@ def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str
             problems.add(number, str(error), hint=hint)
             continue
         if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
-            what = f"`{a}` and `{b}`: a sighting of nobody; left out"
+            what = f"`{a}` and `{b}`: a sighting without a second node; left out"
             repairs.mend("saw_nobody", "", number, what)
             continue
         if a == b and repairs.strict:

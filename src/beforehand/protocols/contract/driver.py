@@ -163,7 +163,7 @@ class Driver(Generic[FrameT]):
 
     def restart(self, now_us: int) -> None:
         """Start the next incarnation from the saved state."""
-        assert self._store is not None, "without a store a node comes back under a new name"
+        assert self._store is not None, "a node without a store must restart under a new name"
         self.core = self._make_core()
         self.is_up = True
         self.incarnation += 1

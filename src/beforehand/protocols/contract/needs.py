@@ -59,7 +59,7 @@ def refuse_unmet(needs: Needs, given: Needs) -> None:
     if problems:
         raise InputError(
             "the protocol needs " + "; it needs ".join(problems),
-            hint="give the layer a retry time, or choose a network that gives what is needed",
+            hint="give the layer a retry time, or choose a network that meets the need",
         )
 
 
@@ -70,5 +70,5 @@ def _unmet(kind: LinkKind, needed: Link, given: Link | None) -> list[str]:
     if needed.reliable and not given.reliable:
         problems.append("reliable links, but the network loses or duplicates frames")
     if needed.fifo and not given.fifo:
-        problems.append("FIFO links, but the network lets frames overtake each other")
+        problems.append("FIFO links, but the network reorders frames")
     return problems

@@ -138,7 +138,7 @@ class Epidemic:
         elif isinstance(frame, VectorFrame):
             self._version_vectors.on_message(source, link, frame, self._horizon(now_us), out)
         else:
-            where, hint = f"node {self.node}, from {source}", "both ends must speak one version"
+            where, hint = f"node {self.node}, from {source}", "both ends must use the same version"
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:

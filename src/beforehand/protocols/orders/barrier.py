@@ -240,7 +240,7 @@ class Barrier(Order):
                 f"{len(waiting)} messages that this node broadcast before it lost its state wait "
                 "for their causes",
                 where=f"node {self.node}",
-                hint="wait until they are delivered or expired, or come back under another name",
+                hint="wait until they are delivered or expired, or restart under another name",
             )
 
     def _make(self, seq: int, past: tuple[MessageId, ...], payload: bytes) -> Message:

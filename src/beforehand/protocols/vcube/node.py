@@ -105,7 +105,7 @@ class VCube(Retention):
             raise LocalError(
                 "peers know messages of this node that it does not remember",
                 where=f"node {self.node}",
-                hint="restore its saved state, or come back under another name",
+                hint="restore its saved state, or restart under another name",
             )
         me = self._self
         seq = self._clock[me] + 1

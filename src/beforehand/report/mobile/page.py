@@ -43,7 +43,8 @@ def build_mobile_page(directory: Path) -> Page:
         verdict=_verdict(cells.runs),
         headline=_headline(cells.runs),
         summary=(
-            "Hosts walk between the cells of stations and speak to them by radio; the stations "
+            "Hosts walk between the cells of stations and communicate with them by radio; the "
+            "stations "
             "form a tree of wires. All systems of a seed see the same walks and the same "
             "broadcasts."
         ),
@@ -71,11 +72,11 @@ def _headline(runs: pd.DataFrame) -> str:
     if broken:
         return (
             f"All {deliveries} deliveries kept causal order, and none came twice. "
-            f"{show_count(broken)} are missing at the end: lost, or still on their way where more "
-            "is said than the radio can carry."
+            f"{show_count(broken)} are missing at the end: lost, or still on their way where "
+            "the load exceeds the capacity of the radio."
         )
     if not runs["deliveries"].sum():
-        return "Nothing was delivered, so that nothing can be said of the order."
+        return "Nothing was delivered, so the order is unknown."
     return (
         f"All {deliveries} deliveries of {len(runs)} runs kept causal order, none came twice, and "
         "none is missing."
@@ -199,9 +200,9 @@ OTHER_MACS = (
 ONE_MAC = "The papers do not name their MAC; what another would change was not run here."
 UNKNOWN = (
     "Runs of which deliveries are missing do not count: where it says 1 of 3, two have collapsed. "
-    "Where our runs cannot tell, the verdict is unknown."
+    "Where our runs do not decide, the verdict is unknown."
 )
 MACS = (
-    "dcf: carrier sense with backoff, as 802.11; csma: carrier sense, one draw; none: whoever has "
-    "something to say says it.",
+    "dcf: carrier sense with backoff, as 802.11; csma: carrier sense, one draw; none: a node "
+    "transmits without sensing the carrier.",
 )

@@ -41,7 +41,7 @@ def build_observer_page(directory: Path) -> Page:
         else f"All {show_count(delivered)} deliveries at the full wait, with the full timestamp, "
         "kept causal order."
         if delivered
-        else "No observer waited in full, so that nothing can be said of the order."
+        else "No observer waited in full, so the order is unknown."
     )
     return Page(
         title=scenario.title,

@@ -118,7 +118,7 @@ def _describe(group: Group) -> str:
     lifetime = "Without a lifetime" if group.lifetime_us is None else f"With {group.label} to live"
     delay_us, wait_us = group.mean("delay_us_avg"), group.mean("latency_us_avg")
     if math.isnan(delay_us):
-        return f"{lifetime} there was a run in which nobody received anything."
+        return f"{lifetime} in one run no node received any message."
     waited = f"then waited {show_time(wait_us)}" if wait_us else "never waited"
     return (
         f"{lifetime} a message travelled {show_time(delay_us)} on average and "

@@ -70,7 +70,7 @@ def _headline(runs: pd.DataFrame) -> str:
     if missing:
         return f"{show_count(missing)} deliveries never came."
     if not runs["deliveries"].sum():
-        return "Nothing was delivered, so that nothing can be said of the order."
+        return "Nothing was delivered, so the order is unknown."
     return (
         f"All {deliveries} deliveries of {len(runs)} runs kept causal order, and none is missing."
     )

@@ -37,7 +37,9 @@ def said_table(overlay: Overlay, published: Published) -> Table | None:
         return None
     head = ("What", "Figure", "Ours", "Published", "Difference")
     frame = pd.DataFrame(data, columns=["key", "figure", "ours", "published", "unit"])
-    return Table("said", "What the text says", head, tuple(rows), frame, words=(0, 1), is_wide=True)
+    return Table(
+        "said", "Statement of the paper", head, tuple(rows), frame, words=(0, 1), is_wide=True
+    )
 
 
 def _answers(overlay: Overlay, needs: str) -> bool:

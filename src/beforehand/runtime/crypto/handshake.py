@@ -215,5 +215,5 @@ def check_magic(start: bytes) -> None:
         raise Refused("no_key", "what came is no greeting: another program, or a stranger")
     version = start[len(MAGIC) : len(MAGIC) + 1]
     if version and version[0] != VERSION:
-        problem = f"it speaks version {version[0]} of the links, we speak {VERSION}"
+        problem = f"it uses version {version[0]} of the link protocol, this node uses {VERSION}"
         raise Refused("another_version", problem, hint="update the older of the two")

@@ -141,11 +141,11 @@ class ReliableChannel:
 
     def _on_hello(self, hello: Hello) -> None:
         if hello.known not in (0, self._incarnation):
-            problem = f"station `{self.neighbour}` knows an earlier life of this one"
-            hint = "a station does not come back: restart all stations of the tree"
+            problem = f"station `{self.neighbour}` knows an earlier incarnation of this one"
+            hint = "a station cannot rejoin alone: restart all stations of the tree"
             raise InputError(problem, hint=hint)
         if self._theirs and hello.incarnation != self._theirs:
-            problem = "it was restarted, and has forgotten what it was told"
+            problem = "it was restarted and lost the state of the channel"
             raise RemoteError(problem, where=self.neighbour)
         if hello.known == 0 and hello.received:
             raise RemoteError("it has parts of nobody", where=self.neighbour)

@@ -61,7 +61,7 @@ ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, checksum = exclude
 _HINTS = {
     "SQLITE_BUSY": "one process at a time: stop the other one, or give each a store of its own",
     "SQLITE_FULL": "make room on the disk and start again: nothing that was acknowledged is lost",
-    "SQLITE_READONLY": "let this user write to the file and to its folder",
+    "SQLITE_READONLY": "give this user write permission on the file and its folder",
     "SQLITE_CANTOPEN": "the folder must exist, and this user must be allowed to write there",
     "SQLITE_NOTADB": "give another file: this one is no store",
     "SQLITE_CORRUPT": "start anew with another name and another file: an older copy of this one "

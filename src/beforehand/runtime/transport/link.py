@@ -144,7 +144,7 @@ class Link(asyncio.BufferedProtocol):
         if self.state is State.HELLO and self.is_dialed:
             self.end("turned_away", "it hung up on our greeting: another secret, version, no place")
         elif self.state is State.HELLO:
-            self.end("no_key", f"it hung up before it had greeted{told}")
+            self.end("no_key", f"it closed the connection before its hello{told}")
         elif self._buffer and not self.is_paused:
             self.end("truncated", f"the connection ended in the middle of a record{told}")
         else:
@@ -255,7 +255,7 @@ class Link(asyncio.BufferedProtocol):
         self._sealer, self._opener = self._handshake.on_hello(start)
         if not self.is_dialed:
             if self._owner.is_replay(start):
-                raise Refused("replayed", "this greeting was heard before")
+                raise Refused("replayed", "this hello was received before")
             self._write(self._handshake.hello)
             self._introduce()
         self.state = State.INTRODUCTION
@@ -297,7 +297,9 @@ class Link(asyncio.BufferedProtocol):
             self.end(reason, "the other end hung up")
         else:
             self.was_turned_away = True
-            self.end("turned_away", f"the other end hung up, and said why: {reason}")
+            self.end(
+                "turned_away", f"the other end closed the connection, giving the reason: {reason}"
+            )
 
     def _on_introduction(self, content: bytes) -> None:
         assert self._handshake is not None

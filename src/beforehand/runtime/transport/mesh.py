@@ -225,7 +225,7 @@ class Mesh:
                     lambda: self._new_link(is_dialer=True), address.host, address.port
                 )
         except (OSError, UnicodeError) as error:  # includes TimeoutError
-            self._note("unreachable", f"nobody answers: {error or 'too slow'}", address, "")
+            self._note("unreachable", f"no answer: {error or 'too slow'}", address, "")
             return None
         return link
 
@@ -255,7 +255,7 @@ class Mesh:
         # stranger.
         waiting = [other for other in strangers if other.state is State.HELLO]
         oldest = min(waiting, key=lambda other: other.began)
-        oldest.end("too_many_connections", "it made room for somebody else")
+        oldest.end("too_many_connections", "it was closed to make room for another member")
         return oldest is not link
 
     def is_replay(self, hello: bytes) -> bool:
@@ -275,7 +275,7 @@ class Mesh:
             why = "is bound to another key" if is_bound else "is one name more than we keep"
             link.end("wrong_name", f"`{who.name}` {why}")
         elif self._shunned.get(who.name, 0) > asyncio.get_running_loop().time():
-            link.end("shunned", f"`{who.name}` comes back too soon")
+            link.end("shunned", f"`{who.name}` reconnects too soon")
         else:
             link.name = who.name
             if self._name < who.name:
@@ -285,7 +285,7 @@ class Mesh:
         if link.name < self._name:
             self._bring_up(link)
         else:
-            link.end("malformed", "it decided what is ours to decide")
+            link.end("malformed", "it took the decision of this end")
 
     def on_pong(self, link: Link) -> None:
         if rival := self._rivals.pop(link.name, None):
@@ -362,7 +362,7 @@ class Mesh:
                 continue
             if link.state is not State.UP:
                 if now - link.began > limits.handshake_seconds:
-                    link.end("slow_handshake", "it took too long to prove who it is")
+                    link.end("slow_handshake", "it took too long to prove its identity")
             elif not link.is_paused and now - link.heard > limits.silence_seconds:
                 link.end("silent", f"not a word for {now - link.heard:.1f} s")
             elif now - link.spoke > limits.heartbeat_seconds - self._tick_seconds:

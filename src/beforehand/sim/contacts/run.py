@@ -86,7 +86,7 @@ class Spec(msgspec.Struct, frozen=True):
         if (self.links.loss or self.links.duplication) and self.layer.retry_us is None:
             raise InputError(
                 "links that lose or duplicate need a retry time",
-                hint="pass `--retry 5s`, so that what is not answered is repeated",
+                hint="pass `--retry 5s`, so that unanswered frames are repeated",
             )
 
     @property
@@ -107,8 +107,8 @@ class Spec(msgspec.Struct, frozen=True):
         when = "at once" if not layer.announce_us else f"every {layer.announce_us / SECOND_US:g} s"
         return (
             f"latency {links.latency_us / 1000:g} ms, bandwidth {speed} per direction, {frames}, "
-            f"{layer.transfer} order; news announced {when}; what is under way when a contact ends "
-            f"is lost"
+            f"{layer.transfer} order; announcements {when}; frames in flight when a contact "
+            f"ends are lost"
         )
 
 

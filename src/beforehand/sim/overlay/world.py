@@ -280,7 +280,7 @@ class _World:
         self._log.add(self._now_us, node, DELIVER, messages)
 
     def lost(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
-        raise AssertionError("can't happen: nobody is away, so nothing is passed over")
+        raise AssertionError("can't happen: no node is away, so nothing is skipped")
 
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
         raise AssertionError("can't happen: what keeps nothing sets no timer")

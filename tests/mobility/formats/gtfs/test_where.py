@@ -81,7 +81,7 @@ def test_a_block_that_continues_at_its_last_stop_does_not_jump(read):
         (("0 0 A", "0 1 B", "1 1 C"), (0, 0.5, 0.75, 1), [0, 1, 1, 2]),
         # Both ends at once.
         (("0 0 A", "0 30 B", "30 30 C"), (0, 1, 29, 30), [0, 1, 1, 2]),
-        # Nobody waits: the whole is spread by distance.
+        # No vehicle waits: the whole is spread by distance.
         (("0 0 A", "0 0 B", "0 0 C", "30 30 D"), (10, 20), [1, 2]),
     ],
 )

@@ -87,7 +87,7 @@ def read_calendar(feed: Feed) -> Calendar:
         if strange := [flag for flag in flags if flag not in FLAGS]:
             raise ValueError(f"neither 0 nor 1 for a day of the week: `{strange[0]}`")
         odd = sum(flag not in ("0", "1") for flag in flags)
-        what = "a day of the week that is neither 0 nor 1; taken as what it says, or 0 if nothing"
+        what = "a day of the week that is neither 0 nor 1; taken as its number, or 0 if empty"
         mend("weekday_flag", file, line, what, odd)
         if last < first:
             mend("ends_before_start", file, line, f"service `{service}` never runs: it ends first")

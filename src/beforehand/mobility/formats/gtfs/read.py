@@ -135,7 +135,7 @@ def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run
             continue
         way = _trip_way(usable, city, placed, repairs)
         if way is None:
-            what = f"trip `{trip.trip}` takes no time at all; left out"
+            what = f"trip `{trip.trip}` has no duration; left out"
             repairs.mend("trip_without_time", CALLS_FILE, usable.calls[0].line, what)
             continue
         for start_s in starts.get(trip.trip, [float(way.t_s[0])]):

@@ -125,7 +125,7 @@ class Host:
     ) -> MessageId:
         """Broadcast a message and return its id. The station's copy is delivered later."""
         if self.state in ("leaving", "gone"):
-            raise LocalError("a host that has left says nothing", hint="join under a new name")
+            raise LocalError("a host that has left cannot broadcast", hint="join under a new name")
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
         seq = self._next_said

@@ -1,0 +1,132 @@
+"""The words of the project: every sentence and every test name has an actor that a reader can name.
+
+Checked are docstrings, comments, other strings, prose of Markdown files and names of tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parent.parent
+THIS = "tests/test_words.py"
+
+OPENING = re.compile(
+    r"(?:^|[.!?:] )(?:(?:Who|Whoever|Whom|Nobody|Somebody|Anybody)\b[^?]*?[.;:,]|Whoever\b)"
+)
+"""A sentence whose subject the reader has to guess. A question is a heading of a FAQ."""
+PHRASES = re.compile(
+    r"without a word|in silence\b|mistake of ours|how far it has come|come so far"
+    r"|is nobody here|none of states|hardly anybody|look for trouble|the end of a connection's",
+    re.IGNORECASE,
+)
+"""Private phrases that were replaced by terms of the field."""
+OLD_NAMES = re.compile(r"\b(?:PacedLane|SaidBatch|unclean|ups_and_downs|Chorus|trap \d+)\b")
+"""Names of the code that were replaced. `marks`, `said`, `news` and `neighbour` are not here:
+a mark in a table, the past tense of a person's `say`, and a node in radio range are legitimate."""
+TEST_OPENING = re.compile(r"test_(?:who|whoever|whom|nobody|somebody|anybody|everybody)_")
+TEST_PHRASE = re.compile(r"without_a_word|in_silence|_of_ours(?:_|$)|passed_over|given_up")
+ALLOWED = {
+    "tests/test_tidy.py": "holds the samples of a rule of its own",
+}
+"""Files that may hold the words, and why."""
+
+
+def texts_of_python(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each string and of each block of comments."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, " ".join(node.value.split())
+    block: list[str] = []
+    first = last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if block and token.start[0] != last + 1:
+            yield first, " ".join(block)
+            block = []
+        if not block:
+            first = token.start[0]
+        last = token.start[0]
+        block.append(token.string.lstrip("#: "))
+    if block:
+        yield first, " ".join(block)
+
+
+def texts_of_markdown(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each paragraph, list item and heading outside of code blocks."""
+    line = 1
+    for part in re.split(r"(```.*?```|\n\s*\n|\n(?=\s*[-*|#]))", source, flags=re.DOTALL):
+        if not part.startswith("```"):
+            yield line, " ".join(part.split()).lstrip("-*#| ")
+        line += part.count("\n")
+
+
+def find_words(path: str, source: str) -> list[str]:
+    """Return `path:line: words` for each banned opening, phrase or name of a file."""
+    if path in ALLOWED:
+        return []
+    python = path.endswith(".py")
+    texts = texts_of_python(source) if python else texts_of_markdown(source)
+    found = [
+        f"{path}:{line}: {match[0]}"
+        for line, text in texts
+        for rule in (OPENING, PHRASES, OLD_NAMES)
+        for match in rule.finditer(text)
+    ]
+    names = re.findall(r"def (test_\w+)", source) if python else []
+    bad = (name for name in names if TEST_OPENING.match(name) or TEST_PHRASE.search(name))
+    return found + [f"{path}: {name}" for name in bad]
+
+
+def tracked() -> list[str]:
+    """Return the Python and Markdown files that are committed or about to be."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.md"]
+    try:
+        listed = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs a checkout with git")
+    return [path for path in listed.stdout.splitlines() if (REPO / path).is_file()]
+
+
+def test_sentences_and_test_names_use_the_words_of_the_field():
+    paths = [path for path in tracked() if path != THIS]
+    assert paths
+    found = [line for path in paths for line in find_words(path, (REPO / path).read_text())]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("a.py", '"""Who comes into contact says it."""'),
+        ("a.py", "# Fine.\n# Nobody waits\n# for it.\n"),
+        ("a.py", 'raise ValueError("it was lost without a word")'),
+        ("a.py", "def test_who_leaves_is_forgotten(): ..."),
+        ("a.py", "def test_a_crash_of_ours(): ..."),
+        ("a.py", "# trap 3 of the list"),
+        ("a.md", "Text.\n\n- Whoever is not a member is nobody here\n"),
+    ],
+)
+def test_each_kind_of_banned_words_is_found(path, source):
+    assert find_words(path, source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("a.py", '"""Return the peers who sent it."""'),
+        ("a.md", "## Who is it for?\n"),
+        ("a.md", "```\nNobody runs this.\n```\n"),
+        ("a.py", "def test_peer_without_group_secret_gets_no_reply(): ..."),
+    ],
+)
+def test_plain_sentences_are_not_banned(path, source):
+    assert not find_words(path, source)
