@@ -106,7 +106,7 @@ def test_sentences_and_test_names_use_the_words_of_the_field():
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("a.py", '"""Who comes into contact says it."""'),
+        ("a.py", '"""Who\tcomes into contact says it."""'),
         ("a.py", "# Fine.\n# Nobody waits\n# for it.\n"),
         ("a.py", 'raise ValueError("it was lost without a word")'),
         ("a.py", "def test_who_leaves_is_forgotten(): ..."),
