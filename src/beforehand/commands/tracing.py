@@ -30,7 +30,9 @@ class ReaderFlag(NamedTuple):
 
 READER_FLAGS = {
     "columns": ReaderFlag("columns", "NAMES", "of a file without a header: a,b,time"),
-    "presence": ReaderFlag("presence", "whole|seen", "who is there, where contacts do not say"),
+    "presence": ReaderFlag(
+        "presence", "whole|seen", "presence of nodes, where the contacts do not define it"
+    ),
     "slot": ReaderFlag(FLAGS["slot"], "TIME", "how long a sighting counts: 20s", is_time=True),
     "gap": ReaderFlag(FLAGS["gap"], "TIME", "no row for longer: the node is away", is_time=True),
     "day": ReaderFlag("day", "DATE", "of a timetable: 2014-06-02"),
@@ -44,7 +46,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", help="if it cannot be told from the content")
     for name, flag in READER_FLAGS.items():
         parser.add_argument(f"--{name}", metavar=flag.metavar, help=flag.help)
-    parser.add_argument("--strict", action="store_true", help="refuse what would be mended")
+    parser.add_argument("--strict", action="store_true", help="refuse input that needs repairs")
 
 
 def given_trace_options(args: argparse.Namespace) -> list[str]:
@@ -65,7 +67,7 @@ def load_trace(args: argparse.Namespace) -> Trace:
         format = format_of(path, args.format, args.columns)
         _check_applies(format, options)
         if has_places(format) and range_m is None:
-            hint = "pass `--range 200m`: who is that close is in contact"
+            hint = "pass `--range 200m`: nodes that are this close are in contact"
             raise InputError("the trace has places, not contacts", where=str(args.input), hint=hint)
         if not has_places(format) and range_m is not None:
             problem = f"read as `{format}`, the file has contacts already: no range applies"
@@ -106,7 +108,7 @@ def tell_trace(trace: Trace) -> None:
     for kind, count in trace.changes.items():
         note(f"mended: {kind} {count}")
     if trace.changes.get("zero_length"):
-        note("contacts without duration were dropped: `--slot 20s` says how long one counts")
+        note("contacts without duration were dropped: `--slot 20s` sets the duration of one")
 
 
 def trace_json(trace: Trace) -> dict[str, Any] | None:
@@ -133,7 +135,7 @@ def _check_applies(format: str, options: dict[str, Any]) -> None:
         if flag.option in options and flag.option not in known:
             taken = [f"`--{other}`" for other, f in READER_FLAGS.items() if f.option in known]
             hint = f"it takes {', '.join(taken)}" if taken else "leave it out"
-            raise InputError(f"says nothing for format `{format}`", where=f"--{name}", hint=hint)
+            raise InputError(f"has no effect for format `{format}`", where=f"--{name}", hint=hint)
 
 
 def _refuse_mended(trace: Trace, path: Path) -> None:
@@ -146,5 +148,5 @@ def _refuse_mended(trace: Trace, path: Path) -> None:
     broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}
     if broken:
         told = ", ".join(f"{kind} {count}" for kind, count in broken.items())
-        hint = "leave `--strict` out to have it mended; docs/mobility.md says what each is"
+        hint = "leave `--strict` out to have them repaired; docs/mobility.md explains each repair"
         raise InputError(f"the trace is not clean: {told}", where=str(path), hint=hint)

@@ -41,7 +41,8 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--promise",
         choices=tuple(PROMISES),
-        help="what to hold the runs to, whatever the log says; a log that does not: causal",
+        help="the promise to judge the runs by, overriding that of the log; default for a log "
+        "without one: causal",
     )
     add_json(parser)
     parser.set_defaults(run=run)

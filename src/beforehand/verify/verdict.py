@@ -184,7 +184,7 @@ def state_of(
     if impossible:
         return "invalid", f"{impossible:,} deliveries before their broadcasts, in whatever order"
     if promise not in PROMISES:
-        doubts = [*doubts, f"it promises `{promise}`, which nobody here can judge"]
+        doubts = [*doubts, f"it promises `{promise}`, which this version cannot judge"]
     broken_by = PROMISES[promise].broken_by if promise in PROMISES else ()
     sure = [kind for kind in broken_by if kind != "unknown" or not doubts]
     if any(counts[kind] for kind in sure):
@@ -213,7 +213,7 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
         head = f"{what} before it was broadcast"
     else:
         rows = [row]
-        head = f"{what}, which nobody had broadcast"
+        head = f"{what}, which no node had broadcast"
     return "\n".join([f"run {visible(log.run)}: {head}", *(_line(log, at) for at in rows)])
 
 

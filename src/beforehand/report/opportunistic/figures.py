@@ -35,12 +35,12 @@ axis, most values would then be in one corner."""
 LOG_FROM_US = 100_000
 
 MEETINGS = {
-    "duration": ("Contact duration", "contacts", "How long two nodes hear each other."),
+    "duration": ("Contact duration", "contacts", "How long two nodes are in contact."),
     "between": (
         "Inter-contact time",
         "pauses",
-        "From the end of a contact to the next one of the same two; who never meets again is "
-        "not in it.",
+        "From the end of a contact to the next one of the same two; pairs that never meet "
+        "again are left out.",
     ),
 }
 REGISTRIES = {"barrier": "causal barrier", "delivered": "delivered", "pending": "pending"}
@@ -67,7 +67,7 @@ def presence_figure(material: Material) -> Figure | None:
         if len(shown) == len(came_us)
         else f"The first {show_count(len(shown))} of {show_count(len(came_us))} are shown."
     )
-    title = _title(material, "presence", "", "Who is there when")
+    title = _title(material, "presence", "", "Presence of nodes over time")
     return Figure("presence", title, caption, presence_chart(table), table)
 
 
@@ -98,7 +98,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
         if table.empty:
             continue
         axis, told = _value_axis(table, _cut(material, metric), f"the longest {metric}")
-        caption = "Diamonds are what the paper says in words. " if material.paper else ""
+        caption = "Diamonds are values from the text of the paper. " if material.paper else ""
         of = "deliveries"
         if metric == "delay":
             table, of = _up_to_reach(material, table, axis["end_us"]), "possible receptions"
