@@ -117,7 +117,7 @@ def test_a_loss_of_channel_state_is_reported_to_both_ends():
     pair.cut()
     pair.ends["b"] = ReliableChannel("a", 33, pair.got["b"].append)
     pair.up()
-    with pytest.raises(RemoteError, match="has forgotten what it was told"):
+    with pytest.raises(RemoteError, match="lost the state of the channel"):
         pair.arrive("a")
     with pytest.raises(InputError, match="knows an earlier incarnation of this one"):
         pair.arrive("b")
