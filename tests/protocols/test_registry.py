@@ -74,10 +74,9 @@ def deliver_and_forget(self, message, out):
 
 
 def test_scenario_names_the_size_of_a_clock(tmp_path):
-    found = read_scenario(
-        tmp_path, '[[protocols]]\nname = "plausible-32"\n[[protocols]]\nname = "plausible"'
-    )
-    assert [spec.protocol for spec in found] == ["plausible-32", "plausible"]
+    names = ["plausible-32", "plausible"]
+    text = "".join(f'[[protocols]]\nname = "{name}"\n' for name in names)
+    assert [spec.protocol for spec in read_scenario(tmp_path, text)] == names
 
 
 def read_scenario(folder, text):
