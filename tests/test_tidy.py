@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "runtime": ("runtime", "protocols", *EVERYWHERE),
     "check": ("check", "protocols", "sim", "runtime", "mobility.trace", *EVERYWHERE),
     "papers": ("papers", *EVERYWHERE),
-    "scenario": ("scenario", "mobility", "sim", *EVERYWHERE),
+    "scenario": ("scenario", "mobility", "sim", "protocols.registry", *EVERYWHERE),
     "spark": ("spark", *EVERYWHERE),
     # Event logs in, verdicts out: whatever wrote a log, its columns are the contract.
     "verify": ("verify", "kernels", *EVERYWHERE),

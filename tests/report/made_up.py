@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from beforehand.protocols.registry import written_promise
+
 MINUTE_US = 60_000_000
 HOUR_US = 60 * MINUTE_US
 SECOND_US = 1_000_000
@@ -104,6 +106,7 @@ def make_run(protocol: str, minutes: int | None, seed: int) -> dict[str, Any]:
     run: dict[str, Any] = {
         "run": f"{protocol}-{minutes or 'none'}-{seed}",
         "protocol": protocol,
+        "promise": written_promise(protocol),
         "lifetime_us": minutes and minutes * MINUTE_US,
         "seed": seed,
         "nodes": 12,

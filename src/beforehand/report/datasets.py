@@ -27,7 +27,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("broadcasts", "receptions", "deliveries", "expired", "dropped", "waiting"),
         *("delivery_ratio", "reach", "again", "evictions", "frames_aborted"),
         *(f"{name}_us_{kind}" for name in DELAYS for kind in STATISTICS),
-        *("held_us_avg", "past_entries_avg", "frames", "bytes", "verdict", "violations", "cpu_s"),
+        *("held_us_avg", "past_entries_avg", "frames", "bytes", "promise", "verdict"),
+        *("violations", "cpu_s"),
         "transfer_model",
     ),
     "trace": (
@@ -86,8 +87,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
 TEXTS = (
-    *("run", "protocol", "verdict", "transfer_model", "metric", "name", "gauge", "reading", "law"),
-    *("observer", "system", "histogram", "experiment", "mac", "network", "kind"),
+    *("run", "protocol", "promise", "verdict", "transfer_model", "metric", "name", "gauge"),
+    *("reading", "law", "observer", "system", "histogram", "experiment", "mac", "network", "kind"),
     *("claim", "figure", "text", "note", "expected", "measured"),
 )
 LISTS = ("to_station", "kept")

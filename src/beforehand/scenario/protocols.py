@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beforehand.errors import InputError
-from beforehand.protocols.registry import LITERAL, find_order
+from beforehand.protocols.registry import LITERAL, ORDERS, find_order, find_protocol
 from beforehand.scenario import values
 from beforehand.scenario.document import Document, Table
 from beforehand.scenario.lines import KeyPath
@@ -42,10 +42,10 @@ def read_protocols(document: Document) -> tuple[Spec, ...]:
 
 
 def _known(value: object) -> str:
-    """Parse the name of a protocol for contacts."""
+    """Parse the name of a protocol for contacts, perhaps with the size of its clock."""
     name = values.text(value)
-    find_order(name)
-    return name
+    found = find_protocol(name)
+    return name if found is not None and found.make else values.one_of(*ORDERS)(name)
 
 
 def _lifetimes(document: Document, entry: Table, at: KeyPath, name: str) -> Sequence[int | None]:

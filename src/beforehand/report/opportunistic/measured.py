@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from beforehand.errors import InputError, choose
 from beforehand.interval import margin_of
 from beforehand.promises import PROMISES, Promise
 from beforehand.protocols.registry import find_protocol
@@ -56,7 +57,11 @@ class Group:
 def promise_of(run: Mapping[str, Any]) -> Promise:
     """Return what the protocol of a run promises. The violations of one that promises no order
     show the benefit of ordering."""
-    return PROMISES[run["promise"]]
+    promise: str = run["promise"]
+    if promise not in PROMISES:
+        problem, hint = f"no such promise: `{promise}`", choose(promise, PROMISES)
+        raise InputError(problem, where=f"run `{run['run']}`", hint=hint)
+    return PROMISES[promise]
 
 
 def is_of_the_paper(protocol: str) -> bool:
