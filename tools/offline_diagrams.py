@@ -37,7 +37,10 @@ def find_script() -> tuple[Path | None, str]:
             if hashlib.sha256(path.read_bytes()).hexdigest() == SHA256:
                 return path, ""
             return None, f"{path} is not Mermaid 11.16.0: install the version in constraints.txt"
-    return None, f"the package {PACKAGE} carries no {SUFFIX}: install the version in constraints.txt"
+    return (
+        None,
+        f"the package {PACKAGE} carries no {SUFFIX}: install the version in constraints.txt",
+    )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
