@@ -23,7 +23,7 @@ SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 """Of `dist/mermaid.min.js` in the npm package mermaid 11.16.0."""
 SCRIPT = "assets/mermaid.min.js"
 PARTICIPANT_PX, FLOWCHART_PX = 150, 480
-"""The least widths at which text can be read: of a participant of a sequence, and of a flowchart."""
+"""The least widths of a participant of a sequence, and of a flowchart: text stays readable."""
 DIAGRAM = re.compile(r'<pre class="mermaid">(.*?)</pre>', re.DOTALL)
 
 
