@@ -22,7 +22,7 @@ from tests.verify.test_verdict import CHAIN, table_of
 
 REPO = Path(__file__).parent.parent
 DOCUMENTS = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
-FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^(?:\$ )?(?:PYTHONPATH=src )?(?:\.venv/bin/)?((?:beforehand|python) .*)$")
 
 NOT_RUN = {
@@ -137,7 +137,7 @@ def test_a_script_of_the_documents_is_there(command):
     assert (REPO / command.split()[1]).is_file()
 
 
-PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").glob("*.md"))]
+PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
 FILE = re.compile(r"`([a-z][\w.-]*/[\w./-]+\.(?:css|html|js|md|py|toml))`")
 PLACES = ("", "src/beforehand", "tests")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\(\S*\))?`")

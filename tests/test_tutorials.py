@@ -55,7 +55,7 @@ BROKEN = {
     "a failing command": "```console\n$ false\n```\n",
     "another exit code": "```console\n$ false\n$ echo $?\n3\n```\n",
     "a terminal": '```console title="terminal 1"\n$ echo one\ntwo\n```\n',
-    "a program": '```python title="a.py"\nraise SystemExit(1)\n```\n```console\n$ python a.py\n```\n',
+    "a program": '```python title="a.py"\nexit(1)\n```\n```console\n$ python a.py\n```\n',
 }
 
 

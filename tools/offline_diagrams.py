@@ -22,6 +22,8 @@ PACKAGE, SUFFIX = "mermaidx", "assets/mermaid.js"
 SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 """Of `dist/mermaid.min.js` in the npm package mermaid 11.16.0."""
 SCRIPT = "assets/mermaid.min.js"
+PARTICIPANT_PX, FLOWCHART_PX = 150, 480
+"""The least widths of a participant of a sequence, and of a flowchart: text stays readable."""
 DIAGRAM = re.compile(r'<pre class="mermaid">(.*?)</pre>', re.DOTALL)
 
 
@@ -59,6 +61,15 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return html
     if files.get_file_from_path(SCRIPT) is None:  # else the theme would load it from a server
         return DIAGRAM.sub(r'<pre class="diagram-source">\1</pre>', html)
-    framed = DIAGRAM.sub(r'<div class="diagram"><pre class="mermaid">\1</pre></div>', html)
+    framed = DIAGRAM.sub(_framed, html)
     address = get_relative_url(SCRIPT, page.url)
     return f'{framed}<script src="{address}" defer></script>'
+
+
+def _framed(diagram: re.Match[str]) -> str:
+    """Return a diagram in a frame that scrolls where the diagram would become unreadably small."""
+    text = diagram[1]
+    participants = len(re.findall(r"^ *participant ", text, re.MULTILINE))
+    least_px = participants * PARTICIPANT_PX or FLOWCHART_PX * ("flowchart" in text)
+    frame = f'<div class="diagram" style="--least-width: {least_px}px">'
+    return f'{frame}<pre class="mermaid">{text}</pre></div>'
