@@ -32,12 +32,6 @@ settings.register_profile(
 
 COSTLY = {"browser", "imports", "report", "said", "simulated", "table"}
 """Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""A query over a few rows costs an eighth less if Spark does not compile it. The tests that start a
-Spark of their own have it compile."""
 STREAMS = ("tests/observe/", "tests/commands/")
 """The tests below these share one Spark session, all others a second one: in a single worker they
 take longer than everything else together."""
@@ -79,8 +73,7 @@ def spark() -> Iterator[SparkSession]:
     """One session for all tests marked `spark`, started by the first of them."""
     from beforehand.spark.session import open_session
 
-    conf = quick_java.SHARED_CONF | INTERPRETED
-    with open_session("local[2]", app="tests", small=True, conf=conf) as session:
+    with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
         yield session
 
 

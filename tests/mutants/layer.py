@@ -168,14 +168,16 @@ MUTANTS = [
         "Order._save_horizon",
         '        out.saves.append(("own", "horizon", self._horizon_us))',
         "        pass",
-        "test_restore::test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back",
+        "test_restore::"
+        "test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back",
     ),
     (
         "do not restore the horizon",
         "Order._restore_own",
         'own.get("horizon", LONG_AGO)',
         "LONG_AGO",
-        "test_restore::test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back",
+        "test_restore::"
+        "test_a_message_expired_before_a_crash_stays_expired_when_the_clock_falls_back",
     ),
     (
         "do not save the horizon without order",
