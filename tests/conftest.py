@@ -30,7 +30,7 @@ settings.register_profile(
 )
 
 
-COSTLY = {"browser", "report", "said", "simulated", "table"}
+COSTLY = {"browser", "imports", "report", "said", "simulated", "table"}
 """Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
 STREAMS = ("tests/observe/", "tests/commands/")
 """The tests below these share one Spark session, all others a second one: in a single worker they

@@ -213,8 +213,13 @@ def generated(paths: Iterable[str]) -> list[str]:
 
 
 MODULES = read_modules(PACKAGE)
-IMPORTS = {name: our_imports(text, MODULES) for name, text in MODULES.items()}
 PACKAGES = {".".join(p.parent.relative_to(PACKAGE).parts) for p in PACKAGE.rglob("__init__.py")}
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """What each module imports. To parse them all takes seconds, too long for each worker."""
+    return {name: our_imports(text, MODULES) for name, text in MODULES.items()}
 
 
 def expect_none(problems: Iterable[str]) -> None:
@@ -222,17 +227,17 @@ def expect_none(problems: Iterable[str]) -> None:
     assert not found, "\n".join(["", *found])
 
 
-def test_imports_point_one_way():
-    expect_none(problem for name in MODULES for problem in wrong_way(name, IMPORTS[name]))
+def test_imports_point_one_way(imports):
+    expect_none(problem for name in MODULES for problem in wrong_way(name, imports[name]))
 
 
-def test_no_rooms_import_each_other_in_a_ring():
-    ring = cycle(IMPORTS)
+def test_no_rooms_import_each_other_in_a_ring(imports):
+    ring = cycle(imports)
     assert not ring, " -> ".join(ring)
 
 
-def test_no_module_is_dead():
-    expect_none(f"nobody imports {name}" for name in dead_modules(IMPORTS, PACKAGES))
+def test_no_module_is_dead(imports):
+    expect_none(f"nobody imports {name}" for name in dead_modules(imports, PACKAGES))
 
 
 @pytest.mark.parametrize("check", [long_file, long_functions])
