@@ -10,7 +10,7 @@ MUTANTS = [
     ),
     (
         "a log of a host is not told of other hosts",
-        "Cell._on_heard",
+        "CellNetwork._on_heard",
         "        self.on_host(said.sender)\n",
         "        pass\n",
         "test_a_host_knows_the_hosts_that_it_heard_and_takes_no_station_for_one",
