@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from beforehand.protocols.observer.timestamp import Guarantees, LogicalClock, Stamp, StampCodec
+from beforehand.protocols import Guarantees, LogicalClock, Stamp, StampCodec
 
 TICK_US = 20_000
 SYSTEM = Guarantees(processes=3, epsilon=5, delta=50, events_per_tick=20)  # 100 ms, 1 s

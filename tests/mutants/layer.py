@@ -400,7 +400,7 @@ MUTANTS = [
     (
         "a scenario is found by its path alone",
         "find_scenario",
-        "    if named in by_name:\n",
+        "    if name in by_name:\n",
         "    if False:\n",
         "test_a_scenario_runs_by_name_in_any_folder",
     ),

@@ -151,8 +151,8 @@ MUTANTS = [
     (
         "frames go on while reading is paused",
         "Link._hand_over",
-        "if self.is_paused or self.state is State.ENDED:",
-        "if self.state is State.ENDED:",
+        "if self.is_paused or self.state is LinkState.ENDED:",
+        "if self.state is LinkState.ENDED:",
         "test_nothing_comes_while_reading_is_paused_and_all_of_it_after",
     ),
     (

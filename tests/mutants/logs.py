@@ -10,7 +10,7 @@ MUTANTS = [
     ),
     (
         "a log of a host is not told of other hosts",
-        "Cell._on_heard",
+        "CellNetwork._on_heard",
         "        self.on_host(said.sender)\n",
         "        pass\n",
         "test_the_roster_of_a_host_lists_heard_hosts_and_no_station",

@@ -40,7 +40,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Place:
+class SparkPlace:
     """The Spark session to use: the caller's session, or one that the pipeline opens."""
 
     master: str | None
@@ -104,7 +104,7 @@ def run_scenario(
 
     If nothing is missing, Spark is not started.
     """
-    place = Place(master, remote, conf, spark)
+    place = SparkPlace(master, remote, conf, spark)
     folder, file = Path(out), find_scenario(path)
     check_folder_target(folder)
     scenario = read_scenario(file, seeds=seeds, overrides=overrides)

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
         dpc1,
         dpc2,
     )
-    from beforehand.protocols.observer.timestamp import Guarantees, StampClock
+    from beforehand.protocols.observer.timestamp import (
+        Guarantees,
+        LogicalClock,
+        Stamp,
+        StampClock,
+        StampCodec,
+    )
     from beforehand.protocols.orders.barrier import Barrier
     from beforehand.protocols.orders.order import Lifetimes, Order
     from beforehand.protocols.orders.unordered import Unordered
@@ -62,6 +68,7 @@ __all__ = [
     "Lifetimes",
     "Link",
     "Linked",
+    "LogicalClock",
     "Message",
     "MessageId",
     "MessageStatus",
@@ -73,7 +80,9 @@ __all__ = [
     "Outbox",
     "Port",
     "Proofs",
+    "Stamp",
     "StampClock",
+    "StampCodec",
     "Stamped",
     "Store",
     "Table",
@@ -88,6 +97,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "StampCodec": "protocols.observer.timestamp",
+    "Stamp": "protocols.observer.timestamp",
+    "LogicalClock": "protocols.observer.timestamp",
     "Barrier": "protocols.orders.barrier",
     "Broadcaster": "protocols.contract.base",
     "BroadcasterDriver": "protocols.contract.driver",

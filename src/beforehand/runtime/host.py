@@ -67,7 +67,7 @@ class CellCodec(Codec[Frame]):
         return super().encode(fitting)
 
 
-class Cell:
+class CellNetwork:
     """The network of a host, which has a link to one station at a time."""
 
     def __init__(
@@ -202,7 +202,7 @@ class HostCounters(msgspec.Struct, frozen=True):
     """Committed transactions."""
 
 
-class Host(Member[Frame, Cell]):
+class Host(Member[Frame, CellNetwork]):
     """A mobile host. See docs/sockets.md for its guarantees.
 
     Use it as an asynchronous context manager, and iterate over it to receive messages. Every host
@@ -287,7 +287,7 @@ class Host(Member[Frame, Cell]):
 
     def _join(
         self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
-    ) -> Parts[Frame, Cell]:
+    ) -> Parts[Frame, CellNetwork]:
         recorder = self._record(disk, group_commit)
         _, trust = identity(self.name, disk, group_commit)
         self._trust = trust
@@ -304,7 +304,7 @@ class Host(Member[Frame, Cell]):
 
         codec = CellCodec("mobile", Frame, bytes_max=FRAME_BYTES_MAX)
         node = self._make_node(make_core, codec, CellHeldFrames, group_commit, recorder)
-        cell = Cell(self._segment, key, self.name, node.on_link, node.on_frame)
+        cell = CellNetwork(self._segment, key, self.name, node.on_link, node.on_frame)
         if recorder is not None:
             cell.on_host = recorder.met
         return Parts(

@@ -54,7 +54,7 @@ FLOOD_SECONDS = 2
 """Seconds over which `frames_per_second_max` is averaged."""
 
 
-class State(enum.IntEnum):
+class LinkState(enum.IntEnum):
     """The state of a connection; it only increases."""
 
     HELLO = 0
@@ -93,7 +93,7 @@ class Link(asyncio.BufferedProtocol):
         self._owner, self._limits = owner, limits
         self._handshake: Handshake | None = handshake
         self.is_dialed = handshake.is_dialer
-        self.state = State.HELLO
+        self.state = LinkState.HELLO
         self.name = ""
         """The peer's name, once it is proven; before, empty."""
         self.address = Address("", 0)
@@ -141,9 +141,9 @@ class Link(asyncio.BufferedProtocol):
         if self._linger:
             self._linger.cancel()
         told = f": {exc}" if exc else ""
-        if self.state is State.HELLO and self.is_dialed:
+        if self.state is LinkState.HELLO and self.is_dialed:
             self.end("turned_away", "it hung up on our greeting: another secret, version, no place")
-        elif self.state is State.HELLO:
+        elif self.state is LinkState.HELLO:
             self.end("no_key", f"it closed the connection before its hello{told}")
         elif self._buffer and not self.is_paused:
             self.end("truncated", f"the connection ended in the middle of a record{told}")
@@ -154,16 +154,16 @@ class Link(asyncio.BufferedProtocol):
 
     def come_up(self) -> None:
         """Start to carry frames."""
-        self.state = State.UP
+        self.state = LinkState.UP
         self.was_up = True
         self.since_us = time.time_ns() // 1000
 
     def end(self, kind: str, problem: str) -> None:
         """Close the connection. Tell a peer that holds the group secret the reason."""
-        if self.state is State.ENDED:
+        if self.state is LinkState.ENDED:
             return
-        can_tell = self.state > State.HELLO and not self._is_choked and not self._is_closing()
-        self.state = State.ENDED
+        can_tell = self.state > LinkState.HELLO and not self._is_choked and not self._is_closing()
+        self.state = LinkState.ENDED
         self._queue.clear()
         self._held, self._has_held = (), False
         self._buffer.clear()
@@ -194,12 +194,12 @@ class Link(asyncio.BufferedProtocol):
         self._take()
 
     def pause(self) -> None:
-        if not self.is_paused and self.state is not State.ENDED:
+        if not self.is_paused and self.state is not LinkState.ENDED:
             self.is_paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self.is_paused and self.state is not State.ENDED:
+        if self.is_paused and self.state is not LinkState.ENDED:
             self.is_paused = False
             # Time during which we did not read does not count as the peer's silence.
             self.heard = self._loop.time()
@@ -216,7 +216,7 @@ class Link(asyncio.BufferedProtocol):
             return
         self._is_taking = True
         try:
-            while not self.is_paused and self.state is not State.ENDED and self._take_one():
+            while not self.is_paused and self.state is not LinkState.ENDED and self._take_one():
                 pass
         except Refused as refused:
             self.end(refused.kind, refused.problem)
@@ -227,7 +227,7 @@ class Link(asyncio.BufferedProtocol):
         if self._has_held:
             self._hand_over()
             return True
-        if self.state is State.HELLO:
+        if self.state is LinkState.HELLO:
             return self._take_hello()
         buffer = self._buffer
         if len(buffer) < LENGTH_BYTES:
@@ -258,7 +258,7 @@ class Link(asyncio.BufferedProtocol):
                 raise Refused("replayed", "this hello was received before")
             self._write(self._handshake.hello)
             self._introduce()
-        self.state = State.INTRODUCTION
+        self.state = LinkState.INTRODUCTION
         return True
 
     def _introduce(self) -> None:
@@ -273,23 +273,23 @@ class Link(asyncio.BufferedProtocol):
             raise Refused("flood", f"more than {most:,} frames per second")
         if kind == GOODBYE:
             self._on_goodbye(unpack_goodbye(content))
-        elif self.state is State.INTRODUCTION and kind == INTRODUCTION:
+        elif self.state is LinkState.INTRODUCTION and kind == INTRODUCTION:
             self._on_introduction(content[1:])
-        elif self.state is State.UP and kind == FRAMES:
+        elif self.state is LinkState.UP and kind == FRAMES:
             frames = unpack_frames(content, self._limits.frame_bytes_max)
             self.frames_in += len(frames)
             self._held, self._has_held = iter(frames), True
             self._hand_over()
         elif len(content) != 1:
             raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
-        elif self.state is State.UP and kind == PING:
+        elif self.state is LinkState.UP and kind == PING:
             self._owes_pong = True
             self._flush_soon()
-        elif self.state is State.UP and kind == PONG:
+        elif self.state is LinkState.UP and kind == PONG:
             self._owner.on_pong(self)
-        elif self.state is State.DECIDING and kind == KEEP:
+        elif self.state is LinkState.DECIDING and kind == KEEP:
             self._owner.on_keep(self)
-        elif kind != BEAT or self.state is State.INTRODUCTION:
+        elif kind != BEAT or self.state is LinkState.INTRODUCTION:
             raise Refused("malformed", f"a record of kind {kind} while {self.state.name.lower()}")
 
     def _on_goodbye(self, reason: str) -> None:
@@ -308,14 +308,14 @@ class Link(asyncio.BufferedProtocol):
             self._introduce()
         self._handshake = None
         self._record_bytes_max = content_bytes_max(self._limits) + SEAL_BYTES
-        self.state = State.DECIDING
+        self.state = LinkState.DECIDING
         self._owner.on_introduced(self, who)
 
     def _hand_over(self) -> None:
         on_frame, name = self._on_frame, self.name
         for frame in self._held:
             on_frame(name, frame)
-            if self.is_paused or self.state is State.ENDED:
+            if self.is_paused or self.state is LinkState.ENDED:
                 return  # `_held` continues after this frame
         self._has_held = False
 
@@ -330,11 +330,11 @@ class Link(asyncio.BufferedProtocol):
             self._write_record(bytes([PING]))
 
     def beat(self) -> None:
-        if not self._is_choked and self.state is State.UP:
+        if not self._is_choked and self.state is LinkState.UP:
             self._write_record(bytes([BEAT]))
 
     def send(self, frames: Sequence[bytes], sizes: Sequence[int]) -> None:
-        if self.state is not State.UP:
+        if self.state is not LinkState.UP:
             return
         self._queue.put(frames, sizes)
         queued, most = self._queue.bytes, self._limits.queue_bytes_max
@@ -368,7 +368,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._is_flushing = False
-        if self._owes_pong and not self._is_choked and self.state is State.UP:
+        if self._owes_pong and not self._is_choked and self.state is LinkState.UP:
             self._owes_pong = False
             self._write_record(bytes([PONG]))
         while self._queue and not self._is_choked:
@@ -377,7 +377,7 @@ class Link(asyncio.BufferedProtocol):
             self._write_record(pack_frames(batch))
         if self._was_beyond_half and self._queue.bytes <= self._limits.queue_bytes_max // 2:
             self._was_beyond_half = False
-            if self.state is State.UP:
+            if self.state is LinkState.UP:
                 self._owner.on_room(self)
 
     def _write_record(self, content: bytes) -> None:

@@ -24,7 +24,7 @@ from beforehand.runtime.transport.address import Address, neighbourhood
 from beforehand.runtime.transport.dialer import Dialer
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
-from beforehand.runtime.transport.link import LINGER_SECONDS, Link, State
+from beforehand.runtime.transport.link import LINGER_SECONDS, Link, LinkState
 from beforehand.runtime.transport.listener import Listener
 from beforehand.runtime.transport.records import CLOSING
 
@@ -242,18 +242,18 @@ class Mesh:
         if link.is_dialed or not self._is_running:
             return self._is_running
         link.place = neighbourhood(link.address.host)
-        come = [other for other in self._open if other.state is not State.ENDED]
+        come = [other for other in self._open if other.state is not LinkState.ENDED]
         come = [other for other in come if not other.is_dialed]
         if sum(other.place == link.place for other in come) > (
             self._limits.connections_per_address_max
         ):
             return False
-        strangers = [other for other in come if other.state < State.UP]
+        strangers = [other for other in come if other.state < LinkState.UP]
         if len(strangers) <= self._limits.handshakes_max:
             return True
         # A member sends its hello at once. So the oldest connection without one is most likely a
         # stranger.
-        waiting = [other for other in strangers if other.state is State.HELLO]
+        waiting = [other for other in strangers if other.state is LinkState.HELLO]
         oldest = min(waiting, key=lambda other: other.began)
         oldest.end("too_many_connections", "it was closed to make room for another member")
         return oldest is not link
@@ -358,9 +358,9 @@ class Mesh:
         loop = asyncio.get_running_loop()
         now, limits = loop.time(), self._limits
         for link in list(self._open):
-            if link.state is State.ENDED:
+            if link.state is LinkState.ENDED:
                 continue
-            if link.state is not State.UP:
+            if link.state is not LinkState.UP:
                 if now - link.began > limits.handshake_seconds:
                     link.end("slow_handshake", "it took too long to prove its identity")
             elif not link.is_paused and now - link.heard > limits.silence_seconds:
