@@ -257,10 +257,10 @@ MUTANTS = [
         "test_only_what_nobody_writes_any_more_is_removed",
     ),
     (
-        "a delivery is measured from whatever came before it",
+        "a delivery is measured from the last row of its message",
         "measure_delays",
-        "    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))\n",
-        "    found = np.flatnonzero(kind[rows] == DELIVER)\n",
+        "rows[first[DELIVER][is_delivered]], rows[first[RECEIVE][is_delivered]]",
+        "rows[first[DELIVER][is_delivered]], rows[last[is_delivered]]",
         "test_the_figures_are_those_of_the_simulator",
     ),
     (
