@@ -26,7 +26,7 @@ from beforehand.scenario.document import Document
 from beforehand.scenario.protocols import read_protocols
 from beforehand.verify.verdict import state_of
 
-NAMED = re.compile(r"""\bPlausible\b|["'`]plausible|orders\.plausible""")
+NAMED = re.compile(r"""\bPlausible\b|["'`]plausible["'`-]|orders\.plausible""")
 OWN = {"protocols.orders.plausible", "protocols.registry"}
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from beforehand.errors import InputError
 from beforehand.lab import write_report
 from beforehand.report.charts import scatter_chart
 from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
@@ -149,6 +150,29 @@ def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
     assert page.headline.startswith("No run promised an order: ")
     assert "kept causal order" not in page.headline
     assert page.tiles[2] == Tile("186", "out of order, none promised")
+
+
+def test_late_deliveries_that_a_promise_with_probability_allows_are_told(tmp_path):
+    folder = write_datasets(tmp_path, protocols=("plausible-8",))
+    runs = pq.read_table(folder / "runs.parquet").to_pandas()
+    runs.loc[runs["protocol"] == "plausible-8", "violations"] = 31
+    runs["lifetime_us"] = runs["lifetime_us"].astype("Int64")
+    runs.to_parquet(folder / "runs.parquet")
+    page = build_opportunistic_page(folder)
+    assert page.verdict == "valid"
+    assert page.headline.endswith("186 came late where order was promised with probability only.")
+    assert [(tile.value, tile.label) for tile in page.tiles[2:4]] == [
+        ("0", "violations"),
+        ("186", "late, order promised with probability"),
+    ]
+
+
+def test_promise_that_the_report_does_not_know_is_refused(tmp_path):
+    folder = write_datasets(tmp_path)
+    runs = pq.read_table(folder / "runs.parquet").to_pandas().assign(promise="casual")
+    runs.to_parquet(folder / "runs.parquet")
+    with pytest.raises(InputError, match="no such promise: `casual`"):
+        build_opportunistic_page(folder)
 
 
 def test_the_page_says_what_was_run(tmp_path):
