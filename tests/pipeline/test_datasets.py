@@ -16,7 +16,7 @@ from beforehand.pipeline.datasets import (
     plan_dataset,
     write_table,
 )
-from beforehand.pipeline.schemas import CONTACTS, PLAN, names_of, table_of, table_of_rows
+from beforehand.pipeline.schemas import CONTACTS, HOPS, names_of, table_of, table_of_rows
 
 RECIPE = {"inputs": ["a-1"], "parameters": {"range_m": 50.0}, "sources": ["units.py"]}
 
@@ -119,7 +119,7 @@ def test_a_dataset_whose_files_differ_from_its_manifest_is_missing(tmp_path, spo
 
 def test_tables_keep_their_types_when_they_are_empty_or_hold_nothing(tmp_path):
     assert table_of_rows(CONTACTS, []).schema == table_of(CONTACTS, [[1]] * 4).schema
-    table = table_of_rows(PLAN, [(0, "r", "t", "causal", None, 1, "{}")])
-    assert table.schema.names == names_of(PLAN)
-    write_table(tmp_path / "plan.parquet", table)
-    assert pq.read_table(tmp_path / "plan.parquet")["lifetime_us"].to_pylist() == [None]
+    table = table_of_rows(HOPS, [("r", None, 1)])
+    assert table.schema.names == names_of(HOPS)
+    write_table(tmp_path / "hops.parquet", table)
+    assert pq.read_table(tmp_path / "hops.parquet")["hops"].to_pylist() == [None]

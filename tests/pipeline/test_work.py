@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.pipeline.contacts.plan import PLAN_FILE, make_plan
 from beforehand.pipeline.contacts.positions import make_positions, read_trace, write_trace
 from beforehand.pipeline.contacts.simulate import RunFacts, simulate, watched_node
 from beforehand.pipeline.experiment import load_experiment, read_scenario, world_names
@@ -65,7 +64,7 @@ def test_each_stage_reads_only_earlier_stages(world):
 def test_every_stage_has_its_datasets(work_of):
     counts = {stage: len(jobs) for stage, jobs in work_of().jobs.items()}
     assert list(counts.items()) == [
-        *(("positions", 2), ("contacts", 2), ("plan", 1)),
+        *(("positions", 2), ("contacts", 2)),
         *(("events", 6), ("verdicts", 6), ("metrics", 6)),
     ]
 
@@ -91,10 +90,10 @@ def test_another_seed_adds_to_the_runs(work_of):
 @pytest.mark.parametrize(
     ("setting", "stages"),
     [
-        ("mobility.nodes=9", {"positions", "contacts", "events", "verdicts", "metrics", "plan"}),
-        ("mobility.range=90m", {"contacts", "events", "verdicts", "metrics", "plan"}),
-        ("network.latency=3ms", {"events", "verdicts", "metrics", "plan"}),
-        ("gauges.node=3", {"events", "verdicts", "metrics", "plan"}),
+        ("mobility.nodes=9", {"positions", "contacts", "events", "verdicts", "metrics"}),
+        ("mobility.range=90m", {"contacts", "events", "verdicts", "metrics"}),
+        ("network.latency=3ms", {"events", "verdicts", "metrics"}),
+        ("gauges.node=3", {"events", "verdicts", "metrics"}),
         ("scenario.title=other", set()),
     ],
 )
@@ -114,18 +113,6 @@ def test_contacts_of_a_file_are_one_trace_for_all_seeds(work_of, tmp_path):
     before = names_of(work, "events")
     (tmp_path / "met.txt").write_text(CONTACTS + "ann bob 290 299\n")
     assert names_of(work_of(text), "events").isdisjoint(before)
-
-
-def test_the_plan_lists_the_runs(work_of):
-    work = work_of()
-    (plan,) = work["plan"]
-    make_plan(plan)
-    rows = pq.read_table(plan.dataset.file(PLAN_FILE)).to_pylist()
-    assert [row["run"] for row in rows] == [run.name for run in work["events"]]
-    assert {(row["protocol"], row["lifetime_us"], row["seed"]) for row in rows} >= {
-        ("causal", None, 1),
-        ("delta", 60_000_000, 2),
-    }
 
 
 def test_progress_counts_finished_datasets(work_of, tmp_path):

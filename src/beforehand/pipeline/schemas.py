@@ -35,10 +35,6 @@ HOPS = "run string, hops bigint, receptions bigint"
 """First receptions by the number of hops that the message had made; -1 if the number is
 unknown."""
 
-PLAN = (
-    "position bigint, run string, trace string, protocol string, lifetime_us bigint, seed bigint,"
-    " spec string"
-)
 VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
 
 MEASURES = ("delay", "delivered_delay", "latency", "age")

@@ -1,22 +1,16 @@
-"""Stage `plan`: list the simulations of a scenario, the longest first."""
+"""List the simulations of a scenario, the longest first."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from beforehand.pipeline.datasets import write_table
-from beforehand.pipeline.schemas import PLAN, table_of_rows
-from beforehand.pipeline.stages import Job, Made
 from beforehand.scenario.head import Scenario
 from beforehand.scenario.settings import with_settings
 from beforehand.sim.contacts.run import Spec
 from beforehand.units import format_duration
-
-PLAN_FILE = "plan.parquet"
 
 
 class Run(NamedTuple):
@@ -51,18 +45,3 @@ def specs_of(scenario: Scenario, seed: int) -> Iterator[Spec]:
     for chosen in options["protocols"]:
         spec = with_settings(chosen, options["traffic"] | options["network"])
         yield msgspec.structs.replace(spec, seed=seed, gauge_us=options["gauges"]["period"])
-
-
-def make_plan(job: Job) -> Made:
-    """Write the plan: one row per simulation, in the order of execution."""
-    rows = []
-    for at, planned in enumerate(job.spec):
-        spec, (trace,) = planned.spec.spec, planned.inputs
-        named = (spec.protocol, spec.lifetime_us, spec.seed, _text(spec))
-        rows.append((at, planned.name, trace.name, *named))
-    write_table(job.dataset.file(PLAN_FILE), table_of_rows(PLAN, rows))
-    return Made(len(rows))
-
-
-def _text(spec: Spec) -> str:
-    return json.dumps(msgspec.to_builtins(spec), sort_keys=True)

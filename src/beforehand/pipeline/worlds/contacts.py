@@ -98,11 +98,6 @@ def traces_of(scenario: Scenario, work: Work) -> Mapping[int, Dataset]:
     return {seed: found.get(seed, found[own[0]]) for seed in scenario.seeds}
 
 
-def _plan_plan(scenario: Scenario, work: Work) -> Iterator[Task]:
-    jobs = [work.job(_events(), task) for task in _plan_events(scenario, work)]
-    yield Task(scenario.name, {}, jobs, tuple(job.dataset for job in jobs))
-
-
 def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
     from beforehand.pipeline.contacts.plan import plan_runs
 
@@ -130,7 +125,6 @@ def _make_contacts(spark: OpenSpark, job: Job) -> Made:
 
 def _stages() -> tuple[Stage, ...]:
     from beforehand.pipeline.contacts.metrics import measure_run
-    from beforehand.pipeline.contacts.plan import make_plan
     from beforehand.pipeline.contacts.positions import make_positions
     from beforehand.pipeline.contacts.verdicts import join_blocks, make_blocks, verify_block
 
@@ -149,12 +143,14 @@ def _stages() -> tuple[Stage, ...]:
             plan=_plan_contacts,
             maker=InSession(_make_contacts),
         ),
-        Stage("plan", (), ("pipeline/contacts/plan.py",), _plan_plan, OnDriver(make_plan)),
         _events(),
         Stage(
             name="verdicts",
             inputs=("events",),
-            sources=("kernels/verify/causality.py", "verify", "pipeline/contacts/verdicts.py"),
+            sources=(
+                *("events.py", "promises.py", "kernels/verify/causality.py", "verify"),
+                "pipeline/contacts/verdicts.py",
+            ),
             plan=_plan_verdicts,
             maker=InParts(make_blocks, verify_block, join_blocks),
         ),
@@ -176,8 +172,11 @@ def _events() -> Stage:
 
     return Stage(
         name="events",
-        inputs=("contacts", "plan"),
-        sources=("protocols", "sim", "kernels/hops.py", "pipeline/contacts/simulate.py"),
+        inputs=("contacts",),
+        sources=(
+            *("events.py", "protocols", "sim", "kernels/hops.py"),
+            "pipeline/contacts/simulate.py",
+        ),
         plan=_plan_events,
         maker=AsTasks(simulate),
         check=check_watched,
