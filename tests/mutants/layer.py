@@ -159,8 +159,8 @@ MUTANTS = [
     (
         "let frames outlive the contact",
         "Channel.arrivals",
-        "return (arrive_us,) if arrive_us < self.down_us else ()",
-        "return (arrive_us,)",
+        "if arrive_us < self.down_us:\n            return",
+        "if True:\n            return",
         "test_a_contact_that_ends_cuts_off_what_is_under_way",
     ),
     (

@@ -259,8 +259,8 @@ MUTANTS = [
     (
         "a delivery is measured from whatever came before it",
         "measure_delays",
-        "    found = np.flatnonzero(is_received & (kind[rows] == DELIVER))\n",
-        "    found = np.flatnonzero(kind[rows] == DELIVER)\n",
+        "    is_delivered = is_received & (first[DELIVER] < len(rows))\n",
+        "    is_delivered = first[DELIVER] < len(rows)\n",
         "test_the_figures_are_those_of_the_simulator",
     ),
     (
