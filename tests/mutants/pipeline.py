@@ -259,8 +259,8 @@ MUTANTS = [
     (
         "a delivery is measured from whatever came before it",
         "measure_delays",
-        "    is_delivered = is_received & (first[DELIVER] < len(rows))\n",
-        "    is_delivered = first[DELIVER] < len(rows)\n",
+        "rows[first[RECEIVE][is_delivered]]",
+        "rows[first[DELIVER][is_delivered] - 1]",
         "test_the_figures_are_those_of_the_simulator",
     ),
     (
