@@ -21,7 +21,7 @@ LINE_COLUMNS_MAX = 100
 
 # What each part of the package may import of ours: whole parts, or single modules of one.
 PURE = ("errors", "promises", "units")
-EVERYWHERE = (*PURE, "events", "files", "interval", "temporary")
+EVERYWHERE = (*PURE, "events", "files", "interval", "signals", "temporary")
 MAY_IMPORT = {
     "errors": (),
     "units": ("errors",),
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "promises": (),
     "temporary": (),
     "lazy": (),
+    "signals": (),
     "files": ("errors", "temporary"),
     "interval": (),
     # A core has no files.

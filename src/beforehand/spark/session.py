@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from beforehand.errors import InputError
+from beforehand.signals import restored
 from beforehand.spark.conf import check_addresses
 from beforehand.spark.java import java_home
 from beforehand.temporary import scratch_folder
@@ -182,7 +183,7 @@ def _start_driver(master: str, app: str, small: bool, wanted: Conf, scratch: Pat
         wanted[JAVA_OPTIONS] = f"{conf[JAVA_OPTIONS]} {wanted[JAVA_OPTIONS]}"
     builder = SparkSession.builder.master(master).appName(app).config(map=conf | wanted)
     try:
-        with _environment(environment), _our_interrupts():
+        with _environment(environment), restored():  # Spark's own handler hangs (`end_java`)
             try:
                 spark = builder.getOrCreate()
             except KeyboardInterrupt as error:
@@ -280,17 +281,6 @@ def _driver_gib() -> int:
     """Return a quarter of the memory; the Python workers do most of the work and need the rest."""
     total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(max(total_bytes // 2**32, DRIVER_GIB_MIN), DRIVER_GIB_MAX)
-
-
-@contextmanager
-def _our_interrupts() -> Iterator[None]:
-    """Restore the previous SIGINT handler on exit: Spark's own handler hangs (see `end_java`)."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from beforehand.commands.shell import dispatch
-from beforehand.commands.shell.interrupt import GOES_ON
+from beforehand.commands.shell.interrupt import GOES_ON, Signals
 from tests import quick_java
 from tests.waiting import wait_until
 
@@ -38,7 +37,6 @@ LONG_SECONDS = 600
 
 PATIENT = """
 import sys
-from beforehand.commands.shell import interrupt
 
 interrupt.PATIENCE_SECONDS = 600  # a busy machine takes longer to tidy up
 from beforehand.cli import main
@@ -213,7 +211,7 @@ def test_ctrl_c_at_any_instant_of_the_first_half_second_shows_no_traceback(argum
 
 def test_interrupt_messages_of_libraries_during_import_are_suppressed(capsys):
     shown = sys.excepthook
-    signals = dispatch.Signals()
+    signals = Signals()
     signals.hear()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -279,7 +277,6 @@ def test_a_command_went_on_for_hours_whose_ctrl_c_fell_where_python_drops_it(how
 
 STUBBORN = """
 import sys, time
-from beforehand.commands.shell import interrupt
 from beforehand.commands.shell.interrupt import interruptible
 
 interrupt.PATIENCE_SECONDS = float(sys.argv[1])

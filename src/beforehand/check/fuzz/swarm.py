@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from multiprocessing import active_children, get_context
 
 from beforehand.check.fuzz.fuzz import Outcome
 from beforehand.check.fuzz.targets import TARGETS
+from beforehand.signals import postponed
 
 BATCH_SEEDS = 25
 PARENT_SECONDS = 1.0
@@ -112,7 +112,7 @@ def _leave_with(parent: int) -> None:
 
 
 def _hand_out(pool: ProcessPoolExecutor, batches: Iterable[Batch]) -> set[Future[Done]]:
-    with _without_interrupts():
+    with postponed():
         return {pool.submit(_run_batch, *batch) for batch in batches}
 
 
@@ -133,30 +133,6 @@ def _open_pool(workers: int | None) -> Iterator[ProcessPoolExecutor]:
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Start workers in this block without interrupts, and raise a pending one at the end.
-
-    A terminal sends Ctrl-C to all processes. Workers started here ignore it; the parent ends them.
-    A worker whose parent is interrupted during the start would end with a traceback. Blocking the
-    signal in this thread is not enough, because another thread may receive it. So a handler also
-    records the signal."""
-    kept: list[int] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handlers[number] = signal.signal(number, lambda number, _: kept.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for late in kept:
-        signal.raise_signal(late)
 
 
 def _run_batch(protocol: str, seeds: Sequence[int]) -> Done:

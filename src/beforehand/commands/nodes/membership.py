@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beforehand.errors import InputError
+from beforehand.signals import SIGNALS
 from beforehand.units import format_duration
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ async def _until_signal(
             main.cancel()
         stop.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
+    for number in SIGNALS:
         loop.add_signal_handler(number, hear)
     try:
         async with group:
@@ -98,7 +97,7 @@ async def _until_signal(
     except asyncio.CancelledError as error:
         raise InputError("stopped in a hurry", hint="what is on the disk is safe") from error
     finally:
-        for number in numbers:
+        for number in SIGNALS:
             loop.remove_signal_handler(number)
 
 

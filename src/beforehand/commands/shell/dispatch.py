@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import signal
 import sys
-import threading
 import traceback
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
 
 from beforehand import __version__
 from beforehand.commands import contacts, doctor, fuzz, observe, simulate, verify
@@ -27,7 +24,7 @@ from beforehand.commands.shell.console import (
     open_closed_streams,
     say,
 )
-from beforehand.commands.shell.interrupt import leave_after_patience
+from beforehand.commands.shell.interrupt import Signals, Terminated
 from beforehand.errors import (
     EXIT_CRASH,
     EXIT_INTERRUPTED,
@@ -45,7 +42,6 @@ COMMANDS = (
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 an internal error, 130 interrupted"
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """If this environment variable is set, a crash shows its traceback, as with `-v`."""
-AGAIN_SECONDS = 0.05
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:
@@ -75,84 +71,6 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         return _tell(told, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
     finally:
         signals.restore()
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, handled like Ctrl-C except for the exit code. The default action would end this
-    process and leave its child processes running."""
-
-
-class Signals:
-    """Handlers for SIGINT and SIGTERM while a command runs, unless the command installs its own.
-
-    An exception raised by a handler may be lost. Python drops it in a destructor or a callback; the
-    handler then raises it again. Some libraries catch every exception; a timer then ends the
-    process.
-    """
-
-    def __init__(self) -> None:
-        self.heard: KeyboardInterrupt | None = None
-        """Stored because an interrupted import or compilation may raise another exception
-        instead."""
-        self._is_lost = False
-        self._patience: threading.Timer | None = None
-        self._before: dict[int, Any] = {}
-        self._show, self._drop = sys.excepthook, sys.unraisablehook
-
-    def hear(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup` or `&`
-                self._before[number] = signal.signal(number, self._raise)
-
-    def restore(self) -> None:
-        if sys.excepthook == self._show_others:
-            sys.excepthook = self._show
-        if sys.unraisablehook == self._drop_others:
-            sys.unraisablehook = self._drop
-        if self._patience is not None:
-            self._patience.cancel()
-        for number, handler in self._before.items():
-            if signal.getsignal(number) == self._raise:
-                signal.signal(number, handler)
-
-    def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        """Hide our interrupt: compiled modules of other packages print it if their import is
-        aborted."""
-        if error is not self.heard:
-            self._show(kind, error, trace)
-
-    def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Send the signal again shortly after Python dropped our interrupt."""
-        if self.heard is None or dropped.exc_value is not self.heard:
-            self._drop(dropped)
-            return
-        self._is_lost = True
-        number = self._number(self.heard)
-        # Signal the main thread itself: a signal to another thread would not end its sleep.
-        main = threading.main_thread().ident
-        send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
-        send.daemon = True
-        send.start()
-
-    def _raise(self, number: int, _frame: object) -> NoReturn:
-        if self.heard is None:
-            self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
-            self._patience = leave_after_patience(self._leave)
-        elif not self._is_lost:
-            os._exit(128 + number)  # second signal: exit at once
-        self._is_lost = False
-        raise self.heard
-
-    def _leave(self) -> None:
-        os.write(2, b"interrupted\n")
-        os._exit(128 + self._number(self.heard))
-
-    @staticmethod
-    def _number(heard: KeyboardInterrupt | None) -> int:
-        return signal.SIGTERM if isinstance(heard, Terminated) else signal.SIGINT
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

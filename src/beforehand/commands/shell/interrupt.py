@@ -1,4 +1,7 @@
-"""Handle SIGINT and SIGTERM: acknowledge at once, stop soon, and show no traceback."""
+"""Handle SIGINT and SIGTERM in a command: acknowledge at once, stop soon, and show no traceback.
+
+`Signals` is for every command; `interruptible` for those that a second run continues.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any, NoReturn
 
 from beforehand.errors import EXIT_INTERRUPTED
+from beforehand.signals import SIGNALS, handled, is_main_thread
 
 GOES_ON = "the same command goes on from here"
+AGAIN_SECONDS = 0.05
+"""How long after Python has dropped a signal it is sent again."""
 PATIENCE_SECONDS = 4
 """The process exits this long after the first signal, whatever it is doing. The next run computes
 incomplete datasets again."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
@@ -83,17 +89,9 @@ def interruptible(promise: str = GOES_ON) -> Iterator[Interruption]:
     neither leaves a partial dataset behind.
     """
     interruption = Interruption(promise)
-    if threading.current_thread() is not threading.main_thread():
+    # After a signal the process is exiting; a second signal must still exit at once.
+    with handled(interruption.hear, unless=interruption.asked.is_set):
         yield interruption
-        return
-    before = [signal.signal(number, interruption.hear) for number in SIGNALS]
-    try:
-        yield interruption
-    finally:
-        # After a signal the process is exiting; a second signal must still exit at once.
-        if not interruption.asked.is_set():
-            for number, handler in zip(SIGNALS, before, strict=True):
-                signal.signal(number, handler)
 
 
 def break_off() -> None:
@@ -114,3 +112,81 @@ def _end_spark(*, at_once: bool) -> None:
     if session is not None:  # if Spark was never started, do not import it now
         with suppress(Exception):
             session.end_java(at_once=at_once)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, handled like Ctrl-C except for the exit code. The default action would end this
+    process and leave its child processes running."""
+
+
+class Signals:
+    """Handlers for SIGINT and SIGTERM while a command runs, unless the command installs its own.
+
+    An exception raised by a handler may be lost. Python drops it in a destructor or a callback; the
+    handler then raises it again. Some libraries catch every exception; a timer then ends the
+    process.
+    """
+
+    def __init__(self) -> None:
+        self.heard: KeyboardInterrupt | None = None
+        """Stored because an interrupted import or compilation may raise another exception
+        instead."""
+        self._is_lost = False
+        self._patience: threading.Timer | None = None
+        self._before: dict[int, Any] = {}
+        self._show, self._drop = sys.excepthook, sys.unraisablehook
+
+    def hear(self) -> None:
+        if not is_main_thread():
+            return
+        sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup` or `&`
+                self._before[number] = signal.signal(number, self._raise)
+
+    def restore(self) -> None:
+        if sys.excepthook == self._show_others:
+            sys.excepthook = self._show
+        if sys.unraisablehook == self._drop_others:
+            sys.unraisablehook = self._drop
+        if self._patience is not None:
+            self._patience.cancel()
+        for number, handler in self._before.items():
+            if signal.getsignal(number) == self._raise:
+                signal.signal(number, handler)
+
+    def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        """Hide our interrupt: compiled modules of other packages print it if their import is
+        aborted."""
+        if error is not self.heard:
+            self._show(kind, error, trace)
+
+    def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Send the signal again shortly after Python dropped our interrupt."""
+        if self.heard is None or dropped.exc_value is not self.heard:
+            self._drop(dropped)
+            return
+        self._is_lost = True
+        number = self._number(self.heard)
+        # Signal the main thread itself: a signal to another thread would not end its sleep.
+        main = threading.main_thread().ident
+        send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
+        send.daemon = True
+        send.start()
+
+    def _raise(self, number: int, _frame: object) -> NoReturn:
+        if self.heard is None:
+            self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+            self._patience = leave_after_patience(self._leave)
+        elif not self._is_lost:
+            os._exit(128 + number)  # second signal: exit at once
+        self._is_lost = False
+        raise self.heard
+
+    def _leave(self) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + self._number(self.heard))
+
+    @staticmethod
+    def _number(heard: KeyboardInterrupt | None) -> int:
+        return signal.SIGTERM if isinstance(heard, Terminated) else signal.SIGINT
