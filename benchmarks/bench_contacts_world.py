@@ -16,7 +16,7 @@ import time
 
 from beforehand.mobility.generators import crowd
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.contacts.workload import Traffic
+from beforehand.sim.contacts.traffic import Traffic
 
 MINUTE_US = 60_000_000
 # Contacts are a little rarer than in the default crowd, so that about 10,500 messages make about

@@ -11,7 +11,7 @@ from beforehand.kernels.hops import UNKNOWN, count_hops
 from beforehand.mobility.trace import make_trace
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import measure_delays, tally_hops
-from beforehand.sim.contacts.workload import Traffic
+from beforehand.sim.contacts.traffic import Traffic
 
 SECOND = 1_000_000
 ROWS = st.lists(st.tuples(*[st.integers(0, 4)] * 3), max_size=60)  # node, message, sender

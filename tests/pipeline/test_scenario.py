@@ -11,7 +11,7 @@ from beforehand.pipeline.contacts.plan import specs_of
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.scenario.shipped import FOLDER
 from beforehand.sim.contacts.run import Spec
-from beforehand.sim.contacts.workload import Traffic
+from beforehand.sim.contacts.traffic import Traffic
 
 SCENARIOS = FOLDER
 MINUTE_US = 60_000_000

@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
         tell("reading the trace", 0, None)
         trace = read_trace(args)
 
-    from beforehand.sim.contacts.workload import check_size
+    from beforehand.sim.contacts.traffic import check_traffic
 
-    check_size(trace, spec.traffic, where="--period")
+    check_traffic(trace, spec.traffic, where="--period")
     tell_trace(trace)
 
     from beforehand.protocols.registry import find_order

@@ -21,7 +21,7 @@ from beforehand.mobility.trace import Ints, make_trace
 from beforehand.pipeline.schemas import CONTACTS, EVENTS, arrow_schema, names_of, table_of_rows
 from beforehand.protocols.registry import find_order
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.contacts.workload import check_size
+from beforehand.sim.contacts.traffic import check_traffic
 from beforehand.sim.log import event_table
 from beforehand.spark.executors import same_code
 from beforehand.verify.event_log import logs_of
@@ -105,7 +105,7 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
     there[:, 0] = np.searchsorted(nodes, there[:, 0])
     names = [str(node) for node in nodes.tolist()]
     trace = make_trace(names, met, there if has_stays else None)
-    check_size(trace, spec.traffic, where=f"run `{run}`")
+    check_traffic(trace, spec.traffic, where=f"run `{run}`")
     result = run_one(trace, spec)
     columns = result.columns
     size, origin = len(columns["kind"]), columns["origin"]

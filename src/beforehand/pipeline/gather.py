@@ -58,6 +58,7 @@ def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
         "delivery_ratio": counts["deliveries"] / handed if handed else None,
         "reachable": made.reachable,
         "reach": counts["receptions"] / made.reachable if made.reachable > 0 else None,
+        "left_out": made.left_out,
         "evictions": measured.evictions,
         "frames_aborted": made.frames_aborted,
         "held_us_avg": measured.held_us_avg,

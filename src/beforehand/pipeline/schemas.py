@@ -49,8 +49,8 @@ SPREADS = ("min", "max", "avg", "stdev")
 RUNS = (
     "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
     " broadcasts bigint, receptions bigint, deliveries bigint, expired bigint, dropped bigint,"
-    " waiting bigint, delivery_ratio double, reachable bigint, reach double, again bigint,"
-    " evictions bigint, frames_aborted bigint, "
+    " waiting bigint, left_out bigint, delivery_ratio double, reachable bigint, reach double,"
+    " again bigint, evictions bigint, frames_aborted bigint, "
     + ", ".join(f"{measure}_us_{spread} double" for measure in MEASURES for spread in SPREADS)
     + ", held_us_avg double, past_entries_avg double, frames bigint, bytes bigint, promise string,"
     " verdict string, violations bigint, cpu_s double, transfer_model string"

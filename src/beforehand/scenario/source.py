@@ -140,7 +140,7 @@ def read_source(document: Document) -> Source | None:
             error = InputError("`format` is for an `input`")
             document.add(error, ("mobility", "format"))
     else:
-        written = document.value(section, ("mobility", "input"), _path_of(document.path.parent), "")
+        written = document.value(section, ("mobility", "input"), path_of(document.path.parent), "")
         format = document.value(section, ("mobility", "format"), values.text, None)
         source = Source(None, written or None, format, range_m, options)
     if len(document.problems) > before:
@@ -158,7 +158,7 @@ def read_source(document: Document) -> Source | None:
     return source
 
 
-def _path_of(folder: Path) -> values.Parse:
+def path_of(folder: Path) -> values.Parse:
     """Return a parser of paths relative to `folder`; it rejects devices, which never end."""
 
     def parse(value: object) -> Path:

@@ -17,7 +17,8 @@ from beforehand.sim import log
 from beforehand.sim.clock import Clock
 from beforehand.sim.contacts.links import Channel, LinkModel
 from beforehand.sim.contacts.summary import summarise
-from beforehand.sim.contacts.workload import Broadcast, Traffic, periodic, scattered
+from beforehand.sim.contacts.traffic import Traffic, plan_traffic
+from beforehand.sim.contacts.workload import Broadcast, scattered
 from beforehand.sim.log import Log, event_table, write_events
 from beforehand.sim.streams import generator, mix, stream_key, unit
 
@@ -125,7 +126,8 @@ def test_events_are_written_whole_with_kinds_spelled_out(tmp_path):
 
 
 def test_periodic_traffic_follows_presence():
-    found = periodic(TRACE, Traffic(first_us=20, period_us=30, payload_bytes=7))
+    traffic = Traffic(first_us=20, period_us=30, payload_bytes=7)
+    found = plan_traffic(TRACE, traffic, 1).broadcasts()
     assert [(b.t_us, b.node) for b in found] == [(20, 0), (50, 0), (70, 1), (80, 0)]
 
 

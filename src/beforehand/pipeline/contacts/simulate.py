@@ -28,7 +28,7 @@ from beforehand.pipeline.stages import Job, Made
 from beforehand.protocols.registry import find_order
 from beforehand.sim.contacts.run import Result, run_one
 from beforehand.sim.contacts.summary import count_reachable, measure_delays, tally_hops
-from beforehand.sim.contacts.workload import check_size
+from beforehand.sim.contacts.traffic import check_traffic
 from beforehand.sim.log import event_table, write_events
 
 
@@ -44,6 +44,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     frames_aborted: int | None
     """Frames that were under way when their contact ended; None if the engine does not count
     them."""
+    left_out: int
+    """Broadcasts of the traffic's file at times when their source is absent."""
     reachable: int
     """The number of first receptions if every node had received all messages that were alive while
     it was present."""
@@ -72,13 +74,15 @@ def simulate(job: Job) -> Made:
     )
     write_events(log, job.dataset.file(EVENTS_FILE))
     kind = result.columns["kind"]
+    broadcasts = int(np.count_nonzero(kind == BROADCAST))
     facts = RunFacts(
         nodes=trace.nodes_count,
         contacts=len(trace.contacts),
-        broadcasts=int(np.count_nonzero(kind == BROADCAST)),
+        broadcasts=broadcasts,
         deliveries=int(np.count_nonzero(kind == DELIVER)),
         frames=result.frames_sent,
         bytes=result.bytes_sent,
+        left_out=max(0, len(spec.traffic.events) - broadcasts),
         frames_aborted=result.frames_aborted,
         reachable=count_reachable(result.columns, spec.life_us),
         transfer_model=spec.transfer_model,
@@ -93,7 +97,7 @@ def check_watched(jobs: Sequence[Job]) -> None:
     for job in jobs:
         trace = read_trace(job.inputs[0])
         watched_node(trace, job.spec.watched)
-        check_size(trace, job.spec.spec.traffic, where="traffic.period")
+        check_traffic(trace, job.spec.spec.traffic, where="traffic.period")
 
 
 def watched_node(trace: Trace, wanted: str | int | None) -> int:

@@ -46,12 +46,13 @@ HEADINGS = (
 
 def _tables() -> dict[str, Table]:
     from beforehand.scenario.protocols import read_protocols
-    from beforehand.scenario.settings import TRAFFIC, read_network, read_settings
+    from beforehand.scenario.settings import read_network
     from beforehand.scenario.source import read_source
+    from beforehand.scenario.traffic import read_traffic
 
     return {
         "mobility": read_source,
-        "traffic": lambda document: read_settings(document, "traffic", TRAFFIC),
+        "traffic": read_traffic,
         "network": read_network,
         "protocols": read_protocols,
         "gauges": {

@@ -21,7 +21,7 @@ from beforehand.sim.clock import Clock, Clocks
 from beforehand.sim.collector import no_collection
 from beforehand.sim.contacts.evictions import Evictions
 from beforehand.sim.contacts.links import LinkModel
-from beforehand.sim.contacts.workload import Traffic, periodic
+from beforehand.sim.contacts.traffic import PAYLOAD_BYTES_MAX, Traffic, plan_traffic
 from beforehand.sim.contacts.world import ContactWorld, OnDone
 from beforehand.sim.streams import KeyedDraws, stream_key, unit
 
@@ -41,8 +41,6 @@ NOT_NEGATIVE = (
 DURATIONS = tuple(path for path in (*POSITIVE, *NOT_NEGATIVE) if path.endswith("_us"))
 TIME_US_MAX = 2**60
 """36,000 years: a few of them added to a time of a trace still fit in 64 bits."""
-PAYLOAD_BYTES_MAX = 100_000_000
-"""The limit exists because every message object holds its payload."""
 
 
 class Spec(msgspec.Struct, frozen=True):
@@ -155,7 +153,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
     world = ContactWorld(
         trace,
         make_core,
-        periodic(trace, spec.traffic),
+        plan_traffic(trace, spec.traffic, spec.seed).broadcasts(),
         seed=spec.seed,
         links=spec.links,
         clocks=_clocks(trace, spec),
