@@ -33,12 +33,27 @@ class Setting(NamedTuple):
     """Whether the text after the flag is parsed as a number, as in a file."""
 
 
+def _sources(value: object) -> tuple[str, ...] | float:
+    """Parse names of nodes, or the share of the nodes that broadcast."""
+    if isinstance(value, list):
+        names: Any = values.list_of(values.text)(value)
+        return tuple(names)
+    share: Any = 1.0 if value in (1, "100%") else values.share(value)
+    if not share:
+        raise InputError("no node would broadcast", hint="write names or a share: `0.2`, `20%`")
+    return float(share)
+
+
 TRAFFIC: dict[str, Setting] = {
     "period": Setting(
         "traffic.period_us", values.positive_duration, "TIME", "between two broadcasts"
     ),
     "first": Setting("traffic.first_us", values.duration, "TIME", "until the first broadcast"),
     "payload": Setting("traffic.payload_bytes", values.size, "BYTES"),
+    "law": Setting("traffic.law", values.one_of("periodic", "poisson", "uniform", "file")),
+    "phase": Setting("traffic.phase", values.switch),
+    "payload_law": Setting("traffic.payload_law", values.one_of("fixed", "uniform", "exponential")),
+    "sources": Setting("traffic.sources", _sources),
 }
 
 

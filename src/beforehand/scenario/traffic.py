@@ -6,13 +6,11 @@ from typing import Any
 
 from beforehand.errors import InputError
 from beforehand.mobility.formats.message_events import read_message_events
-from beforehand.scenario import values
 from beforehand.scenario.document import Document
 from beforehand.scenario.settings import TRAFFIC, Setting, read_settings
 from beforehand.scenario.source import path_of
 from beforehand.sim.contacts.traffic import Event
 
-LAWS = ("periodic", "poisson", "uniform", "file")
 FOR_FILE = ("input", "law")
 """The keys that go with traffic from a file; the file says the rest."""
 
@@ -27,16 +25,8 @@ def read_traffic(document: Document) -> dict[str, Any]:
         rows = read_message_events(found).rows
         return tuple(Event(row.t_us, row.source, row.size_bytes) for row in rows)
 
-    more = {
-        "law": Setting("traffic.law", values.one_of(*LAWS)),
-        "phase": Setting("traffic.phase", values.switch),
-        "payload_law": Setting(
-            "traffic.payload_law", values.one_of("fixed", "uniform", "exponential")
-        ),
-        "sources": Setting("traffic.sources", _sources),
-        "input": Setting("traffic.events", events),
-    }
-    found = read_settings(document, "traffic", TRAFFIC | more)
+    own = {"input": Setting("traffic.events", events)}
+    found = read_settings(document, "traffic", TRAFFIC | own)
     written = document.table("traffic", None)
     law = found.setdefault("traffic.law", "file" if "input" in written else "periodic")
     if law == "file" and "input" not in written:
@@ -59,14 +49,3 @@ def read_traffic(document: Document) -> dict[str, Any]:
         # On a generator each seed draws a new day. On a file the phases are what the seeds draw.
         found["traffic.phase"] = "input" in mobility
     return found
-
-
-def _sources(value: object) -> tuple[str, ...] | float:
-    """Parse names of nodes, or the share of the nodes that broadcast."""
-    if isinstance(value, list):
-        names: Any = values.list_of(values.text)(value)
-        return tuple(names)
-    share: Any = 1.0 if value in (1, "100%") else values.share(value)
-    if not share:
-        raise InputError("no node would broadcast", hint="write names or a share: `0.2`, `20%`")
-    return float(share)
