@@ -45,7 +45,7 @@ def _known(value: object) -> str:
     """Parse the name of a protocol for contacts, perhaps with the size of its clock."""
     name = values.text(value)
     found = find_protocol(name)
-    return name if found is not None and found.make else values.one_of(*ORDERS)(name)
+    return name if found is not None and found.make else str(values.one_of(*ORDERS)(name))
 
 
 def _lifetimes(document: Document, entry: Table, at: KeyPath, name: str) -> Sequence[int | None]:
