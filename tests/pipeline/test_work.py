@@ -148,7 +148,7 @@ def test_a_trace_comes_back_as_it_was_written(work_of, tmp_path):
     work = work_of()
     scenario = read_scenario(tmp_path / "try.toml")
     trace = scenario.options["mobility"].load(1).contacts_within(100)
-    dataset = traces_of(scenario, work)[1]
+    dataset = traces_of(scenario, work)[0, 1]
     dataset.commit(*write_trace(dataset, trace))
     again = read_trace(dataset)
     assert again.names == trace.names

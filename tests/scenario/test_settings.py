@@ -9,9 +9,9 @@ from beforehand.sim.contacts.run import Spec
 
 EVERY = TRAFFIC | NETWORK
 PARTS = ("traffic", "links", "layer", "clocks")
-NOT_SET = {"links.noise_until_us", "layer.capacity_bytes", "layer.flow"}
-"""The first is for the fuzzer, which heals a network. The others are for nodes on sockets, whose
-memory and links are bounded."""
+NOT_SET = {"links.noise_until_us", "layer.capacity_bytes", "layer.flow", "traffic.events"}
+"""The first is for the fuzzer, which heals a network. The next two are for nodes on sockets, whose
+memory and links are bounded. The last is read from a file."""
 
 
 def test_each_field_of_the_parts_has_its_key_and_each_key_its_field():

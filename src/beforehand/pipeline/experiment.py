@@ -78,6 +78,8 @@ class Experiment:
     """The comparison that `beforehand diff` shows."""
     papers: tuple[str, ...] = ()
     """Keys of published figures that a scenario may ask to be compared with."""
+    swept: tuple[str, ...] = ()
+    """The tables whose keys `[sweep]` can sweep."""
     is_small: Callable[[Missing], bool] = lambda _: True
     """Returns whether Java has so little work that fast start-up matters more than throughput."""
 
@@ -105,4 +107,5 @@ def read_scenario(
     `section.key=value`."""
     document = Document(path, seeds=seeds, overrides=overrides)
     experiment = load_experiment(world_of(document), where=str(path))
-    return read_head(document, experiment.tables(), experiment.seeds, experiment.papers)
+    known = (experiment.seeds, experiment.papers, experiment.swept)
+    return read_head(document, experiment.tables(), *known)

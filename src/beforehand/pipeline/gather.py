@@ -50,6 +50,7 @@ def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
         "run": run.name,
         "protocol": spec.protocol,
         "lifetime_us": spec.lifetime_us,
+        "point": run.spec.point,
         "seed": spec.seed,
         "nodes": made.nodes,
         "contacts": made.contacts,

@@ -43,7 +43,8 @@ latency: from first reception to delivery. age: the sum of delivered_delay and l
 SPREADS = ("min", "max", "avg", "stdev")
 
 RUNS = (
-    "run string, protocol string, lifetime_us bigint, seed bigint, nodes bigint, contacts bigint,"
+    "run string, protocol string, lifetime_us bigint, point string, seed bigint, nodes bigint,"
+    " contacts bigint,"
     " broadcasts bigint, receptions bigint, deliveries bigint, expired bigint, dropped bigint,"
     " waiting bigint, left_out bigint, delivery_ratio double, reachable bigint, reach double,"
     " again bigint, evictions bigint, frames_aborted bigint, "
@@ -51,6 +52,8 @@ RUNS = (
     + ", held_us_avg double, past_entries_avg double, frames bigint, bytes bigint, promise string,"
     " verdict string, violations bigint, cpu_s double, transfer_model string"
 )
+POINTS = "point string, key string, value string, number double, unit string"
+"""The values of the swept keys at each point. number: in the unit; null if it is no number."""
 QUANTILES = "run string, metric string, share double, value_us bigint"
 SCATTER = "run string, delay_us bigint, latency_us bigint"
 NODES = (

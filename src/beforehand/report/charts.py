@@ -16,6 +16,11 @@ from beforehand.report.notation import HOUR_US, MINUTE_US, SECOND_US
 # differ in lightness as well as in hue.
 PALETTE = ["#3f7fd0", "#23a494", "#86b83a", "#dfa612", "#e0702c", "#c2448e", "#8667c7", "#8a8f98"]
 
+DASHES = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3], [12, 4], [5, 2, 1, 2, 1, 2], [3, 5], [12, 3, 3, 3]]
+SHAPES = ["circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke", "wedge"]
+"""The dashes and the markers of lines, beside their colours: for lines that lie on each other, and
+for prints in black and white."""
+
 STEPS_US = [
     *(step * 1_000 for step in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(step * SECOND_US for step in (1, 2, 5, 10, 20, 30)),
@@ -23,6 +28,8 @@ STEPS_US = [
     *(step * HOUR_US for step in (1, 2, 4, 6, 12, 24)),
 ]
 UNITS = {"h": HOUR_US, "min": MINUTE_US, "s": SECOND_US, "ms": 1_000}
+WIDE = 20
+"""The ratio of the largest to the smallest swept value from which an axis is logarithmic."""
 LOG_TICKS_US = (
     *(0, 1_000, 10_000, 100_000, SECOND_US, 10 * SECOND_US, MINUTE_US, 10 * MINUTE_US),
     *(HOUR_US, 10 * HOUR_US, 100 * HOUR_US),
@@ -116,6 +123,50 @@ def cdf_chart(
     # Large invisible marks, because a finger does not hit a line of two pixels.
     touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
     return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
+
+
+def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Chart:
+    """Draw the mean of a metric against a swept key, with its confidence interval.
+
+    table: line, value, number, mean, low, high. is_number: draw `number`, else `value` as words.
+    """
+    order = list(dict.fromkeys(table["line"]))
+    chosen = alt.selection_point(fields=["line"], bind="legend")
+    values = [float(value) for value in table["number"]] if is_number else []
+    if is_number:
+        is_wide = min(values) > 0 and max(values) >= WIDE * min(values)
+        scale = alt.Scale(type="log" if is_wide else "linear", zero=False, padding=12)
+        axis = alt.Axis(values=sorted(set(values)), format="~s" if max(values) >= 1000 else "~g")
+        along: alt.X = alt.X("number:Q", title=x, scale=scale, axis=axis)
+    else:
+        along = alt.X("value:N", title=x, sort=list(dict.fromkeys(table["value"])))
+    base = alt.Chart(table).encode(
+        x=along,
+        color=alt.Color("line:N", title=None, sort=order).scale(domain=order, range=PALETTE),
+        opacity=alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12)),
+        tooltip=[
+            alt.Tooltip("line:N", title="Line"),
+            alt.Tooltip("value:N", title=x),
+            alt.Tooltip("mean:Q", title=y, format=",.4~g"),
+            alt.Tooltip("low:Q", title="From", format=",.4~g"),
+            alt.Tooltip("high:Q", title="To", format=",.4~g"),
+        ],
+    )
+    up = alt.Y("mean:Q", title=y, scale=alt.Scale(zero=False, padding=6))
+    line = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=_dashes("line", order))
+    bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=y), y2="high:Q")
+    marks = base.mark_point(size=60, filled=True).encode(y=up, shape=_shapes("line", order))
+    return alt.LayerChart(layer=[line.add_params(chosen), bars, marks])
+
+
+def _dashes(field: str, order: list[str]) -> alt.StrokeDash:
+    scale = alt.Scale(domain=order, range=DASHES[: len(order)])
+    return alt.StrokeDash(f"{field}:N", title=None, sort=order, scale=scale)
+
+
+def _shapes(field: str, order: list[str]) -> alt.Shape:
+    scale = alt.Scale(domain=order, range=SHAPES[: len(order)])
+    return alt.Shape(f"{field}:N", title=None, sort=order, scale=scale)
 
 
 def hops_chart(table: pd.DataFrame) -> Chart:

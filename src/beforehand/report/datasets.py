@@ -23,14 +23,16 @@ DELAYS = ("delay", "delivered_delay", "latency", "age")
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (
-        *("run", "protocol", "lifetime_us", "seed", "nodes", "contacts"),
+        *("run", "protocol", "lifetime_us", "point", "seed", "nodes", "contacts"),
         *("broadcasts", "receptions", "deliveries", "expired", "dropped", "waiting"),
+        "left_out",
         *("delivery_ratio", "reach", "again", "evictions", "frames_aborted"),
         *(f"{name}_us_{kind}" for name in DELAYS for kind in STATISTICS),
         *("held_us_avg", "past_entries_avg", "frames", "bytes", "promise", "verdict"),
         *("violations", "cpu_s"),
         "transfer_model",
     ),
+    "points": ("point", "key", "value", "number", "unit"),
     "trace": (
         *("nodes", "max_at_once", *(f"activity_{kind}" for kind in STATISTICS)),
         *("contacts", *(f"duration_{kind}" for kind in STATISTICS)),
@@ -87,28 +89,20 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
 }
 TEXTS = (
+    *("point", "key", "unit"),
     *("run", "protocol", "promise", "verdict", "transfer_model", "metric", "name", "gauge"),
     *("reading", "law", "observer", "system", "histogram", "experiment", "mac", "network", "kind"),
     *("claim", "figure", "text", "note", "expected", "measured"),
 )
+TEXTS_OF = (("points", "value"),)
+"""Columns that are text in this table and numbers in others."""
 LISTS = ("to_station", "kept")
 """Columns of lists. All columns that are neither here nor in `TEXTS` are numbers."""
 FILLED = (
     *(name for name in TEXTS if name != "note"),
     *("seed", "node", "nodes", "contacts", "broadcasts", "receptions", "deliveries", "expired"),
-    *(
-        "dropped",
-        "waiting",
-        "again",
-        "frames",
-        "bytes",
-        "packets",
-        "violations",
-        "duplicates",
-        "missing",
-        "received",
-        "inverted",
-    ),
+    *("dropped", "waiting", "left_out", "again"),
+    *("frames", "bytes", "packets", "violations", "duplicates", "missing", "received", "inverted"),
     *("up_us", "down_us", "t_us", "value_us", "share", "value", "count", "hops"),
 )
 """Columns without nulls. In other columns, null means that there were no values to average."""
@@ -129,6 +123,8 @@ class Scenario:
     versions: Mapping[str, str]
     world: str
     """The name of the world that was simulated, such as `contacts`; it selects the kind of page."""
+    drawn: tuple[str, ...] | None = None
+    """What another seed draws anew: mobility, traffic, links. None if the run does not say it."""
 
 
 def read_scenario(directory: Path) -> Scenario:
@@ -155,6 +151,7 @@ def read_scenario(directory: Path) -> Scenario:
         changes=found.get("changes") or {},
         versions=found.get("versions") or {},
         world=found.get("world") or "contacts",
+        drawn=None if found.get("drawn") is None else tuple(map(str, found["drawn"])),
     )
 
 
@@ -166,6 +163,9 @@ def _check(found: object, path: Path) -> None:
         if not isinstance(found.get(key) or {}, dict):
             problem = f"not what `run` writes: `{key}` is no table"
             raise InputError(problem, where=str(path), hint=HINT)
+    if not isinstance(found.get("drawn") or [], list):
+        problem = "not what `run` writes: `drawn` is no list"
+        raise InputError(problem, where=str(path), hint=HINT)
     for key in ("title", "paper", "world"):
         if not isinstance(found.get(key) or "", str):
             problem = f"not what `run` writes: `{key}` is no text"
@@ -217,7 +217,7 @@ def _check_columns(name: str, table: pa.Table, path: Path) -> None:
     """Raise InputError for columns of the wrong type, nulls, or numbers that are not finite."""
     for column in table.column_names:
         kind: Any = table.schema.field(column).type
-        if column in TEXTS:
+        if column in TEXTS or (name, column) in TEXTS_OF:
             fits, wanted = pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"
         elif column in LISTS:
             fits, wanted = pa.types.is_list(kind) or pa.types.is_large_list(kind), "lists"

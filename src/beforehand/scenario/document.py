@@ -42,6 +42,8 @@ class Document:
             raise InputError(f"not TOML: {error}", where=str(path), hint=hint) from error
         self.path = path
         self.problems: list[InputError] = []
+        self.moved: dict[KeyPath, KeyPath] = {}
+        """Where keys are written that are not in their own table: swept keys."""
         self._lines = key_lines(text)
         self._overridden: set[KeyPath] = set()
         for written in [*overrides, *([f"sweep.seeds={seeds}"] if seeds is not None else [])]:
@@ -86,6 +88,7 @@ class Document:
 
     def add(self, error: InputError, path: KeyPath) -> None:
         """Add a problem with the location of the key."""
+        path = self.moved.get(path, path)
         if path in self._overridden:
             where = f"--set {'.'.join(map(str, path))}"
         else:
@@ -103,6 +106,8 @@ class Document:
     def _override(self, written: str) -> None:
         key, equals, value = written.partition("=")
         path = tuple(part.strip() for part in key.split("."))
+        if path[0] == "sweep" and len(path) == 3:  # a swept key: `sweep.network.capacity=[50, 100]`
+            path = ("sweep", f"{path[1]}.{path[2]}")
         if not equals or len(path) != 2:
             hint = "write `--set section.key=value`, for example `--set sweep.seeds=5`"
             self.problems.append(InputError(f"not a setting: `{written}`", hint=hint))

@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
     world = _world_of(args.first, args.second)
     what = load_experiment(world, where=str(args.first)).compared
-    found = compare(what, _rows(args.first, what), _rows(args.second, what))
+    sides = (_rows(args.first, what), _rows(args.second, what))
+    found = compare(what, *sides, replicated=(_draws(args.first), _draws(args.second)))
     if args.json:
         folders = {"first": str(args.first), "second": str(args.second)}
         print_json({"world": world, **folders, "rows": [asdict(row) for row in found]})
@@ -88,14 +89,26 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_VALID
 
 
-def compare(what: Compared, first: list[Row], second: list[Row]) -> list[Difference]:
+def compare(
+    what: Compared,
+    first: list[Row],
+    second: list[Row],
+    *,
+    replicated: tuple[bool, bool] = (True, True),
+) -> list[Difference]:
     """Return each figure of each group that occurs on either side, in the order of the first
-    side."""
+    side.
+
+    replicated: whether the seeds of each side are replications; if not, it has no intervals.
+    """
     sides = [_grouped(what, rows) for rows in (first, second)]
     found = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         for figure in what.figures:
-            one, two = (_mean(side.get(key, ()), figure) for side in sides)
+            one, two = (
+                _mean(side.get(key, ()), figure, is_replicated=is_replicated)
+                for side, is_replicated in zip(sides, replicated, strict=True)
+            )
             if one is None and two is None:
                 continue
             group = dict(zip(what.keys, key, strict=True))
@@ -131,12 +144,19 @@ def _grouped(what: Compared, rows: Sequence[Row]) -> dict[tuple[Any, ...], list[
     return groups
 
 
-def _mean(rows: Sequence[Row], figure: str) -> Mean | None:
+def _draws(folder: Path) -> bool:
+    """Return whether the seeds of a finished run draw something anew that matters."""
+    from beforehand.report.datasets import read_scenario
+
+    return read_scenario(folder).drawn != ()
+
+
+def _mean(rows: Sequence[Row], figure: str, *, is_replicated: bool) -> Mean | None:
     values = [float(row[figure]) for row in rows if row[figure] is not None]
     values = [value for value in values if math.isfinite(value)]
     if not values:
         return None
-    return Mean(fmean(values), margin_of(values), len(values))
+    return Mean(fmean(values), margin_of(values) if is_replicated else None, len(values))
 
 
 def _are_apart(one: Mean | None, two: Mean | None) -> bool:
@@ -148,7 +168,7 @@ def _are_apart(one: Mean | None, two: Mean | None) -> bool:
 def _name(group: Row) -> str:
     words = []
     for key, value in group.items():
-        if value is None or value is False:
+        if value is None or value is False or value == "":
             continue
         if key.endswith("_us"):
             words.append(format_duration(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,8 +10,11 @@ import msgspec
 
 from beforehand.scenario.head import Scenario
 from beforehand.scenario.settings import with_settings
+from beforehand.scenario.sweep import Point
 from beforehand.sim.contacts.run import Spec
 from beforehand.units import format_duration
+
+NOT_PLAIN = re.compile(r"[^A-Za-z0-9.]+")
 
 
 class Run(NamedTuple):
@@ -19,12 +23,15 @@ class Run(NamedTuple):
     spec: Spec
     watched: str | int | None
     """The node whose gauges are kept, as written in the scenario."""
+    point: str = ""
+    """The values of the swept keys in words; empty without a sweep."""
 
     @property
     def label(self) -> str:
         spec = self.spec
         lifetime = () if spec.lifetime_us is None else (format_duration(spec.lifetime_us),)
-        return "-".join((spec.protocol, *lifetime, f"s{spec.seed}")).replace(" ", "")
+        point = (NOT_PLAIN.sub("", self.point),) if self.point else ()
+        return "-".join((spec.protocol, *lifetime, *point, f"s{spec.seed}")).replace(" ", "")
 
     @property
     def cost(self) -> float:
@@ -32,16 +39,24 @@ class Run(NamedTuple):
         return self.spec.lifetime_us or float("inf")
 
 
-def plan_runs(scenario: Scenario) -> list[Run]:
-    """Return one run for every protocol, lifetime and seed, the longest first."""
+def plan_runs(scenario: Scenario) -> list[tuple[int, Run]]:
+    """Return (index of the point, run) for every point of the sweep, protocol, lifetime and seed,
+    the longest first."""
     watched = scenario.options["gauges"]["node"]
-    runs = [Run(spec, watched) for seed in scenario.seeds for spec in specs_of(scenario, seed)]
-    return sorted(runs, key=lambda run: -run.cost)
+    runs = [
+        (at, Run(spec, watched, point.name))
+        for seed in scenario.seeds
+        for at, point in enumerate(scenario.points)
+        for spec in specs_of(point, seed)
+    ]
+    return sorted(runs, key=lambda found: -found[1].cost)
 
 
-def specs_of(scenario: Scenario, seed: int) -> Iterator[Spec]:
-    """Yield the specifications of all runs of one seed."""
-    options = scenario.options
+def specs_of(point: Point | Scenario, seed: int) -> Iterator[Spec]:
+    """Yield the specifications of all runs of one seed at one point of the sweep.
+
+    For a scenario, that is the first point."""
+    options = point.options
     for chosen in options["protocols"]:
         spec = with_settings(chosen, options["traffic"] | options["network"])
         yield msgspec.structs.replace(spec, seed=seed, gauge_us=options["gauges"]["period"])

@@ -55,7 +55,7 @@ class RunFacts(msgspec.Struct, frozen=True):
 
 def simulate(job: Job) -> Made:
     """Run the job's simulation on its trace, and write events, gauges and hop counts."""
-    (source,), (spec, wanted) = job.inputs, job.spec
+    (source,), (spec, wanted, _) = job.inputs, job.spec
     trace = read_trace(source)
     watched = watched_node(trace, wanted)
     started_s = time.process_time()

@@ -75,36 +75,70 @@ def _watched(value: object) -> str | int:
 
 
 def _plan_positions(scenario: Scenario, _: Work) -> Iterator[Task]:
-    source: Source = scenario.options["mobility"]
-    for seed in source.seeds(scenario.seeds):
+    for source, seed in _movements(scenario).values():
         drawn = seed if source.generator is not None else None
         parameters = {"source": source.identity(), "seed": drawn}
         yield Task(f"s{seed}", parameters, (source, seed))
 
 
+def _movement(source: Source, seed: int) -> str:
+    """Return a name of the positions that a source gives: the same for sources of the same
+    positions. A file gives the same for all seeds."""
+    drawn = seed if source.generator is not None else None
+    written = (source.generator, str(source.path), source.format, sorted(source.options.items()))
+    return repr((written, drawn))
+
+
+def _movements(scenario: Scenario) -> dict[str, tuple[Source, int]]:
+    """Return the source and the seed of each positions dataset by name, each once."""
+    found: dict[str, tuple[Source, int]] = {}
+    for point in scenario.points:
+        for seed in scenario.seeds:
+            source: Source = point.options["mobility"]
+            found.setdefault(_movement(source, seed), (source, seed))
+    return found
+
+
+def _ranges(scenario: Scenario) -> dict[tuple[str, float], None]:
+    """Return the name of the positions and the range of each contacts dataset, each once. A source
+    of contacts needs none, as it is the trace."""
+    sources: list[Source] = [point.options["mobility"] for point in scenario.points]
+    return {
+        (_movement(source, seed), source.range_m): None
+        for source in sources
+        for seed in scenario.seeds
+        if source.has_places and source.range_m is not None
+    }
+
+
 def _plan_contacts(scenario: Scenario, work: Work) -> Iterator[Task]:
-    """Plan one task per positions dataset; a source of contacts needs none, as it is the trace."""
-    source: Source = scenario.options["mobility"]
-    for job in work["positions"] if source.has_places else ():
-        parameters = {"range_m": source.range_m}
-        yield Task(job.task.label, parameters, source.range_m, (job.dataset,))
+    positions = dict(zip(_movements(scenario), work["positions"], strict=True))
+    for name, range_m in _ranges(scenario):
+        job = positions[name]
+        yield Task(job.task.label, {"range_m": range_m}, range_m, (job.dataset,))
 
 
-def traces_of(scenario: Scenario, work: Work) -> Mapping[int, Dataset]:
-    """Return the trace of each seed; a trace from a file is the same for all seeds."""
-    source: Source = scenario.options["mobility"]
-    own = source.seeds(scenario.seeds)
-    found = dict(zip(own, work.datasets("contacts") or work.datasets("positions"), strict=True))
-    return {seed: found.get(seed, found[own[0]]) for seed in scenario.seeds}
+def traces_of(scenario: Scenario, work: Work) -> Mapping[tuple[int, int], Dataset]:
+    """Return the trace of each (index of the point, seed)."""
+    positions = dict(zip(_movements(scenario), work.datasets("positions"), strict=True))
+    contacts = dict(zip(_ranges(scenario), work.datasets("contacts"), strict=True))
+    found = {}
+    for at, point in enumerate(scenario.points):
+        source: Source = point.options["mobility"]
+        for seed in scenario.seeds:
+            name = _movement(source, seed)
+            of_range = contacts.get((name, source.range_m or 0.0))
+            found[at, seed] = of_range or positions[name]
+    return found
 
 
 def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
     from beforehand.pipeline.contacts.plan import plan_runs
 
     traces = traces_of(scenario, work)
-    for run in plan_runs(scenario):
+    for at, run in plan_runs(scenario):
         parameters = {**msgspec.to_builtins(run.spec), "watched": run.watched}
-        yield Task(run.label, parameters, run, (traces[run.spec.seed],), run.cost)
+        yield Task(run.label, parameters, run, (traces[at, run.spec.seed],), run.cost)
 
 
 def _plan_verdicts(_: Scenario, work: Work) -> Iterator[Task]:
@@ -158,7 +192,7 @@ def _stages() -> tuple[Stage, ...]:
             name="metrics",
             inputs=("events",),
             sources=(
-                *("kernels/xxhash64.py", "sim/contacts/summary.py"),
+                *("kernels/xxhash64.py", "sim/contacts/summary.py", "sim/contacts/evictions.py"),
                 *("pipeline/contacts/metrics.py", "pipeline/schemas.py"),
             ),
             plan=_plan_metrics,
@@ -196,6 +230,7 @@ def _is_small(missing: Missing) -> bool:
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     from beforehand.pipeline.contacts.metrics import find_meetings
+    from beforehand.pipeline.contacts.points import point_table
     from beforehand.pipeline.contacts.positions import PRESENCE_FILE, TraceFacts, read_trace
     from beforehand.pipeline.gather import gather_tables
 
@@ -204,17 +239,33 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
         parts = [read_parquet(events.file(name)) for events in work.datasets("events")]
         tables[Path(name).stem] = pa.concat_tables(parts)
     # The trace of the first seed represents all seeds, which differ only by random draws.
-    first = traces_of(scenario, work)[scenario.seeds[0]]
+    first = traces_of(scenario, work)[0, scenario.seeds[0]]
     trace = read_trace(first)
     tables["meetings"] = find_meetings(trace.contacts)
     tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
+    tables["points"] = point_table(scenario.points)
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])
     rows: list[Row] = tables["runs"].to_pylist()
     about = {
         "changes": dict(trace.changes),
         "read": work.datasets("positions")[0].facts(TraceFacts).read,
+        "drawn": _drawn(scenario),
     }
     return Conclusion(tables, _state(rows), rows, about)
+
+
+def _drawn(scenario: Scenario) -> list[str]:
+    """Return what another seed draws anew, besides the order of transfers and of evictions."""
+    from beforehand.pipeline.contacts.plan import specs_of
+
+    drawn = set()
+    for point in scenario.points:
+        for spec in specs_of(point, 1):
+            links = spec.links
+            drawn |= {"traffic"} if spec.traffic.is_drawn else set()
+            drawn |= {"links"} if links.loss or links.duplication or links.jitter_us else set()
+        drawn |= {"mobility"} if point.options["mobility"].generator is not None else set()
+    return sorted(drawn)
 
 
 def _state(rows: Sequence[Row]) -> State:
@@ -247,7 +298,7 @@ def _line(run: Row) -> tuple[str, ...]:
     from beforehand.promises import label_of
 
     return (
-        run["protocol"],
+        ", ".join(part for part in (run["protocol"], run["point"]) if part),
         format_duration(run["lifetime_us"]) if run["lifetime_us"] else "none",
         str(run["seed"]),
         f"{run['receptions']:,}",
@@ -269,7 +320,7 @@ def _page(directory: Path) -> Page:
 
 COMPARED = Compared(
     table="runs",
-    keys=("protocol", "lifetime_us"),
+    keys=("protocol", "lifetime_us", "point"),
     figures=(
         *("reach", "delivery_ratio", "delay_us_avg", "latency_us_avg", "age_us_avg"),
         *("expired", "bytes"),
@@ -285,5 +336,6 @@ EXPERIMENT = Experiment(
     page=_page,
     compared=COMPARED,
     papers=("opp-buses", "opp-ostermalm"),
+    swept=("mobility", "traffic", "network"),
     is_small=_is_small,
 )

@@ -53,6 +53,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
         {
             "protocol": group.protocol,
             "lifetime_us": group.lifetime_us,
+            **({"point": group.point} if group.point else {}),
             "seeds": len(group.runs),
             **{name: group.mean(name) for name in columns},
             **{f"{name}_ci95": group.margin(name) for name in columns},
@@ -67,7 +68,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
 def run_table(groups: Sequence[Group]) -> Table:
     """Return the table of single runs, with measurements and verdicts."""
     singles = [
-        (group, Group(group.protocol, group.lifetime_us, (run,)), run)
+        (group, Group(group.protocol, group.lifetime_us, (run,), group.point), run)
         for group in groups
         for run in group.runs
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypedDict
 
 import numpy as np
@@ -298,4 +299,5 @@ def _title(material: Material, kind: str, letter: str, words: str) -> str:
 
 def _slug(group: Group) -> str:
     minutes = "none" if group.lifetime_us is None else f"{group.lifetime_us / 60e6:g}m"
-    return f"{group.protocol}-{minutes}"
+    point = re.sub(r"[^a-z0-9]+", "-", group.point.lower()).strip("-")
+    return "-".join(part for part in (group.protocol, minutes, point) if part)

@@ -60,7 +60,10 @@ def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Tabl
         ]
         every = pd.concat(ours).groupby("hops")["receptions"].sum()
         direct, most = int(every.get(1, 0)), int(every.index.max()) if len(every) else 0
-        mean, margin = fmean(averages) if averages else float("nan"), margin_of(averages)
+        mean, margin = (
+            fmean(averages) if averages else float("nan"),
+            margin_of(averages) if group.is_replicated else None,
+        )
         share = direct / int(every.sum()) if len(every) else float("nan")
         spread = f"± {show_plain(margin)}" if margin else ""
         cells = (Cell(show_plain(mean), spread=spread), Cell(show_count(most)))

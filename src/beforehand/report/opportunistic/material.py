@@ -47,6 +47,23 @@ class Material:
         return chosen or (others[:1] + others[1:][-1:])
 
     @cached_property
+    def points(self) -> pd.DataFrame:
+        """The value of each swept key at each point."""
+        return read_frame(self.directory, "points")
+
+    @property
+    def interval_reason(self) -> str:
+        """Return why there are no confidence intervals; empty if there are some."""
+        if len({row["seed"] for row in self.rows}) == 1:
+            return "One seed for each protocol and lifetime, so no confidence intervals."
+        if self.scenario.drawn == ():
+            return (
+                "The seeds draw neither mobility nor traffic nor losses anew: only the order of "
+                "transfers differs. They are no replications, so there are no confidence intervals."
+            )
+        return ""
+
+    @cached_property
     def presence(self) -> pd.DataFrame:
         return read_frame(self.directory, "presence")
 
@@ -58,5 +75,8 @@ class Material:
 def read_material(directory: Path) -> Material:
     scenario = read_scenario(directory)
     rows = tuple(read_runs(directory))
-    paper = read_paper(scenario.paper) if scenario.paper else None
-    return Material(directory, scenario, paper, rows, tuple(group_runs(rows)))
+    points = read_frame(directory, "points")["point"].tolist()
+    # A sweep has several runs for each row of the paper.
+    paper = read_paper(scenario.paper) if scenario.paper and not points else None
+    groups = group_runs(rows, points, is_replicated=scenario.drawn != ())
+    return Material(directory, scenario, paper, rows, tuple(groups))

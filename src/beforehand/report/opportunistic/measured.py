@@ -23,6 +23,10 @@ class Group:
     protocol: str
     lifetime_us: int | None
     runs: tuple[Mapping[str, Any], ...]
+    point: str = ""
+    """The values of the swept keys in words; empty without a sweep."""
+    is_replicated: bool = True
+    """Whether the seeds are replications, so that an interval of their mean says something."""
 
     @property
     def label(self) -> str:
@@ -50,7 +54,10 @@ class Group:
         return fmean(self.values(quantity))
 
     def margin(self, quantity: str) -> float | None:
-        """Return half of the 95 % confidence interval of the mean; None for one seed."""
+        """Return half of the 95 % confidence interval of the mean; None for one seed, and if the
+        seeds are no replications."""
+        if not self.is_replicated:
+            return None
         return margin_of(self.values(quantity))
 
 
@@ -73,19 +80,32 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
 
 
-def group_runs(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
+def group_runs(
+    rows: Sequence[Mapping[str, Any]], points: Sequence[str] = (), *, is_replicated: bool = True
+) -> list[Group]:
     """Return the groups with the longest lifetime first, like the papers; no lifetime is the
-    longest."""
-    groups: dict[tuple[str, int | None], list[Mapping[str, Any]]] = {}
+    longest.
+
+    points: the points of a sweep in their order.
+    """
+    rank = {point: at for at, point in enumerate(dict.fromkeys(points))}
+    groups: dict[tuple[str, int | None, str], list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (row["seed"], row["run"])):
-        groups.setdefault((row["protocol"], row["lifetime_us"]), []).append(row)
-    made = [Group(protocol, us, tuple(runs)) for (protocol, us), runs in groups.items()]
-    return sorted(made, key=lambda group: (_rank(group.lifetime_us), group.protocol))
+        key = (row["protocol"], row["lifetime_us"], row.get("point", ""))
+        groups.setdefault(key, []).append(row)
+    made = [Group(p, us, tuple(r), at, is_replicated) for (p, us, at), r in groups.items()]
+    return sorted(
+        made, key=lambda g: (_rank(g.lifetime_us), g.protocol, rank.get(g.point, 0), g.point)
+    )
 
 
 def causal_by_lifetime(groups: Sequence[Group]) -> dict[int | None, Group]:
     """Return the groups of the paper's two algorithms, which never share a lifetime."""
-    return {g.lifetime_us: g for g in groups if is_of_the_paper(g.protocol)}
+    found: dict[int | None, Group] = {}
+    for group in groups:
+        if is_of_the_paper(group.protocol):
+            found.setdefault(group.lifetime_us, group)  # of a sweep: the first point
+    return found
 
 
 def _rank(lifetime_us: int | None) -> float:

@@ -26,6 +26,7 @@ from beforehand.report.opportunistic.figures import (
 from beforehand.report.opportunistic.hops import hops_section
 from beforehand.report.opportunistic.material import Material, read_material
 from beforehand.report.opportunistic.measured import Group, promise_of
+from beforehand.report.opportunistic.sweep import sweep_sections
 from beforehand.report.opportunistic.tables import (
     age_table,
     buffer_table,
@@ -44,6 +45,7 @@ def build_opportunistic_page(directory: Path) -> Page:
     sections = (
         _scenario_section(material),
         *_comparison_sections(material),
+        *sweep_sections(material),
         *_figure_sections(material),
         *((hops,) if (hops := hops_section(material)) else ()),
         _cost_section(material),
@@ -157,16 +159,26 @@ def _tiles(material: Material) -> tuple[Tile, ...]:
 
 def _scenario_section(material: Material) -> Section:
     scenario = material.scenario
-    seeds = len({row["seed"] for row in material.rows})
     models = sorted({str(row["transfer_model"]) for row in material.rows})
     prose = [f"Transfer model: {model.rstrip('.')}." for model in models]
+    seeds = len({row["seed"] for row in material.rows})
     prose.append(
-        "One seed for each protocol and lifetime, so no confidence intervals."
-        if seeds == 1
-        else f"{seeds} seeds. Each number of a protocol and lifetime is the mean over the seeds, "
+        material.interval_reason
+        or f"{seeds} seeds. Each number of a protocol and lifetime is the mean over the seeds, "
         "with its 95 % confidence interval; the mobility trace and the figures are those of the "
         "lowest seed."
     )
+    if scenario.drawn and "mobility" not in scenario.drawn and seeds > 1:
+        listed = " and ".join(scenario.drawn)
+        prose.append(
+            f"All seeds have the same mobility, from a file; they draw {listed} anew. The "
+            "intervals say nothing about other mobility."
+        )
+    if left_out := max(row.get("left_out", 0) for row in material.rows):
+        prose.append(
+            f"{show_count(left_out)} broadcasts of the traffic's file are left out, because their "
+            "source is absent at that time."
+        )
     if mended := {kind: count for kind, count in scenario.changes.items() if count}:
         listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
         prose.append(f"Mended in the mobility trace before the first run: {listed}.")

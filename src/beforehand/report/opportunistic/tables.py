@@ -160,17 +160,20 @@ def _grouped_table(
     )
 
 
-def name_group(group: Group) -> str:
-    """Return the protocol and the lifetime, which together identify a row."""
+def name_group(group: Group, *, with_point: bool = True) -> str:
+    """Return the protocol, the lifetime and the point of the sweep, which together identify a
+    row."""
     found = find_protocol(group.protocol)
     protocol = (found and found.label) or group.protocol
-    return f"{protocol}, {'no lifetime' if group.lifetime_us is None else group.label}"
+    lifetime = "no lifetime" if group.lifetime_us is None else group.label
+    point = (group.point,) if group.point and with_point else ()
+    return ", ".join((protocol, lifetime, *point))
 
 
 def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
     """Return the note that explains the ± in a table."""
     most = max((len(group.runs) for group in groups), default=0)
-    if most < 2:
+    if most < 2 or not all(group.is_replicated for group in groups):
         return ()
     return (f"Means over {most} seeds, ± half of their 95 % confidence interval (Student's t).",)
 
@@ -238,6 +241,7 @@ def _machine_row(group: Group, quantity: str, claim: Claim | None) -> dict[str, 
     return {
         "protocol": group.protocol,
         "lifetime_us": group.lifetime_us,
+        **({"point": group.point} if group.point else {}),
         "quantity": quantity,
         "seeds": len(values),
         "ours": group.mean(quantity),
