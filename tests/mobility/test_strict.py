@@ -7,6 +7,7 @@ import pytest
 from beforehand.cli import main
 from beforehand.errors import InputError
 from beforehand.mobility.read import READERS, read
+from tests.mobility.formats.test_xml import GPX, SUMO
 
 CONTACTS = "a b 0 5\nc c 1 4\na b 3 9\na d 7 7\nb a 20 30\n"
 STAYED = (
@@ -67,6 +68,9 @@ def test_strict_mode_refuses_repairs_with_their_lines(tmp_path, format, content,
 CLEAN = {
     "contacts": "a b 0 5\nb c 3 9\na b 7 8\n",
     "sociopatterns": "20 a b\n40 b a\n60 a c\n",
+    "ion": "a contact +0 +60 1 2 9\na contact +0 +60 2 3 9\n",
+    "sumo": SUMO,
+    "gpx": GPX,
     "one-events": "1 CONN a b up\n5 CONN a b down\n6 CONN a b up\n7 CONN a b down\n",
     "csv": "node,t,x,y\na,0,0,0\na,9,5,0\n",
     "one-movement": "0 9 0 9 0 9\n0 a 0 0\n9 a 5 5\n",
@@ -76,7 +80,7 @@ CLEAN = {
 
 
 def test_every_format_can_be_read_strictly():
-    assert {*CLEAN, "gtfs"} == set(READERS)
+    assert {*CLEAN, "gtfs", "parquet"} == set(READERS)
 
 
 @pytest.mark.parametrize("format", CLEAN)

@@ -30,7 +30,10 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("input", type=Path, help="a file or folder of any known format, or `-`")
     add_trace_options(parser)
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write contacts and presence; `-`: to stdout"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write contacts and presence, as CSV or `.parquet`; `-`: to stdout",
     )
     add_json(parser)
     parser.set_defaults(run=run)
@@ -38,6 +41,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from beforehand.mobility.formats.contacts_list import contact_lines, write_contacts
+    from beforehand.mobility.formats.parquet import write_contacts_parquet
     from beforehand.mobility.statistics import describe
 
     if args.out == STDOUT:
@@ -53,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_VALID
     if args.out is not None:
         with replaced(args.out) as partial:
-            write_contacts(found, partial, packed=args.out.suffix == ".gz")
+            if args.out.suffix == ".parquet":
+                write_contacts_parquet(found, partial)
+            else:
+                write_contacts(found, partial, packed=args.out.suffix == ".gz")
         stays = len(found.presence)
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics: dict[str, float | None] = dict(describe(found))

@@ -37,6 +37,7 @@ READER_FLAGS = {
     "gap": ReaderFlag(FLAGS["gap"], "TIME", "no row for longer: the node is away", is_time=True),
     "day": ReaderFlag("day", "DATE", "of a timetable: 2014-06-02"),
     "blocks": ReaderFlag("blocks", "auto|infer|trip", "which trips one vehicle drives"),
+    "places": ReaderFlag("places", "metres|degrees", "what x and y of SUMO are"),
     "layover": ReaderFlag(FLAGS["layover"], "TIME", "no trip for longer: away", is_time=True),
 }
 

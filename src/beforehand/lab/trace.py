@@ -30,7 +30,8 @@ def read_trace(
     """
     source = Path(path)
     with opened(source) as file:
-        name = format_of(file, format)
+        columns = options.get("columns")
+        name = format_of(file, format, columns if isinstance(columns, str) else None)
         if has_places(name) != (range_m is not None):
             problem, hint = "the trace has contacts already", "leave `range_m` out"
             if range_m is None:

@@ -3,6 +3,9 @@
 Without `format` the content decides, never the file name. The reader looks at the first lines of a
 text file that are neither empty nor a comment:
 
+    sumo            XML with the root `<fcd-export>`
+    gpx             XML with the root `<gpx>`, or a folder of `.gpx` files
+    parquet         a file that starts with `PAR1`
     gtfs            a zip or a folder that holds `stop_times.txt`
     ns2             `time create|setdest|destroy id ...`, or a Tcl line with `setdest` or `X_`
     one-events      a line `time CONN ...`
@@ -47,16 +50,20 @@ from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats import csv
 from beforehand.mobility.formats.bonnmotion import read_bonnmotion
 from beforehand.mobility.formats.contacts_list import read_contacts
+from beforehand.mobility.formats.gpx import read_gpx
 from beforehand.mobility.formats.gtfs.read import read_gtfs
 from beforehand.mobility.formats.ion import is_plan, read_ion
 from beforehand.mobility.formats.message_events import is_message_event
 from beforehand.mobility.formats.ns2 import VERBS, read_ns2
 from beforehand.mobility.formats.one import is_connection, read_one_events, read_one_movement
+from beforehand.mobility.formats.parquet import is_parquet, read_contacts_parquet
 from beforehand.mobility.formats.sociopatterns import read_sociopatterns
+from beforehand.mobility.formats.sumo import read_sumo
 from beforehand.mobility.names import alike, refuse_two_spellings
 from beforehand.mobility.plausible import pair_first
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.trace import Trace
+from beforehand.mobility.xml import root_name
 from beforehand.temporary import scratch_folder
 
 SAMPLE_LINES = 200
@@ -66,6 +73,9 @@ NOT_NUMBERS = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 READERS: dict[str, Callable[..., Positions | Trace]] = {
     "gtfs": read_gtfs,
+    "sumo": read_sumo,
+    "gpx": read_gpx,
+    "parquet": read_contacts_parquet,
     "ns2": read_ns2,
     "one-events": read_one_events,
     "ion": read_ion,
@@ -75,6 +85,8 @@ READERS: dict[str, Callable[..., Positions | Trace]] = {
     "sociopatterns": read_sociopatterns,
     "csv": csv.read_csv,
 }
+ROOTS = {"fcd-export": "sumo", "gpx": "gpx"}
+"""The format by root element of an XML file."""
 
 
 def read(
@@ -111,6 +123,8 @@ def format_of(path: Path, format: str | None = None, columns: str | None = None)
     name = detect(path, columns) if format is None else format
     if name not in READERS:
         raise InputError(f"no such format: `{name}`", hint=f"the formats are {_listed(READERS)}")
+    if format is not None:
+        _refuse_mark_of_other(path, format)
     return name
 
 
@@ -159,10 +173,12 @@ def _renamed(error: InputError, copy: Path, shown: str) -> InputError:
 
 def detect(path: Path, columns: str | None = None) -> str:
     """Return the one format that fits the content, or the names of the columns."""
-    if path.is_dir() or zipfile.is_zipfile(path):
-        return "gtfs"  # the reader of GTFS reports what is missing if it is not a feed
+    if packed := _packed_format(path):
+        return packed
     text = lines.read_text(path)
-    sample = [line for _, line in islice(lines.numbered_lines(text), SAMPLE_LINES)]
+    if root := root_name(text):
+        return _of_xml(root, path)
+    sample = _sample(text)
     if not sample:
         raise InputError("nothing in the file but comments", where=str(path))
     if columns is not None:
@@ -190,6 +206,39 @@ def detect(path: Path, columns: str | None = None) -> str:
         hint = f"pass `format`, one of {_listed(READERS)}"
         raise InputError(problem, where=str(path), hint=hint)
     return fitting[0]
+
+
+def _packed_format(path: Path) -> str:
+    """Return the format of a folder or of a file that is not text; empty for text."""
+    if path.is_dir() and any(path.glob("*.gpx")):
+        return "gpx"
+    if path.is_file() and is_parquet(path):
+        return "parquet"
+    # The reader of GTFS reports what is missing if it is not a feed.
+    return "gtfs" if path.is_dir() or zipfile.is_zipfile(path) else ""
+
+
+def _sample(text: str) -> list[str]:
+    return [line for _, line in islice(lines.numbered_lines(text), SAMPLE_LINES)]
+
+
+def _refuse_mark_of_other(path: Path, format: str) -> None:
+    """Raise InputError if the file has the unmistakable mark of another format."""
+    found = _packed_format(path)
+    if not found:
+        text = lines.read_text(path)
+        marked = [name for name, is_marked in MARKS.items() if is_marked(_sample(text))]
+        found = ROOTS.get(root_name(text), "") or (marked[0] if len(marked) == 1 else "")
+    if found and found != format:
+        problem = f"a file of `{found}`, not of `{format}`"
+        raise InputError(problem, where=str(path), hint=f"leave the format out, or pass `{found}`")
+
+
+def _of_xml(root: str, path: Path) -> str:
+    if root not in ROOTS:
+        hint = f"known are {', '.join(f'`<{name}>`' for name in ROOTS)}"
+        raise InputError(f"XML of an unknown kind: `<{root}>`", where=str(path), hint=hint)
+    return ROOTS[root]
 
 
 def _headed(path: Path, text: str) -> str | None:

@@ -17,6 +17,7 @@ from beforehand.errors import InputError
 from beforehand.files import refuse_device
 from beforehand.mobility.formats.gtfs.blocks import check_blocks
 from beforehand.mobility.formats.gtfs.calendar import parse_day
+from beforehand.mobility.formats.sumo import check_places
 from beforehand.mobility.generators import buses, crowd, walkers, waypoint
 from beforehand.mobility.lines import check_presence, span_us
 from beforehand.mobility.positions import Positions
@@ -41,6 +42,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "presence": check_presence,
     "day": parse_day,
     "blocks": check_blocks,
+    "places": check_places,
     **{name: partial(span_us, name) for name in FLAGS.values()},
 }
 """Checks of reader options; each raises an error if the value is wrong."""
