@@ -234,7 +234,7 @@ def _check_columns(name: str, table: pa.Table, path: Path) -> None:
             raise InputError(problem, where=str(path), hint=HINT)
 
 
-def _all_finite(column: pa.ChunkedArray) -> bool:
+def _all_finite(column: pa.ChunkedArray[Any]) -> bool:
     """Return whether all values are finite; true if there are none but nulls."""
     return bool(pc.all(pc.is_finite(column), min_count=0).as_py())
 
