@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -68,3 +69,12 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="not JSON") as caught:
         read_scenario(tmp_path)
     assert caught.value.where.endswith("scenario.json:2")
+
+
+def test_a_trace_on_which_no_message_was_held_has_a_report(folder, tmp_path):
+    """The average of no values is null in every run. That was taken for a number out of range."""
+    runs = pq.read_table(folder / "runs.parquet")
+    place = runs.schema.get_field_index("held_us_avg")
+    empty = pa.nulls(len(runs), pa.float64())
+    pq.write_table(runs.set_column(place, "held_us_avg", empty), tmp_path / "runs.parquet")
+    assert len(read_runs(tmp_path)) == len(runs)

@@ -229,9 +229,14 @@ def _check_columns(name: str, table: pa.Table, path: Path) -> None:
         if column in FILLED and table[column].null_count:
             problem = f"empty fields in the column `{column}` of `{name}`"
             raise InputError(problem, where=str(path), hint=HINT)
-        if pa.types.is_floating(kind) and not pc.all(pc.is_finite(table[column])).as_py():
+        if pa.types.is_floating(kind) and not _all_finite(table[column]):
             problem = f"what is no number in the column `{column}` of `{name}`"
             raise InputError(problem, where=str(path), hint=HINT)
+
+
+def _all_finite(column: pa.ChunkedArray[Any]) -> bool:
+    """Return whether all values are finite; true if there are none but nulls."""
+    return bool(pc.all(pc.is_finite(column), min_count=0).as_py())
 
 
 def _is_number(kind: Any) -> bool:
