@@ -48,7 +48,7 @@ def lifetimes_of(name):
 
 def test_the_scenarios_of_the_paper_run_its_lifetimes():
     buses = [("causal", None), *(("delta", minutes) for minutes in (120, 60, 40, 20, 10))]
-    assert lifetimes_of("city-bus") == buses
+    assert lifetimes_of("city-bus") == [*buses, ("none", None)]
     assert lifetimes_of("ostermalm") == [("delta", minutes) for minutes in (20, 15, 10, 5)]
 
 

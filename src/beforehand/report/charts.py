@@ -6,6 +6,8 @@ mode, a printed picture does not. `export` adds what each needs.
 
 from __future__ import annotations
 
+import json
+
 import altair as alt
 import pandas as pd
 
@@ -17,6 +19,8 @@ from beforehand.report.notation import HOUR_US, MINUTE_US, SECOND_US
 PALETTE = ["#3f7fd0", "#23a494", "#86b83a", "#dfa612", "#e0702c", "#c2448e", "#8667c7", "#8a8f98"]
 
 DASHES = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3], [12, 4], [5, 2, 1, 2, 1, 2], [3, 5], [12, 3, 3, 3]]
+MARKER_ROWS = 40
+"""A distribution has a marker at every so many rows."""
 SHAPES = ["circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke", "wedge"]
 """The dashes and the markers of lines, beside their colours: for lines that lie on each other, and
 for prints in black and white."""
@@ -41,7 +45,7 @@ def presence_chart(table: pd.DataFrame) -> Chart:
     ...)."""
     chart: alt.Chart = (
         alt.Chart(table)
-        .mark_rule(strokeWidth=max(1.0, 3 - len(table) / 100), color=PALETTE[0])
+        .mark_rule(clip=True, strokeWidth=max(1.0, 3 - len(table) / 100), color=PALETTE[0])
         .encode(
             x=_clock_x("up_us", table["up_us"].min(), table["down_us"].max()),
             x2="down_us:Q",
@@ -57,6 +61,7 @@ def presence_chart(table: pd.DataFrame) -> Chart:
         .transform_calculate(
             **{"from": clock_text("datum.up_us"), "until": clock_text("datum.down_us")},
         )
+        .add_params(_zoom())
     )
     return chart
 
@@ -65,7 +70,7 @@ def scatter_chart(table: pd.DataFrame) -> Chart:
     """Draw the latency of each delivery against the delay of its message (delay_us, latency_us)."""
     chart: alt.Chart = (
         alt.Chart(table)
-        .mark_circle(size=18, opacity=0.6, color=PALETTE[0])
+        .mark_circle(clip=True, size=18, opacity=0.6, color=PALETTE[0])
         .encode(
             x=_duration_x("delay_us", "Transmission delay", table["delay_us"].max()),
             y=_duration_y("latency_us", "Delivery latency", table["latency_us"].max()),
@@ -77,6 +82,7 @@ def scatter_chart(table: pd.DataFrame) -> Chart:
         .transform_calculate(
             delay=duration_text("datum.delay_us"), latency=duration_text("datum.latency_us")
         )
+        .add_params(_zoom())
     )
     return chart
 
@@ -116,13 +122,22 @@ def cdf_chart(
             ],
         )
     )
-    line = base.mark_line(clip=True, strokeWidth=2).transform_filter("datum.origin == 'ours'")
+    ours = base.transform_filter("datum.origin == 'ours'")
+    line = ours.mark_line(clip=True, strokeWidth=2).encode(strokeDash=_dashes("lifetime", order))
+    # Few markers, at other places on each line, so that lines on each other are told apart.
+    marks = (
+        ours.mark_point(clip=True, size=45, filled=True)
+        .transform_window(n="row_number()", groupby=["lifetime"])
+        .transform_calculate(line=f"indexof({json.dumps(order)}, datum.lifetime)")
+        .transform_filter(f"datum.n % {MARKER_ROWS} == (7 * datum.line + 5) % {MARKER_ROWS}")
+        .encode(shape=_shapes("lifetime", order))
+    )
     said = base.mark_point(clip=True, size=70, strokeWidth=2, shape="diamond").transform_filter(
         "datum.origin == 'published'"
     )
     # Large invisible marks, because a finger does not hit a line of two pixels.
     touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
-    return alt.LayerChart(layer=[line.add_params(chosen), said, touch])
+    return alt.LayerChart(layer=[line.add_params(chosen, _zoom()), marks, said, touch])
 
 
 def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Chart:
@@ -159,6 +174,13 @@ def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Char
     return alt.LayerChart(layer=[line.add_params(chosen), bars, marks])
 
 
+def _zoom() -> alt.Parameter:
+    """Return the parameter that lets the reader zoom and move a chart. A plain wheel and a finger
+    scroll the page."""
+    move = "[pointerdown[event.pointerType == 'mouse'], window:pointerup] > window:pointermove!"
+    return alt.selection_interval(bind="scales", zoom="wheel![event.ctrlKey]", translate=move)
+
+
 def _dashes(field: str, order: list[str]) -> alt.StrokeDash:
     scale = alt.Scale(domain=order, range=DASHES[: len(order)])
     return alt.StrokeDash(f"{field}:N", title=None, sort=order, scale=scale)
@@ -185,8 +207,10 @@ def hops_chart(table: pd.DataFrame) -> Chart:
             alt.Tooltip("receptions:Q", title="Receptions", format=","),
         ],
     )
-    line = base.mark_line(strokeWidth=2, point=True).add_params(chosen)
-    return alt.LayerChart(layer=[line, base.mark_circle(size=160).encode(opacity=alt.value(0))])
+    line = base.mark_line(strokeWidth=2).encode(strokeDash=_dashes("line", order))
+    marks = base.mark_point(size=45, filled=True).encode(shape=_shapes("line", order))
+    touch = base.mark_circle(size=160).encode(opacity=alt.value(0))
+    return alt.LayerChart(layer=[line.add_params(chosen), marks, touch])
 
 
 def share_chart(
@@ -216,8 +240,9 @@ def registry_chart(table: pd.DataFrame, *, of: str = "Entries") -> Chart:
     chosen = alt.selection_point(fields=["registry"], bind="legend")
     chart: alt.Chart = (
         alt.Chart(table)
-        .mark_line(interpolate="step-after", strokeWidth=1.5)
+        .mark_line(clip=True, interpolate="step-after", strokeWidth=1.5)
         .encode(
+            strokeDash=_dashes("registry", order),
             x=_clock_x("t_us", table["t_us"].min(), table["t_us"].max()),
             y=alt.Y("value:Q", title=of, scale=alt.Scale(zero=True)),
             color=alt.Color("registry:N", title=None, sort=order).scale(
@@ -230,7 +255,7 @@ def registry_chart(table: pd.DataFrame, *, of: str = "Entries") -> Chart:
                 alt.Tooltip("value:Q", title=of),
             ],
         )
-        .add_params(chosen)
+        .add_params(chosen, _zoom())
         .transform_calculate(at=clock_text("datum.t_us"))
     )
     return chart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,8 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 PICTURE_WIDTH, HEIGHT = 560, 300
 PICTURE_SCALE = 2.0
 PICTURE_LEGEND_COLUMNS = 4  # the page sets its own number by its width
+MARK_WORDS = re.compile(r' (?:aria-label|aria-roledescription|role|aria-hidden)="[^"]*"')
+LONG_DECIMALS = re.compile(r"(\d\.\d)\d+")
 PARSE = {"i": "number", "u": "number", "f": "number", "b": "boolean"}
 
 
@@ -41,7 +44,10 @@ def page_spec(figure: Figure) -> dict[str, Any]:
 
 
 def svg_text(chart: Chart) -> str:
-    return str(vl_convert.vegalite_to_svg(_picture(chart), vl_version=VEGALITE))
+    """Return the chart as a picture. It has a tenth of a pixel as its resolution, and no words for
+    single marks, which take more room than the marks."""
+    svg = str(vl_convert.vegalite_to_svg(_picture(chart), vl_version=VEGALITE))
+    return LONG_DECIMALS.sub(r"\1", MARK_WORDS.sub("", svg))
 
 
 def png_bytes(svg: str) -> bytes:

@@ -16,6 +16,10 @@ async function draw(place) {
   spec.config.legend.columns = Math.max(2, Math.floor(place.clientWidth / LEGEND_ENTRY_WIDTH));
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);
+  if (JSON.stringify(spec).includes('"bind":"scales"')) {
+    const hint = "Ctrl + wheel or a pinch on a touchpad zooms, dragging moves, a double click resets. ";
+    place.closest("figure").querySelector(".files").before(hint);
+  }
   for (const { name, bind } of spec.params ?? []) {
     if (bind?.input) share(name, view);
   }
@@ -41,16 +45,30 @@ function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+// The figure for browsers without scripts, which is also the file.
+const still = (slug) => bytes(document.querySelector(`#${slug} noscript`).textContent.match(/base64,([^"]+)/)[1]);
+const PICTURE_SCALE = 2;
+
+async function savePicture(slug) {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([still(slug)], { type: "image/svg+xml" }));
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = PICTURE_SCALE * image.width;
+  canvas.height = PICTURE_SCALE * image.height;
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  canvas.toBlob((png) => save(`${slug}.png`, "image/png", png));
+}
+
 // The links hold what they save, but a browser follows no address of more than two megabytes.
 function download(slug, kind) {
   if (kind === "csv") {
     save(`${slug}.csv`, "text/csv", table(slug));
   } else if (kind === "svg") {
-    save(`${slug}.svg`, "image/svg+xml", bytes(address(slug, "svg").replace(/^[^,]*,/, "")));
+    save(`${slug}.svg`, "image/svg+xml", still(slug));
   } else {
-    // The picture for browsers without scripts is the same as the file.
-    const still = document.querySelector(`#${slug} noscript`).textContent;
-    save(`${slug}.png`, "image/png", bytes(still.match(/base64,([^"]+)/)[1]));
+    savePicture(slug);
   }
 }
 

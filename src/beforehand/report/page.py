@@ -7,7 +7,7 @@ from pathlib import Path
 from beforehand.files import write_bytes, write_text
 from beforehand.report.content import Page
 from beforehand.report.export import csv_text, png_bytes, svg_text
-from beforehand.report.shell import Still, render_page
+from beforehand.report.shell import render_page
 
 
 def write_page(page: Page, directory: Path) -> Path:
@@ -17,16 +17,16 @@ def write_page(page: Page, directory: Path) -> Path:
     # Slugs are file names and element ids, so a duplicate would overwrite another part.
     assert len(set(slugs)) == len(slugs), f"the same name twice: {sorted(slugs)}"
     folder = directory / "figures"
-    stills: dict[str, Still] = {}
+    stills: dict[str, str] = {}
     for section in page.sections:
         for table in section.tables:
             write_text(folder / f"{table.slug}.csv", csv_text(table.data))
         for figure in section.figures:
             svg = svg_text(figure.chart)
-            still = stills[figure.slug] = Still(svg, png_bytes(svg))
+            stills[figure.slug] = svg
             write_text(folder / f"{figure.slug}.csv", csv_text(figure.data))
             write_text(folder / f"{figure.slug}.svg", svg)
-            write_bytes(folder / f"{figure.slug}.png", still.png)
+            write_bytes(folder / f"{figure.slug}.png", png_bytes(svg))
     target = directory / "report.html"
     write_text(target, render_page(page, stills))
     return target

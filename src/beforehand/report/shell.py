@@ -6,7 +6,6 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape as escape_markup
 from importlib.resources import files
 from string import Template
@@ -20,18 +19,10 @@ MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the 
 VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
 
 
-@dataclass(frozen=True)
-class Still:
-    """A figure as static pictures, for browsers without scripts and for download."""
+def render_page(page: Page, stills: Mapping[str, str]) -> str:
+    """Return one self-contained HTML document.
 
-    svg: str
-    png: bytes
-
-
-def render_page(page: Page, stills: Mapping[str, Still]) -> str:
-    """Return one self-contained HTML document; downloads are data URLs in its links.
-
-    stills: the pictures of each figure, by slug.
+    stills: each figure as SVG by slug, for browsers without scripts and for download.
     """
     template = Template((PARTS / "page.html").read_text())
     figures = [figure for section in page.sections for figure in section.figures]
@@ -71,7 +62,7 @@ def _contents(sections: Sequence[Section]) -> str:
     return f'<nav aria-label="Contents">{"".join(links)}</nav>'
 
 
-def _section(section: Section, stills: Mapping[str, Still]) -> str:
+def _section(section: Section, stills: Mapping[str, str]) -> str:
     prose = "".join(f"<p>{escape(text)}</p>" for text in section.prose)
     tables = "\n".join(_table(table) for table in section.tables)
     figures = "\n".join(_figure(figure, stills[figure.slug]) for figure in section.figures)
@@ -126,20 +117,20 @@ def _words(table: Table, column: int) -> str:
     return ' class="words"' if column in table.words else ""
 
 
-def _figure(figure: Figure, still: Still) -> str:
-    picture = _base64(still.png)
+def _figure(figure: Figure, svg: str) -> str:
+    picture = f"data:image/svg+xml;base64,{_base64(svg.encode())}"
     title, caption = escape(figure.title), escape(figure.caption)
     links = {
         "csv": _csv_link(figure),
-        "svg": f"data:image/svg+xml;base64,{_base64(still.svg.encode())}",
-        # The noscript picture is the same file; do not embed it twice.
+        # Both are made from the picture for browsers without scripts; do not embed it again.
+        "svg": f"#{figure.slug}",
         "png": f"#{figure.slug}",
     }
     return (
         f'<figure id="{figure.slug}" class="block">'
         f"<header><h3>{title}</h3></header>"
         f'<div class="chart" data-chart="{figure.slug}" role="img" aria-label="{title}"></div>'
-        f'<noscript><img alt="{title}" src="data:image/png;base64,{picture}"></noscript>'
+        f'<noscript><img alt="{title}" src="{picture}"></noscript>'
         f"<figcaption>{caption} {_files(figure.slug, links)}</figcaption></figure>"
     )
 
