@@ -31,7 +31,7 @@ QUICK = FOLDER / "quick.toml"
 SMALL = ("mobility.hours=0.1",)
 PUBLISHED = (
     *("runs", "quantiles", "scatter", "gauges", "presence", "trace"),
-    *("nodes", "messages", "meetings", "hops"),
+    *("nodes", "messages", "meetings", "survival", "hours", "hops"),
 )
 
 # Six runs of about a second each: a sweep with a middle.

@@ -65,6 +65,14 @@ def write_datasets(
         "nodes": [row for run in names for row in make_nodes(run)],
         "messages": [row for run in names for row in make_messages(run)],
         "meetings": make_meetings(),
+        "survival": [
+            {"metric": metric, "value_us": 10**k, "share": 0.5 ** (k - 5)}
+            for metric in ("duration", "between")
+            for k in range(6, 11)
+        ],
+        "hours": [
+            {"from_us": h * HOUR_US, "contacts": 9 - h, "first_encounters": 4 - h} for h in range(4)
+        ],
         "hops": [row for run in names for row in make_hops(run)],
     }
     for name, rows in datasets.items():

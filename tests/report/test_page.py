@@ -19,7 +19,17 @@ from beforehand.report.page import write_page
 from beforehand.report.shell import render_page
 from tests.report.made_up import TRANSFER, write_datasets
 
-DATASETS = ("quantiles", "scatter", "presence", "gauges", "trace", "meetings", "hops")
+DATASETS = (
+    "quantiles",
+    "scatter",
+    "presence",
+    "gauges",
+    "trace",
+    "meetings",
+    "hops",
+    "survival",
+    "hours",
+)
 
 
 def build(folder, **options):
@@ -57,6 +67,7 @@ def test_every_table_and_figure_has_its_files(report):
     figures = {"presence", "scatter-causal-none", "scatter-delta-20m", "cdf-delay", "cdf-latency"}
     figures |= {"registries-causal-none", "registries-delta-20m", "buffer"}
     figures |= {"meetings-duration", "meetings-between", "hop-shares"}
+    figures |= {"contact-times", "contacts-per-hour"}
     tables = {"trace", "parameters", "processing", "delay", "latency", "age", "shares"}
     tables |= {"buffers", "ages", "orderings", "cost", "runs", "nodes", "messages", "hops"}
     files = {path.name for path in (report.parent / "figures").iterdir()}
@@ -239,12 +250,14 @@ def test_what_was_not_recorded_is_left_out(missing, tmp_path):
         "scatter": {"scatter-causal-none", "scatter-delta-20m"},
         "presence": {"presence"},
         "gauges": {"registries-causal-none", "registries-delta-20m", "buffer"},
+        "survival": {"contact-times"},
+        "hours": {"contacts-per-hour"},
         "meetings": {"meetings-duration", "meetings-between"},
         "hops": {"hop-shares"},
         "trace": set(),
     }[missing]
     assert not figures & gone
-    assert len(figures) == 11 - len(gone)
+    assert len(figures) == 13 - len(gone)
 
 
 def test_long_lines_are_thinned_and_keep_their_peaks(tmp_path):

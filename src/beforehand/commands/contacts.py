@@ -65,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         note(f"wrote {len(found.contacts)} contacts and {stays} stays to {args.out}")
     statistics: dict[str, float | None] = dict(describe(found))
     if not len(found.contacts):  # without contacts, their duration is undefined and not zero
-        statistics |= dict.fromkeys((n for n in statistics if n.startswith("contact_s")), None)
+        statistics |= dict.fromkeys(
+            (n for n in statistics if n.startswith(("contact_s", "between_s"))), None
+        )
     if args.json:
         print_json({**statistics, "changes": dict(found.changes), "read": trace_json(found)})
     else:

@@ -68,6 +68,9 @@ MESSAGES = (
 )
 MEETINGS = "metric string, share double, value_us bigint"
 """duration: length of a contact. between: from the end of a contact to the pair's next contact."""
+SURVIVAL = "metric string, value_us bigint, share double"
+"""metric: as in MEETINGS. share: of the values that are larger than value_us."""
+HOURS = "from_us bigint, contacts bigint, first_encounters bigint"
 
 QUANTILES_FILE, SCATTER_FILE = "quantiles.parquet", "scatter.parquet"
 NODES_FILE, MESSAGES_FILE = "nodes.parquet", "messages.parquet"

@@ -49,6 +49,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("delay_us_max", "age_us_max"),
     ),
     "meetings": ("metric", "share", "value_us"),
+    "survival": ("metric", "value_us", "share"),
+    "hours": ("from_us", "contacts", "first_encounters"),
     "hops": ("run", "hops", "receptions"),
     "gauges": ("run", "t_us", "node", "gauge", "value"),
     "measures": (

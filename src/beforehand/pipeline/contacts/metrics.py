@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from beforehand.events import BROADCAST, COLUMNS, DELIVER, EVENTS_FILE, KINDS
 from beforehand.files import read_parquet
 from beforehand.kernels.xxhash64 import xxhash64
+from beforehand.mobility.statistics import contact_times, survival
 from beforehand.mobility.trace import Ints
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import (
@@ -28,6 +29,7 @@ from beforehand.pipeline.schemas import (
     QUANTILES_FILE,
     SCATTER,
     SCATTER_FILE,
+    SURVIVAL,
     names_of,
     table_of,
     table_of_rows,
@@ -121,10 +123,16 @@ def find_meetings(contacts: Ints) -> pa.Table:
 
     contacts: rows of a, b, up_us, down_us; the contacts of one pair do not overlap.
     """
-    a, b, up_us, down_us = contacts[np.lexsort(contacts.T[2::-1])].T
-    is_again = (a[1:] == a[:-1]) & (b[1:] == b[:-1])
-    measured = {"duration": down_us - up_us, "between": (up_us[1:] - down_us[:-1])[is_again]}
+    durations_us, between_us = contact_times(contacts)
+    measured = {"duration": durations_us, "between": between_us}
     return table_of_rows(MEETINGS, list(_quantiles(measured)))
+
+
+def find_survival(contacts: Ints) -> pa.Table:
+    """Return the complementary distributions of contact durations and of inter-contact times."""
+    measured = dict(zip(("duration", "between"), contact_times(contacts), strict=True))
+    rows = [(name, *point) for name, values in measured.items() for point in survival(values)]
+    return table_of_rows(SURVIVAL, rows)
 
 
 def _quantiles(measured: Mapping[str, Ints]) -> Iterator[tuple[str, float, int]]:

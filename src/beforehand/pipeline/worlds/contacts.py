@@ -229,10 +229,12 @@ def _is_small(missing: Missing) -> bool:
 
 
 def _conclude(scenario: Scenario, work: Work) -> Conclusion:
-    from beforehand.pipeline.contacts.metrics import find_meetings
+    from beforehand.mobility.statistics import by_hour
+    from beforehand.pipeline.contacts.metrics import find_meetings, find_survival
     from beforehand.pipeline.contacts.points import point_table
     from beforehand.pipeline.contacts.positions import PRESENCE_FILE, TraceFacts, read_trace
     from beforehand.pipeline.gather import gather_tables
+    from beforehand.pipeline.schemas import HOURS, table_of_rows
 
     tables = gather_tables(work)
     for name in (GAUGES_FILE, HOPS_FILE):
@@ -242,6 +244,8 @@ def _conclude(scenario: Scenario, work: Work) -> Conclusion:
     first = traces_of(scenario, work)[0, scenario.seeds[0]]
     trace = read_trace(first)
     tables["meetings"] = find_meetings(trace.contacts)
+    tables["survival"] = find_survival(trace.contacts)
+    tables["hours"] = table_of_rows(HOURS, by_hour(trace))
     tables["presence"] = read_parquet(first.file(PRESENCE_FILE))
     tables["points"] = point_table(scenario.points)
     tables["trace"] = pa.Table.from_pylist([_statistics(trace)])

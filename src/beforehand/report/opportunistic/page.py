@@ -13,6 +13,7 @@ from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Tab
 from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
+from beforehand.report.opportunistic.contact_figures import contact_figures
 from beforehand.report.opportunistic.costs import cost_table, run_table
 from beforehand.report.opportunistic.each import each_section
 from beforehand.report.opportunistic.figures import (
@@ -272,7 +273,7 @@ def _figure_sections(material: Material) -> Iterator[Section]:
         first, last = material.presence["up_us"].min(), material.presence["down_us"].max()
         prose = f"The scenario lasts from {show_clock(first)} to {show_clock(last)}."
         yield Section("Presence", (prose,), figures=(presence,))
-    if meetings := meeting_figures(material):
+    if meetings := (*contact_figures(material), *meeting_figures(material)):
         yield Section("Contacts", figures=meetings)
     for title, figures in (
         ("Delay and latency", scatter_figures(material)),
