@@ -101,6 +101,8 @@ class TutorialReader:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A program that was started with `&` or `nohup` ignores SIGINT, and its children too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def _type(self, typed: Typed, *, may_fail: bool) -> None:
