@@ -150,7 +150,11 @@ def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Char
     values = [float(value) for value in table["number"]] if is_number else []
     if is_number:
         is_wide = min(values) > 0 and max(values) >= WIDE * min(values)
-        scale = alt.Scale(type="log" if is_wide else "linear", zero=False, padding=12)
+        scale = (
+            alt.Scale(type="log", padding=12)
+            if is_wide
+            else alt.Scale(type="linear", zero=False, padding=12)
+        )
         axis = alt.Axis(values=sorted(set(values)), format="~s" if max(values) >= 1000 else "~g")
         along: alt.X = alt.X("number:Q", title=x, scale=scale, axis=axis)
     else:

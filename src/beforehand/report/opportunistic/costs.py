@@ -65,6 +65,30 @@ def cost_table(groups: Sequence[Group]) -> Table:
     return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
 
 
+def prevented_table(groups: Sequence[Group]) -> Table | None:
+    """Return the table of what order prevents: deliveries of runs without order that came before a
+    message that they depend on. None without such a run."""
+    loose = [group for group in groups if not group.promise.orders]
+    if not loose:
+        return None
+    rows, data = [], []
+    for group in loose:
+        late, deliveries = group.mean("violations"), group.mean("deliveries")
+        share = late / deliveries if deliveries else float("nan")
+        spread = show_margin(group, "violations", show_count)
+        cells = (Cell(show_count(deliveries)), Cell(show_count(late), spread=spread))
+        rows.append((Cell(name_group(group)), *cells, Cell(show_ratio(share))))
+        named = {"protocol": group.protocol, "lifetime_us": group.lifetime_us}
+        figures = {"deliveries": deliveries, "violations": late, "share": share}
+        point = {"point": group.point} if group.point else {}
+        data.append({**named, **point, "seeds": len(group.runs), **figures})
+    head = (WHO, "Delivered", "Out of order", "Share")
+    notes = interval_note(loose)
+    return Table(
+        "prevented", "Deliveries out of order", head, tuple(rows), pd.DataFrame(data), notes
+    )
+
+
 def run_table(groups: Sequence[Group]) -> Table:
     """Return the table of single runs, with measurements and verdicts."""
     singles = [

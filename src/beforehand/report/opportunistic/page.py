@@ -14,7 +14,7 @@ from beforehand.report.datasets import COLUMNS, read_frame
 from beforehand.report.notation import show_clock, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import compare_shares
 from beforehand.report.opportunistic.contact_figures import contact_figures
-from beforehand.report.opportunistic.costs import cost_table, run_table
+from beforehand.report.opportunistic.costs import cost_table, prevented_table, run_table
 from beforehand.report.opportunistic.each import each_section
 from beforehand.report.opportunistic.figures import (
     buffer_figures,
@@ -49,6 +49,7 @@ def build_opportunistic_page(directory: Path) -> Page:
         *sweep_sections(material),
         *_figure_sections(material),
         *((hops,) if (hops := hops_section(material)) else ()),
+        *_prevented_sections(material),
         _cost_section(material),
         *((each,) if (each := each_section(material)) else ()),
     )
@@ -283,6 +284,16 @@ def _figure_sections(material: Material) -> Iterator[Section]:
     ):
         if figures:
             yield Section(title, figures=figures)
+
+
+def _prevented_sections(material: Material) -> Iterator[Section]:
+    if table := prevented_table(material.groups):
+        prose = (
+            "A node without order delivers each message when it receives it. A delivery is out of "
+            "order if the node had not delivered a message on which it causally depends. Order "
+            "prevents all of these, at the price of the latency above."
+        )
+        yield Section("What order prevents", (prose,), (table,))
 
 
 def _cost_section(material: Material) -> Section:
