@@ -155,7 +155,8 @@ def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Char
             if is_wide
             else alt.Scale(type="linear", zero=False, padding=12)
         )
-        axis = alt.Axis(values=sorted(set(values)), format="~s" if max(values) >= 1000 else "~g")
+        label = "datum.value >= 1000 ? format(datum.value, '~s') : '' + datum.value"
+        axis = alt.Axis(values=sorted(set(values)), labelExpr=label)
         along: alt.X = alt.X("number:Q", title=x, scale=scale, axis=axis)
     else:
         along = alt.X("value:N", title=x, sort=list(dict.fromkeys(table["value"])))

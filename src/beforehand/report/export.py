@@ -100,6 +100,7 @@ def _config(ink: str) -> dict[str, Any]:
             "titleFontWeight": 500,
             "orient": "top",
             "symbolStrokeWidth": 3,
+            "labelLimit": 300,
             "columns": PICTURE_LEGEND_COLUMNS,
         },
     }

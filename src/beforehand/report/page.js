@@ -6,14 +6,17 @@ const address = (slug, kind) =>
   document.querySelector(`a[data-slug="${slug}"][data-kind="${kind}"]`).getAttribute("href");
 const table = (slug) => decodeURIComponent(address(slug, "csv").replace(/^[^,]*,/, ""));
 const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-const LEGEND_ENTRY_WIDTH = 150;
+const LEGEND_ENTRY_WIDTH = 150, LEGEND_SYMBOL_WIDTH = 35, LETTER_WIDTH = 7;
 
 async function draw(place) {
   const slug = place.dataset.chart;
   const spec = held(`spec-${slug}`);
   spec.data.values = table(slug);
   // A legend does not wrap by itself.
-  spec.config.legend.columns = Math.max(2, Math.floor(place.clientWidth / LEGEND_ENTRY_WIDTH));
+  const names = (spec.layer?.[0] ?? spec).encoding?.color?.scale?.domain ?? [];
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  const entry = Math.max(LEGEND_ENTRY_WIDTH, LEGEND_SYMBOL_WIDTH + LETTER_WIDTH * longest);
+  spec.config.legend.columns = Math.max(1, Math.floor(place.clientWidth / entry));
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);
   if (JSON.stringify(spec).includes('"bind":"scales"')) {

@@ -64,7 +64,7 @@ def test_a_sweep_has_a_figure_of_every_metric_that_changes_against_each_key(tmp_
     reach = next(f for f in by_capacity.figures if f.slug == "sweep-network-capacity-reach")
     assert [f.slug for f in by_capacity.figures if "evictions" in f.slug]
     assert not [f.slug for f in by_capacity.figures if "-again" in f.slug]  # 0 everywhere
-    lines = ["causal, no lifetime, period 1m", "causal, no lifetime, period 5m"]
+    lines = ["period 1m", "period 5m"]
     assert list(dict.fromkeys(reach.data["line"])) == lines
     first = reach.data[reach.data["line"] == lines[0]]
     assert first["number"].tolist() == [50, 100, 1000]

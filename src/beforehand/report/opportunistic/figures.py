@@ -152,7 +152,7 @@ def _up_to_reach(material: Material, table: pd.DataFrame, end_us: int) -> pd.Dat
 def _told_apart(material: Material) -> tuple[Group, ...]:
     """Return at most as many groups as there are colours."""
     groups = material.groups
-    if len(groups) > len(PALETTE):
+    if len(groups) > len(PALETTE) and material.points.empty:
         groups = tuple(material.by_lifetime.values()) or groups
     return groups[: len(PALETTE)]
 

@@ -55,7 +55,7 @@ def _prose(material: Material, mine: pd.DataFrame) -> str:
     prose = f"Values: {values}. All points of a seed share their random numbers. "
     if material.interval_reason:
         return prose + material.interval_reason
-    return prose + "Bars are 95 % confidence intervals of the means over the seeds."
+    return prose + "Bars are 95 % confidence intervals of the means, cut at 0 and at 100 %."
 
 
 def _figures(material: Material, key: str, mine: pd.DataFrame) -> Iterator[Figure]:
@@ -92,7 +92,12 @@ def _lines(material: Material, key: str) -> dict[str, list[Group]]:
         )
         named = name_group(group, with_point=False)
         found.setdefault(", ".join(part for part in (named, rest) if part), []).append(group)
-    return found
+    names = [name.split(", ") for name in found]
+    common = set.intersection(*map(set, names)) if len(names) > 1 else set()
+    return {
+        ", ".join(part for part in name if part not in common): groups
+        for name, groups in zip(names, found.values(), strict=True)
+    }
 
 
 def _table(
@@ -106,7 +111,9 @@ def _table(
                 continue
             value, number = at[group.point]
             named = {"line": line, "value": value, "number": number}
-            bounds = {"mean": mean, "low": mean - margin, "high": mean + margin}
+            most = 1.0 if metric in (*RATIOS, "reach") else math.inf
+            low, high = max(0.0, mean - margin), min(most, mean + margin)
+            bounds = {"mean": mean, "low": low, "high": high}
             rows.append({**named, **bounds, "seeds": len(group.runs)})
     columns = ["line", "value", "number", "mean", "low", "high", "seeds"]
     return pd.DataFrame(rows, columns=columns)
