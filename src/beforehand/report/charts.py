@@ -21,7 +21,16 @@ PALETTE = ["#3f7fd0", "#23a494", "#86b83a", "#dfa612", "#e0702c", "#c2448e", "#8
 DASHES = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3], [12, 4], [5, 2, 1, 2, 1, 2], [3, 5], [12, 3, 3, 3]]
 MARKER_ROWS = 40
 """A distribution has a marker at every so many rows."""
-SHAPES = ["circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke", "wedge"]
+SHAPES = [
+    "circle",
+    "square",
+    "triangle-up",
+    "cross",
+    "diamond",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+]
 """The dashes and the markers of lines, beside their colours: for lines that lie on each other, and
 for prints in black and white."""
 
@@ -172,7 +181,7 @@ def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Char
             alt.Tooltip("high:Q", title="To", format=",.4~g"),
         ],
     )
-    up = alt.Y("mean:Q", title=y, scale=alt.Scale(zero=False, padding=6))
+    up = alt.Y("mean:Q", title=y, scale=alt.Scale(zero=False))
     line = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=_dashes("line", order))
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=y), y2="high:Q")
     marks = base.mark_point(size=60, filled=True).encode(y=up, shape=_shapes("line", order))

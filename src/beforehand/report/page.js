@@ -16,6 +16,7 @@ async function draw(place) {
   const names = (spec.layer?.[0] ?? spec).encoding?.color?.scale?.domain ?? [];
   const longest = Math.max(0, ...names.map((name) => name.length));
   const entry = Math.max(LEGEND_ENTRY_WIDTH, LEGEND_SYMBOL_WIDTH + LETTER_WIDTH * longest);
+  spec.config.legend.labelLimit = Math.max(LEGEND_ENTRY_WIDTH, place.clientWidth - 110);
   spec.config.legend.columns = Math.max(1, Math.floor(place.clientWidth / entry));
   const options = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
   const { view } = await vegaEmbed(place, spec, options);

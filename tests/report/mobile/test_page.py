@@ -107,15 +107,23 @@ def test_a_column_has_one_unit(tmp_path):
     assert not any("*" in text for text in page.sections[0].prose)
 
 
-def test_claims_that_our_runs_cannot_answer_are_neither_held_nor_missed(tmp_path):
+def test_claims_that_a_short_scenario_does_not_run_were_shown_as_unknown(tmp_path):
     page = page_of(tmp_path, {"experiment": "static", "system": "was_flood"})
     (tile,) = [tile for tile in page.tiles if "claims" in tile.label]
     held, known = map(int, tile.value.split(" of "))
-    unknown = int(re.search(r"(\d+) unknown", tile.label)[1])
-    table = next(t for s in page.sections for t in s.tables if t.slug == "claims")
-    counts = table.data["verdict"].value_counts()
-    assert (held, unknown) == (counts.get("held", 0), counts["unknown"])
-    assert known == len(table.data) - unknown
+    assert "unknown" not in tile.label
+    section = next(section for section in page.sections if section.title == "Beside the papers")
+    counts = section.tables[0].data["verdict"].value_counts()
+    assert (held, known) == (counts.get("held", 0), len(section.tables[0].data))
+    assert "unknown" not in counts
+    assert re.match(r"\d+ more claims about these experiments need", section.prose[1])
+
+
+def test_claims_about_runs_that_collapsed_are_neither_held_nor_missed(tmp_path):
+    page = page_of(tmp_path, {"experiment": "static", "system": "was_flood", "missing": 3})
+    section = next(section for section in page.sections if section.title == "Beside the papers")
+    counts = section.tables[0].data["verdict"].value_counts()
+    assert set(counts.index) == {"unknown"}
 
 
 @pytest.mark.parametrize("macs", [("dcf",), ("dcf", "none")])

@@ -31,6 +31,12 @@ class Judged(NamedTuple):
     runs: int
     """All runs of the experiment; `whole` of them have no missing or wrong deliveries."""
 
+    @property
+    def is_covered(self) -> bool:
+        """Return whether the scenario has the runs that the claim needs. Without a value although
+        no run lost anything, it lacks a system, a rate or a size."""
+        return self.ours is not None or self.whole < self.runs
+
 
 def judge(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
     """Judge every claim whose experiment was run."""
