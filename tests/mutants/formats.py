@@ -10,7 +10,7 @@ MUTANTS = [
     ),
     (
         "the sightings of one device are contacts of its times",
-        "_sightings",
+        "plausible:_sightings",
         "    _refuse_one_device(three, path)\n",
         "",
         "test_an_implausible_reading_is_refused_with_its_line_and_the_option_that_decides",
@@ -38,14 +38,14 @@ MUTANTS = [
     ),
     (
         "degrees of SUMO are metres",
-        "sumo._told",
+        "sumo:_told",
         "np.abs(x).max() <= 180",
         "np.abs(x).max() <= 0",
         "test_places_of_sumo_that_may_be_degrees_are_refused_until_told",
     ),
     (
         "a track goes on between its segments",
-        "gpx._points",
+        "gpx:_points",
         "segment += before == segment",
         "segment += 0",
         "test_a_track_of_gpx_is_a_node_that_is_away_between_its_segments",
