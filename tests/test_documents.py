@@ -101,6 +101,8 @@ def test_a_command_of_the_documents_does_what_it_shows(place, capsys, command, d
     if command == "beforehand verify out/city-bus":
         pq.write_table(table_of(CHAIN[:10]), place / "out" / "city-bus" / "events.parquet")
         (place / "out" / "city-bus" / "plan.json").unlink()
+    if command.startswith("beforehand export"):
+        assert main(["simulate", "contacts.txt", "--events", "run.parquet"]) == 0
     if command.startswith(("beforehand diff", "beforehand report")):
         for folder in re.findall(r"out/\S+", command):
             (place / folder).mkdir(exist_ok=True)

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "spark": ("spark", *EVERYWHERE),
     # Event logs in, verdicts out: whatever wrote a log, its columns are the contract.
     "verify": ("verify", "kernels", *EVERYWHERE),
+    "export": ("export", "kernels", "verify", *EVERYWHERE),
     "pipeline": (
         *("pipeline", "protocols", "sim", "kernels", "mobility", "check"),
         *("papers", "scenario", "spark", "verify", *EVERYWHERE),

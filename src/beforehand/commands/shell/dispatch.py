@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from beforehand import __version__
-from beforehand.commands import contacts, doctor, fuzz, observe, simulate, verify
+from beforehand.commands import contacts, doctor, export, fuzz, observe, simulate, verify
 from beforehand.commands.experiments import diff, report, run, scenarios, status
 from beforehand.commands.nodes import chat, group, host, node, station
 from beforehand.commands.shell import completion
@@ -36,7 +36,20 @@ from beforehand.errors import (
 )
 
 COMMANDS = (
-    *(run, scenarios, simulate, contacts, verify, report, diff, status, fuzz, observe, doctor),
+    *(
+        run,
+        scenarios,
+        simulate,
+        contacts,
+        export,
+        verify,
+        report,
+        diff,
+        status,
+        fuzz,
+        observe,
+        doctor,
+    ),
     *(group, chat, node, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 an internal error, 130 interrupted"

@@ -1,0 +1,1 @@
+"""Write event logs in the formats of other programs."""
