@@ -164,7 +164,7 @@ MUTANTS = [
     ),
     (
         "a time that is not alone is not the start",
-        "_span",
+        "columns:_span",
         'at["start"] = at.pop("time")',
         'at.pop("time")',
         "test_an_odd_file_is_read_as_a_person_would",
