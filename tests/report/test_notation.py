@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.notation import (
     TIMES_US,
+    In,
     show_clock,
     show_count,
     show_difference,
+    show_interval,
     show_lifetime,
     show_plain,
     show_points,
@@ -129,3 +131,29 @@ def reread(text):
             number, _, text = text.partition(mark)
             total += float(number) * unit
     return total
+
+
+@pytest.mark.parametrize(
+    ("value", "margin", "show", "texts"),
+    [
+        (104_117, 1_234, show_count, ("104,100", "± 1,200")),
+        (104_117, 12.4, show_count, ("104,117", "± 12")),
+        (104_117, 0.3, show_count, ("104,117", "± 0.30")),
+        (104_117, None, show_count, ("104,117", "")),
+        (0.98345, 0.0123, show_ratio, ("98.3 %", "± 1.2 %")),
+        (0.98345, 0.1234, show_ratio, ("98 %", "± 12 %")),
+        (0.98347, 0.0001, show_ratio, ("98.35 %", "± 0.010 %")),
+        (186_000, 90_300, In(1_000), ("186", "± 90")),
+        (44.94 * 60e6, 1.24 * 60e6, In(60e6), ("44.9", "± 1.2")),
+        (44.94 * 60e6, 12.4 * 60e6, In(60e6), ("45", "± 12")),
+        (1.0 * 60e6, 60, In(60e6), ("1.00", "± 0.0000010")),
+        (float("nan"), None, In(60e6), ("–", "")),
+    ],
+)
+def test_a_mean_is_rounded_to_what_its_interval_allows(value, margin, show, texts):
+    assert show_interval(value, margin, show) == texts
+
+
+def test_a_lifetime_of_a_day_was_1440_minutes():
+    assert show_lifetime(24 * 3600 * 1_000_000) == "24h"
+    assert show_lifetime(2 * 3600 * 1_000_000) == "120'"

@@ -341,8 +341,9 @@ def test_every_node_and_message_of_one_run_is_in_a_table(tmp_path):
     page = build(tmp_path)
     nodes, messages = table_of(page, "nodes"), table_of(page, "messages")
     assert [cell.text for cell in nodes.rows[1]] == ["L01-1", "9.00", "11", "0", "899", *"––––"]
-    assert nodes.head[-4] == "Delay, average (s)"
-    assert nodes.head[-3:] == ("Delay of delivered (s)", "Latency, average (s)", "Age, average (s)")
+    # The unit of the average over all runs, as in the tables of delays and latencies.
+    assert nodes.head[-4:-2] == ("Delay, average (min)", "Delay of delivered (min)")
+    assert nodes.head[-2:] == ("Latency, average (s)", "Age, average (min)")
     assert messages.rows[13][0].text == "L01-1"
     assert (len(messages.rows), len(messages.data)) == (200, 300)
     assert messages.notes == ("The first 200 of 300; the CSV has all.",)

@@ -18,6 +18,7 @@ PICTURE_WIDTH, HEIGHT = 560, 300
 PICTURE_SCALE = 2.0
 PICTURE_LEGEND_COLUMNS = 4  # the page sets its own number by its width
 MARK_WORDS = re.compile(r' (?:aria-label|aria-roledescription|role|aria-hidden)="[^"]*"')
+UNSEEN = re.compile(r'<path[^>]* opacity="0"[^>]*/>')
 LONG_DECIMALS = re.compile(r"(\d\.\d)\d+")
 PARSE = {"i": "number", "u": "number", "f": "number", "b": "boolean"}
 
@@ -44,10 +45,10 @@ def page_spec(figure: Figure) -> dict[str, Any]:
 
 
 def svg_text(chart: Chart) -> str:
-    """Return the chart as a picture. It has a tenth of a pixel as its resolution, and no words for
-    single marks, which take more room than the marks."""
+    """Return the chart as a picture. It has a tenth of a pixel as its resolution, no words for
+    single marks, which take more room than the marks, and no marks that cannot be seen."""
     svg = str(vl_convert.vegalite_to_svg(_picture(chart), vl_version=VEGALITE))
-    return LONG_DECIMALS.sub(r"\1", MARK_WORDS.sub("", svg))
+    return LONG_DECIMALS.sub(r"\1", UNSEEN.sub("", MARK_WORDS.sub("", svg)))
 
 
 def png_bytes(svg: str) -> bytes:

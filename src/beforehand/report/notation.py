@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from beforehand.interval import margin_of
 
@@ -34,11 +35,11 @@ def show_time(us: float) -> str:
 
 
 def show_lifetime(lifetime_us: int | None) -> str:
-    """Format a lifetime as "none" or whole minutes, like the papers, which write 120' and not
-    2h."""
+    """Format a lifetime as "none" or whole minutes, like the papers, which write 120' and not 2h;
+    from 3 h on in hours."""
     if lifetime_us is None:
         return "none"
-    if lifetime_us % MINUTE_US:
+    if lifetime_us % MINUTE_US or lifetime_us >= 3 * HOUR_US:
         return show_time(lifetime_us)
     return f"{lifetime_us // MINUTE_US}'"
 
@@ -83,6 +84,39 @@ def show_clock(us: float) -> str:
     """Format an instant of a trace, whose zero is midnight or the start, as hh:mm."""
     minutes = round(us / MINUTE_US)
     return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def show_interval(
+    value: float, margin: float | None, show: Callable[[float], str]
+) -> tuple[str, str]:
+    """Return the texts of a mean and of its margin, `("44.9", "± 1.2")`. The margin has two
+    significant digits, and the mean no digit beyond them. Without a margin the second is empty.
+
+    show: `show_count`, `show_ratio`, `show_plain`, or `In` of a unit.
+    """
+    if not margin or math.isnan(value):
+        return show(value), ""
+    size = show.size if isinstance(show, In) else 0.01 if show is show_ratio else 1.0
+    end = " %" if show is show_ratio else ""
+    place = math.floor(math.log10(margin / size)) - 1
+    if place >= 0:
+        mean, half = (f"{round(number / size, -place):,.0f}" for number in (value, margin))
+        return f"{mean}{end}", f"± {half}{end}"
+    text = show(value).removesuffix(end)
+    if len(text.partition(".")[2]) > -place:
+        text = f"{value / size:,.{-place}f}"
+    return f"{text}{end}", f"± {margin / size:.{-place}f}{end}"
+
+
+@dataclass(frozen=True)
+class In:
+    """Formats numbers in a unit, with three significant digits."""
+
+    size: float
+    """The size of the unit."""
+
+    def __call__(self, value: float) -> str:
+        return show_plain(value / self.size)
 
 
 def show_difference(ours: float, published: float) -> str:

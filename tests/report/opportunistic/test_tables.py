@@ -98,7 +98,7 @@ def test_delays_are_three_tables_of_four_columns():
     claims = by_place(compare(PAPER, causal_by_lifetime(groups)))
     delay, latency, age = delay_tables(groups, claims, "III")
     assert delay.head == (
-        *("Protocol, lifetime", "Min (ms)", "Max (h)", "Avg (min)", "Stdev (min)"),
+        *("Protocol, lifetime", "Min (ms)", "Max (min)", "Avg (min)", "Stdev (min)"),
     )
     assert delay.rows[0][3] == Cell("44.9", "43.8", "+2.4 %")
     assert latency.title == "Table III: Delivery latency"
@@ -144,7 +144,7 @@ def test_shares_and_costs():
 def test_a_mean_over_seeds_has_its_confidence_interval():
     groups = make_groups(extra=[make_run("delta", 20, 1)])
     table = processing(groups)
-    assert [row[2].spread for row in table.rows] == ["", "± 635"]  # 12.706 × 50, by Student's t
+    assert [row[2].spread for row in table.rows] == ["", "± 640"]  # 12.706 × 50, by Student's t
     assert table.notes[-1].startswith("Means over 2 seeds, ± half of their 95 % confidence")
     data = table.data.set_index(["protocol", "quantity"])["ours_ci95"]
     assert data["delta", "receptions"] == pytest.approx(12.706 * 50)

@@ -14,8 +14,8 @@ from beforehand.report.opportunistic.tables import (
     Show,
     column_unit,
     interval_note,
+    mean_cell,
     name_group,
-    show_margin,
 )
 
 
@@ -42,10 +42,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
         (
             Cell(name_group(group)),
             Cell(str(len(group.runs))),
-            *(
-                Cell(show(group.mean(name)), spread=show_margin(group, name, show))
-                for name, (_, (_, show)) in columns.items()
-            ),
+            *(mean_cell(group, name, show) for name, (_, (_, show)) in columns.items()),
         )
         for group in groups
     )
@@ -75,8 +72,7 @@ def prevented_table(groups: Sequence[Group]) -> Table | None:
     for group in loose:
         late, deliveries = group.mean("violations"), group.mean("deliveries")
         share = late / deliveries if deliveries else float("nan")
-        spread = show_margin(group, "violations", show_count)
-        cells = (Cell(show_count(deliveries)), Cell(show_count(late), spread=spread))
+        cells = [mean_cell(group, name, show_count) for name in ("deliveries", "violations")]
         rows.append((Cell(name_group(group)), *cells, Cell(show_ratio(share))))
         named = {"protocol": group.protocol, "lifetime_us": group.lifetime_us}
         figures = {"deliveries": deliveries, "violations": late, "share": share}

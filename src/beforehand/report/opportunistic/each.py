@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from beforehand.report.content import Cell, Section, Table
-from beforehand.report.datasets import read_frame
+from beforehand.report.datasets import DELAYS, read_frame
 from beforehand.report.notation import TIMES_US, show_count
 from beforehand.report.opportunistic.material import Material
-from beforehand.report.opportunistic.tables import Show, column_unit, name_group
+from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.tables import Show, column_unit, name_group, time_column
 
 ROWS_MAX = 200
 """The maximum rows on the page, because a phone lays out every row; the CSV has all rows."""
@@ -49,11 +50,12 @@ def each_section(material: Material) -> Section | None:
         present_us = stays_us.groupby(material.presence["node"]).sum()
         nodes = nodes.assign(present_us=nodes["node"].map(present_us))
         nodes = _named(nodes, "node", names)
-        tables.append(_long_table("nodes", "Every node", NODE_COLUMNS, nodes))
+        tables.append(_long_table("nodes", "Every node", NODE_COLUMNS, nodes, material.groups))
     messages = read_frame(material.directory, "messages", run=[group.first_run])
     if len(messages):
         messages = _named(messages, "origin", names)
-        tables.append(_long_table("messages", "Every message", MESSAGE_COLUMNS, messages))
+        title, groups = "Every message", material.groups
+        tables.append(_long_table("messages", title, MESSAGE_COLUMNS, messages, groups))
     if not tables:
         return None
     prose = f"Of one run: {name_group(group)}, the lowest seed. A click on a head sorts."
@@ -65,10 +67,16 @@ def _named(frame: pd.DataFrame, column: str, names: Mapping[int, str]) -> pd.Dat
     return frame.drop(columns="run").assign(name=called)
 
 
-def _long_table(slug: str, title: str, columns: Mapping[str, str], frame: pd.DataFrame) -> Table:
+def _long_table(
+    slug: str,
+    title: str,
+    columns: Mapping[str, str],
+    frame: pd.DataFrame,
+    groups: Sequence[Group],
+) -> Table:
     heads, shows = [], []
     for name, head in columns.items():
-        unit, show = _column(name, frame)
+        unit, show = _column(name, frame, groups)
         heads.append(f"{head}{unit}")
         shows.append((name, show))
     rows = tuple(
@@ -84,9 +92,11 @@ def _long_table(slug: str, title: str, columns: Mapping[str, str], frame: pd.Dat
     )
 
 
-def _column(name: str, frame: pd.DataFrame) -> tuple[str, Show | None]:
+def _column(name: str, frame: pd.DataFrame, groups: Sequence[Group]) -> tuple[str, Show | None]:
     if name == "name":
         return "", None
+    if name.startswith(DELAYS):
+        return time_column(groups, name)
     if "_us" in name:
         return column_unit([float(value) for value in frame[name].dropna()], TIMES_US)
     return "", show_count

@@ -26,7 +26,7 @@ from beforehand.report.opportunistic.tables import METRICS, name_group
 
 # Limits, because a phone draws every mark; more marks could not be told apart.
 PRESENCE_NODES_MAX = 150
-SCATTER_ROWS_MAX = 3000
+SCATTER_ROWS_MAX = 2000
 LINE_ROWS_MAX = 1000
 CDF_ROWS_MAX = 250
 

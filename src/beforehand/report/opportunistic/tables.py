@@ -9,13 +9,14 @@ import pandas as pd
 from beforehand.papers.opportunistic import COUNTS_OF_A_TRACE, PROCESSING, Paper
 from beforehand.protocols.registry import find_protocol
 from beforehand.report.content import Cell, Mark, Table
-from beforehand.report.datasets import STATISTICS
+from beforehand.report.datasets import DELAYS, STATISTICS
 from beforehand.report.notation import (
     TIMES_US,
+    In,
     show_count,
     show_difference,
+    show_interval,
     show_lifetime,
-    show_plain,
     show_points,
     show_ratio,
     show_time,
@@ -96,12 +97,11 @@ def buffer_table(groups: Sequence[Group]) -> Table:
 def age_table(groups: Sequence[Group]) -> Table:
     """Return the table in which the delay and the latency of delivered messages add up to the
     age."""
-    values = [group.mean(quantity) for group in groups for quantity in AGES]
-    unit, show = column_unit(values, TIMES_US)
+    unit, show = time_column(groups, AGES[0])
     rows = tuple(
         (
             Cell(name_group(group)),
-            *(Cell(show(group.mean(q)), spread=show_margin(group, q, show)) for q in AGES),
+            *(mean_cell(group, quantity, show) for quantity in AGES),
         )
         for group in groups
     )
@@ -137,7 +137,7 @@ def _grouped_table(
     *,
     is_wide: bool = False,
 ) -> Table:
-    shows = [_column(groups, name, claims) for name in quantities]
+    shows = [_column(groups, name) for name in quantities]
     rows = tuple(
         (
             Cell(name_group(group)),
@@ -178,21 +178,33 @@ def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
     return (f"Means over {most} seeds, ± half of their 95 % confidence interval (Student's t).",)
 
 
-def _column(groups: Sequence[Group], quantity: str, claims: Claims) -> tuple[str, Show]:
+def _column(groups: Sequence[Group], quantity: str) -> tuple[str, Show]:
     """Return the unit to append to a column's heading, and the format of its values."""
     if quantity in (*RATIOS, "reach"):
         return "", show_ratio
     if "_us_" not in quantity:
         return "", show_count
-    published = [claim.published for (_, name), claim in claims.items() if name == quantity]
-    values = [group.mean(quantity) for group in groups]
-    return column_unit([*values, *published], TIMES_US)
+    return time_column(groups, quantity)
+
+
+def time_column(groups: Sequence[Group], quantity: str) -> tuple[str, Show]:
+    """Return the unit to append to a column's heading, and the format of its values.
+
+    A quantity has one unit on the whole page, that of its average: delays and ages have the same.
+    Only minima, which are far smaller, have their own.
+    """
+    unit_from = quantity
+    if not quantity.endswith("_min"):
+        measure = next((m for m in DELAYS if quantity.startswith(f"{m}_us")), "")
+        of = "latency" if measure == "latency" else "delay"
+        unit_from = f"{of}_us_avg" if measure else quantity
+    return column_unit([group.mean(unit_from) for group in groups], TIMES_US)
 
 
 def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[str, Show]:
     """Return the unit to append to a column's heading, and the format of values in that unit."""
     unit, size = unit_of(values, units)
-    return f" ({unit})", lambda value: show_plain(value / size)
+    return f" ({unit})", In(size)
 
 
 def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
@@ -203,17 +215,16 @@ def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
 def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
     if group.lifetime_us is None and quantity.startswith("exp"):
         return Cell("–")  # without a lifetime no message can expire
-    spread = show_margin(group, quantity, show)
+    ours, spread = show_interval(group.mean(quantity), group.margin(quantity), show)
     if claim is None:
-        return Cell(show(group.mean(quantity)), spread=spread)
-    ours, theirs = show(claim.ours), show(claim.published)
-    return Cell(ours, theirs, _difference(claim), MARKS[claim.is_met], spread)
+        return Cell(ours, spread=spread)
+    return Cell(ours, show(claim.published), _difference(claim), MARKS[claim.is_met], spread)
 
 
-def show_margin(group: Group, quantity: str, show: Show) -> str:
-    """Format the margin as `± 3`; empty for one seed or equal values."""
-    margin = group.margin(quantity)
-    return f"± {show(margin)}" if margin else ""
+def mean_cell(group: Group, quantity: str, show: Show) -> Cell:
+    """Return the mean over the seeds, rounded to what its interval allows."""
+    text, spread = show_interval(group.mean(quantity), group.margin(quantity), show)
+    return Cell(text, spread=spread)
 
 
 def _difference(claim: Claim) -> str:
