@@ -63,7 +63,7 @@ MAY_IMPORT = {
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
-    "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", *EVERYWHERE),
+    "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.
     "__init__": ("lazy", "protocols", "runtime", "observe.stream", "verify.verdict", *EVERYWHERE),
     "__main__": ("cli",),

@@ -244,3 +244,32 @@ def test_links_are_written_beside_the_events_and_are_no_log(tmp_path, capsys):
     ]
     assert main(["verify", str(tmp_path), "--json"]) == 0
     assert capsys.readouterr().out.count('"run"') == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["simulate", "met.txt", "--lifetime", "-5m"], "`--lifetime=-5m`"),
+        (["simulate", "met.txt", "--lifetime=-5m"], "not a duration: `-5m`"),
+        (["simulate", "met.txt", "--bandwidth", "3bit/s"], "whole number of bytes per second"),
+        (["contacts", "empty"], "the folder is empty"),
+        (["contacts", "empty", "--range", "200m"], "the folder is empty"),
+    ],
+)
+def test_the_reason_is_told_and_not_what_follows_from_it(
+    tmp_path, monkeypatch, capsys, words, told
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "met.txt").write_text("a b 0 600\n")
+    (tmp_path / "empty").mkdir()
+    assert main(words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_run_without_a_broadcast_says_why(tmp_path, capsys):
+    trace = tmp_path / "met.txt"
+    trace.write_text("a b 0 5\nb c 3 9\n")
+    assert main(["simulate", str(trace)]) == 0
+    assert "no node broadcast anything: none was there for longer than 20s" in (
+        capsys.readouterr().err
+    )

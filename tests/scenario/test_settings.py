@@ -42,6 +42,8 @@ def test_what_is_set_is_changed_and_nothing_else():
         ("payload", "1kB", 1000),
         ("bandwidth", "1000000", 1_000_000),
         ("bandwidth", "1MB/s", 1_000_000),
+        ("bandwidth", "250kbit/s", 31_250),
+        ("bandwidth", "1.5 Mbit/s", 187_500),
         ("bandwidth", "endless", None),
         ("loss", "0.25", 0.25),
         ("capacity", "12", 12),

@@ -7,6 +7,7 @@ from beforehand.lazy import importer
 TYPE_CHECKING = False
 """Replaces `typing.TYPE_CHECKING`, which takes long to import."""
 if TYPE_CHECKING:
+    from beforehand.lab.frames import events_frame, find_violations, propagation
     from beforehand.lab.report import write_report
     from beforehand.lab.trace import read_trace
     from beforehand.mobility.trace import Trace, make_trace
@@ -20,7 +21,10 @@ __all__ = [
     "Result",
     "Spec",
     "Trace",
+    "events_frame",
+    "find_violations",
     "make_trace",
+    "propagation",
     "read_trace",
     "run_scenario",
     "simulate",
@@ -34,6 +38,9 @@ _MODULES = {
     "Result": "sim.contacts.run",
     "Spec": "sim.contacts.run",
     "Trace": "mobility.trace",
+    "events_frame": "lab.frames",
+    "find_violations": "lab.frames",
+    "propagation": "lab.frames",
     "make_trace": "mobility.trace",
     "read_trace": "lab.trace",
     "run_scenario": "pipeline.jobs",

@@ -210,6 +210,9 @@ def detect(path: Path, columns: str | None = None) -> str:
 
 def _packed_format(path: Path) -> str:
     """Return the format of a folder or of a file that is not text; empty for text."""
+    if path.is_dir() and not any(path.iterdir()):
+        hint = "a folder of a timetable (GTFS) or of `.gpx` files can be read"
+        raise InputError("the folder is empty", where=str(path), hint=hint)
     if path.is_dir() and any(path.glob("*.gpx")):
         return "gpx"
     if path.is_file() and is_parquet(path):

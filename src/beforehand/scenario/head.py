@@ -64,7 +64,7 @@ def read_head(
     """
     head = {
         "name": Option(values.plain_name, document.path.stem),
-        "title": Option(values.text),
+        "title": Option(values.line),
         "paper": Option(values.one_of(*papers)),
         "world": Option(values.text, DEFAULT_WORLD),
     }

@@ -16,7 +16,9 @@ Parse = Callable[[object], object]
 BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(B|kB|MB|GB|)")
 SIZE_HINT = "write a number and a unit (B, kB, MB, GB): `200B`, `16kB`; without one it is bytes"
-RATE_HINT = "write bytes per second: `1MB/s`, `125kB/s`, or `endless`"
+RATE_HINT = "write bytes per second, or bits: `1MB/s`, `125kB/s`, `250kbit/s`, or `endless`"
+BITS = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(bit|kbit|Mbit|Gbit)/s")
+BIT_UNITS = {"bit": 1, "kbit": 1_000, "Mbit": 1_000_000, "Gbit": 1_000_000_000}
 PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%")
 RETRY_US_MIN = 1_000
 SAMPLE_US_MIN = 1_000_000
@@ -27,6 +29,13 @@ def text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"not a text: `{value}`", hint='write it in quotes: `"like this"`')
     return value
+
+
+def line(value: object) -> str:
+    """Return a text without line breaks: a title is one line of a terminal and of a page."""
+    if len(text(value).splitlines()) > 1:
+        raise InputError(f"a text of several lines: {value!r}", hint="write it in one line")
+    return text(value)
 
 
 def plain_name(value: object) -> str:
@@ -84,6 +93,11 @@ def rate(value: object) -> int | None:
     shown = str(value).strip()
     if shown == "endless":
         return None
+    if match := BITS.fullmatch(shown):
+        bits = Fraction(match[1]) * BIT_UNITS[match[2]]
+        if bits % 8:
+            raise InputError(f"not a whole number of bytes per second: `{value}`", hint=RATE_HINT)
+        shown = str(bits // 8)
     if not shown.endswith("/s") and not shown.isdecimal():
         raise InputError(f"not a bandwidth: `{value}`", hint=RATE_HINT)
     per_s = size(shown.removesuffix("/s"))

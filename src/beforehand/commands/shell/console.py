@@ -32,6 +32,9 @@ CHOICE = re.compile(r"argument (.+?): invalid choice: '(.*)' \(choose from (.*)\
 _volume = {"quiet": False}
 
 
+NO_VALUE = re.compile(r"argument (--[\w-]+): expected one argument")
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises InputError for an invalid command line."""
 
@@ -46,6 +49,8 @@ class Parser(argparse.ArgumentParser):
             noun = "command" if what == "COMMAND" else f"choice for {what}"
             raise InputError(f"no such {noun}: `{word}`", where=self.prog, hint=hint)
         hint = f"`{self.prog} --help` shows what there is"
+        if found := NO_VALUE.fullmatch(message):
+            hint = f"a value that starts with `-` needs `=`: `{found[1]}=-5m`"
         raise InputError(message, where=self.prog, hint=hint)
 
 
