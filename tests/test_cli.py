@@ -61,7 +61,7 @@ def test_a_run_that_breaks_causal_order_exits_1(meetings, capsys):
     assert json.loads(capsys.readouterr().out)["violations"]["late"] > 0
 
 
-def test_no_order_is_not_blamed_for_disorder(meetings, capsys):
+def test_late_deliveries_of_a_protocol_without_order_exit_0(meetings, capsys):
     assert main(["simulate", str(meetings), "--protocol", "none", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["violations"]["late"] > 0
 
@@ -96,14 +96,14 @@ def test_a_contact_that_ends_before_it_starts_names_file_and_line(tmp_path, caps
     assert f"{path}:2" in capsys.readouterr().err
 
 
-def test_a_missing_file_and_a_missing_argument_are_told(tmp_path, capsys):
+def test_a_missing_file_and_a_missing_argument_are_named(tmp_path, capsys):
     assert main(["simulate", str(tmp_path / "none.txt")]) == 2
     assert "none.txt" in capsys.readouterr().err
     assert main(["simulate"]) == 2
     assert "--example" in capsys.readouterr().err
 
 
-def test_places_become_contacts_within_a_range(tmp_path, capsys):
+def test_positions_become_contacts_within_a_range(tmp_path, capsys):
     path = tmp_path / "walk.csv"
     path.write_text("node,t,x,y\na,0,0,0\na,600,0,0\nb,0,900,0\nb,600,0,0\n")
     assert main(["simulate", str(path)]) == 2
@@ -142,11 +142,11 @@ def test_a_failing_seed_exits_1_and_prints_the_command_that_replays_it(capsys, m
 
 
 @pytest.mark.parametrize("arguments", [["--protocol", "gossip"], ["--seeds", "0"]])
-def test_fuzz_refuses_nonsense(arguments):
+def test_invalid_arguments_of_fuzz_are_refused(arguments):
     assert main(["fuzz", *arguments]) == 2
 
 
-def test_doctor_speaks_json(capsys):
+def test_doctor_prints_json(capsys):
     code = main(["doctor", "--json"])
     found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)}
     assert found["python"]["state"] == "ok"
@@ -167,7 +167,7 @@ def test_version_and_help_are_quick_and_need_nothing_heavy():
 
 
 @pytest.mark.parametrize("world", world_names())
-def test_status_and_report_know_a_world_without_what_runs_it(tmp_path, world):
+def test_status_and_report_need_no_package_of_the_simulator(tmp_path, world):
     index = {"scenario": "x", "world": world, "stages": {"events": []}}
     (tmp_path / "plan.json").write_text(json.dumps(index))
     (tmp_path / "scenario.json").write_text(json.dumps({"name": "x", "world": world}))

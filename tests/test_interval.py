@@ -15,7 +15,7 @@ def test_one_seed_has_no_interval_and_neither_has_a_share_of_nothing(values, mar
     assert margin_of(values) == (margin and pytest.approx(margin))
 
 
-def test_students_t_goes_on_where_the_table_ends():
+def test_students_t_is_defined_beyond_the_table():
     assert len(T_975) == 20
     printed = {20: 2.086, 21: 2.080, 25: 2.060, 30: 2.042, 60: 2.000, 120: 1.980, 10**6: 1.960}
     found = {freedom: student(freedom) for freedom in printed}

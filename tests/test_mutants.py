@@ -238,7 +238,7 @@ def test_a_mutant_is_made_by_function_and_text(index, place, before, after, in_f
         ("Waiting.admit", "return", "2 times in `Waiting.admit`, and must be there once:\nreturn"),
     ],
 )
-def test_a_mutant_without_one_place_is_told_why(index, place, before, problem):
+def test_a_mutant_without_a_unique_place_is_refused_with_the_reason(index, place, before, problem):
     with pytest.raises(AssertionError) as told:
         index.mutate(place, before, "")
     assert str(told.value).startswith(problem)

@@ -106,7 +106,7 @@ def test_the_public_names_are_pinned(module, names):
     assert set(names) <= {*dir(module)}
 
 
-def test_the_version_is_the_packages():
+def test_the_public_version_is_that_of_the_installed_package():
     assert beforehand.__version__ == importlib.metadata.version("beforehand")
 
 

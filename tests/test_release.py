@@ -88,7 +88,7 @@ def test_the_wheel_has_every_file_of_the_package(built):
     assert {f"{name}/{file}" for file in ("LICENSE", "README.md", "CHANGELOG.md")} <= packed
 
 
-def test_the_metadata_of_the_wheel_says_what_it_is(built):
+def test_the_wheel_has_version_licence_and_typed_marker(built):
     _, wheel = built
     with zipfile.ZipFile(wheel) as opened:
         text = opened.read(f"beforehand-{beforehand.__version__}.dist-info/METADATA").decode()
@@ -118,7 +118,7 @@ def required(requirements, extras=("",)):
     return {name for name, _ in names}
 
 
-def test_what_an_extra_requires_is_followed_through_all_packages():
+def test_requirements_of_an_extra_are_followed_through_all_packages():
     listed = ["msgspec; extra == 'a'", "pytest; extra == 'b'", "beforehand[a]; extra == 'c'"]
     assert required(listed, ("c",)) == {"msgspec"}
     assert {"pytest", "pluggy"} <= required(listed, ("b",))

@@ -71,7 +71,7 @@ def test_a_dead_link_is_found(tmp_path):
     assert [link for _, link in dead_links(tmp_path)] == ["gone.html", "here.html#gone", "#gone"]
 
 
-def test_without_the_script_diagrams_stay_text_and_the_build_says_so(tmp_path):
+def test_without_the_script_diagrams_stay_text_and_the_build_warns(tmp_path):
     """The theme would otherwise load the script from a server."""
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "sitecustomize.py").write_text(

@@ -35,7 +35,7 @@ def run(script, folder):
     )
 
 
-def test_what_kill_9_leaves_in_the_temporary_folder_is_gone_at_the_next_start(tmp_path):
+def test_temporary_folders_of_killed_processes_are_removed_at_the_next_start(tmp_path):
     with run(SLEEPER, tmp_path) as killed, run(SLEEPER, tmp_path) as alive:
         left, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
         os.kill(killed.pid, signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_names_are_unique_across_machines(monkeypatch):
     # Else each worker of the suite would have names of its own.
     ids=("ours", "ended", "elsewhere", "old", "hidden", "no-name"),
 )
-def test_only_what_nobody_writes_any_more_is_removed(tmp_path, name, age_days, stays):
+def test_only_abandoned_partial_files_are_removed(tmp_path, name, age_days, stays):
     path = tmp_path / name
     path.write_text("half")
     os.utime(path, (time.time() - age_days * 86_400,) * 2)
@@ -84,7 +84,7 @@ def test_only_what_nobody_writes_any_more_is_removed(tmp_path, name, age_days, s
     assert path.exists() == stays
 
 
-def test_a_dataset_that_is_finished_has_nothing_half_written_of_killed_tasks(tmp_path):
+def test_a_finished_dataset_has_no_partial_files_of_killed_tasks(tmp_path):
     dataset = plan_dataset(tmp_path, "events", "a", inputs=(), parameters={}, sources=())
     with replaced(dataset.file("events.parquet")) as partial:
         partial.write_text("whole")

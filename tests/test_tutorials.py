@@ -26,7 +26,7 @@ def free_port():
 
 
 @pytest.mark.parametrize("page", CASES)
-def test_a_tutorial_does_what_it_shows(page, tmp_path):
+def test_the_steps_of_a_tutorial_print_the_shown_output(page, tmp_path):
     # The port is the one thing that two runs of this test on one machine cannot share.
     TutorialReader(tmp_path).follow(page.read_text().replace(PORT, str(free_port())))
 

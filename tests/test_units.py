@@ -49,7 +49,7 @@ def test_a_duration_is_a_whole_number_of_microseconds(text, us):
         *("999999999999d", "9" * 5000 + "s"),
     ],
 )
-def test_what_is_not_a_duration_is_refused_with_a_hint(text):
+def test_an_invalid_duration_is_refused_with_a_hint(text):
     with pytest.raises(InputError) as refused:
         parse_duration(text, where="city.toml:3")
     assert refused.value.hint
@@ -64,7 +64,7 @@ def test_zero_is_refused_where_a_length_is_needed(text):
 
 
 @given(st.integers(0, DURATION_US_MAX), st.sampled_from(list(UNITS_US)))
-def test_a_whole_number_of_a_unit_comes_back(number, unit):
+def test_a_whole_number_of_a_unit_is_formatted_as_written(number, unit):
     us = number * UNITS_US[unit]
     if us <= DURATION_US_MAX:
         assert parse_duration(f"{number}{unit}") == us
@@ -100,18 +100,18 @@ def test_any_text_is_a_duration_or_an_input_error(text):
         (-62_400, "-62ms"),
     ],
 )
-def test_a_duration_reads_as_people_write_it(us, text):
+def test_a_duration_is_formatted_in_the_usual_notation(us, text):
     assert format_duration(us) == text
 
 
 @given(st.integers(0, 2**62))
-def test_what_is_shown_reads_back_within_its_rounding(us):
+def test_a_formatted_duration_parses_back_within_its_rounding(us):
     # The coarsest step against its range: a tenth of a second at 1s, an hour at 1d.
     assert math.isclose(parse_duration(format_duration(us)), us, rel_tol=0.051)
 
 
 @given(st.integers(0, 2**62))
-def test_showing_what_is_shown_changes_nothing(us):
+def test_formatting_a_parsed_duration_is_idempotent(us):
     shown = format_duration(us)
     assert format_duration(parse_duration(shown)) == shown
 
@@ -122,7 +122,7 @@ def test_a_distance_is_metres(text, metres):
 
 
 @pytest.mark.parametrize("text", ["", "200", "-3m", "3 miles", "3cm", "infm", "1e3m"])
-def test_what_is_not_a_distance_is_refused_with_a_hint(text):
+def test_an_invalid_distance_is_refused_with_a_hint(text):
     with pytest.raises(InputError) as refused:
         parse_distance(text)
     assert "200m" in refused.value.hint

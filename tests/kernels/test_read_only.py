@@ -80,7 +80,7 @@ def installed(tmp_path_factory):
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_command_of_a_read_only_installation_works_and_tells_once(installed, arguments):
+def test_a_command_of_a_read_only_installation_works_and_warns_once(installed, arguments):
     done = installed(*arguments)
     assert done.returncode in (0, 3), done.stderr
     assert done.stderr.count("compiled code cannot be kept") == 1, done.stderr

@@ -160,7 +160,7 @@ def test_times_of_a_plan_are_dates_or_count_from_its_reference(tmp_path, plan, s
         ("a range +0 +5 1 2 9\n", "no contact in the plan"),
     ],
 )
-def test_a_plan_that_says_nothing_definite_is_refused(tmp_path, plan, problem):
+def test_an_ambiguous_plan_is_refused(tmp_path, plan, problem):
     with pytest.raises(InputError, match=problem):
         read(written(tmp_path, f"{plan}\n"))
 

@@ -44,7 +44,7 @@ def written(tmp_path, text):
     [*SAMPLES.items(), *OTHER_SPELLINGS.values()],
     ids=[*SAMPLES, *OTHER_SPELLINGS],
 )
-def test_the_content_tells_the_format_and_is_read(tmp_path, name, text):
+def test_the_format_is_detected_from_the_content(tmp_path, name, text):
     path = written(tmp_path, text)
     assert detect(path) == name
     found = read(path)

@@ -41,7 +41,7 @@ MUTANTS = [
         "renamings",
         "(case.is_mortal or case.flaps or",
         "(case.is_mortal or",
-        "test_cases_that_tell_their_nodes_apart_have_no_renamings",
+        "test_cases_with_distinguishable_nodes_have_no_renamings",
     ),
     (
         "every cycle is fair",
@@ -175,7 +175,7 @@ MUTANTS = [
         "Net._take",
         "    self.left[trouble] -= 1\n",
         "",
-        "test_all_clocks_are_set_at_once_as_often_as_the_case_says",
+        "test_all_clocks_are_set_at_once_as_often_as_the_case_allows",
     ),
     (
         "what was dropped is excused for ever",
@@ -224,14 +224,14 @@ MUTANTS = [
         "Net._do_lose",
         '    del self.flights[flight]\n    self.sights.add("lost")\n',
         '    self.sights.add("lost")\n',
-        "test_a_frame_is_lost_or_doubled_as_often_as_the_case_says",
+        "test_a_frame_is_lost_or_duplicated_as_often_as_the_case_allows",
     ),
     (
         "a doubled frame arrives once",
         "Net._do_double",
         "    self._launch(flight[0], flight[1], *self.flights[flight])\n",
         "",
-        "test_a_frame_is_lost_or_doubled_as_often_as_the_case_says",
+        "test_a_frame_is_lost_or_duplicated_as_often_as_the_case_allows",
     ),
     (
         "what is delivered in the step of a broadcast is not before it",
@@ -287,7 +287,7 @@ MUTANTS = [
         "Clocks._do_shift",
         "    self.shift_us = shift_us\n",
         "",
-        "test_all_clocks_are_set_at_once_as_often_as_the_case_says",
+        "test_all_clocks_are_set_at_once_as_often_as_the_case_allows",
     ),
     (
         "a shift forgets what clocks have shown",

@@ -328,7 +328,7 @@ MUTANTS = [
         "promises:Promise.tell_late",
         "self.is_sure or not (late or self.orders)",
         "self.is_sure or self.orders",
-        "test_promise_with_probability_is_said_even_if_nothing_is_late",
+        "test_promise_with_probability_is_shown_even_if_nothing_is_late",
     ),
     (
         "the checker judges what a promise allows",

@@ -55,7 +55,7 @@ MUTANTS = [
         "Epidemic.on_link",
         "        self._version_vectors.on_gone(peer, self._links, out)\n",
         "",
-        "test_a_peer_that_loses_its_link_to_an_origin_gets_announcements_from_others_at_once",
+        "test_nodes_that_lose_their_link_send_wants_to_a_common_peer_at_once",
     ),
     (
         "a greeting is answered again and again",
@@ -90,7 +90,7 @@ MUTANTS = [
         "VersionVectors.on_gone",
         "if o not in links and o != own]",
         "if o != own]",
-        "test_a_peer_that_loses_its_path_to_an_origin_sends_a_digest_of_it",
+        "test_a_node_that_loses_its_path_to_an_origin_sends_a_want",
     ),
     (
         "what the dead were told is kept",
@@ -161,7 +161,7 @@ MUTANTS = [
         "Channel.arrivals",
         "if arrive_us < self.down_us:",
         "if True:",
-        "test_a_contact_that_ends_cuts_off_what_is_under_way",
+        "test_the_end_of_a_contact_cuts_off_frames_in_transit",
     ),
     (
         "do not save the horizon",
@@ -444,7 +444,7 @@ MUTANTS = [
         "Epidemic._ask_elsewhere",
         "rest = [id for id in rest if id[1] > horizon_us]",
         "pass",
-        "test_what_expired_meanwhile_is_not_asked_for_elsewhere",
+        "test_an_expired_message_is_not_requested_from_another_peer",
     ),
     (
         "a shuffle takes a draw for each item",

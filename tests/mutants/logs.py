@@ -13,7 +13,7 @@ MUTANTS = [
         "CellNetwork._on_heard",
         "        self.on_host(said.sender)\n",
         "        pass\n",
-        "test_the_roster_of_a_host_lists_heard_hosts_and_no_station",
+        "test_the_roster_of_a_host_lists_hosts_in_range_and_no_station",
     ),
     (
         "a log of an overlay learns its members",

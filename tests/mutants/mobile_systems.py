@@ -34,7 +34,7 @@ MUTANTS = [
         "Guard._is_silent",
         "now_us - guest.heard_us >= at_least_us",
         "at_least_us > 0",
-        "test_a_recently_heard_host_stays_registered_despite_repeats",
+        "test_a_host_that_acknowledged_recently_stays_registered_despite_repeats",
     ),
     (
         "guard: give up on the one that holds up least",
@@ -55,7 +55,7 @@ MUTANTS = [
         "Host._is_beating",
         "    return self._pace.patience_us is not None and",
         "    return self._pace.silence_us is not None and",
-        "test_a_host_that_may_be_unregistered_is_heard_now_and_then",
+        "test_an_idle_host_acknowledges_periodically_to_stay_registered",
     ),
     (
         "ck: send a message before its host has what comes before it",

@@ -132,14 +132,14 @@ MUTANTS = [
         "promises:",
         'Promise("no order", ("twice", "unknown"), ',
         'Promise("no order", (), ',
-        "test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere",
+        "test_a_run_without_a_promised_order_must_not_deliver_twice_or_unknown_messages",
     ),
     (
         "one file of a log says what is promised",
         "about_run",
         "LEAST_PROMISE if len(promises) > 1 else next(iter(promises), None)",
         "next(iter(promises), None)",
-        "test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised",
+        "test_only_the_last_part_of_a_log_decided_the_promise",
     ),
     (
         "links to folders are not followed",
@@ -153,7 +153,7 @@ MUTANTS = [
         "count_reachable",
         " - overlaps(up_us[again + 1], down_us[again])",
         "",
-        "test_nodes_that_come_and_go_count_once_for_a_message",
+        "test_a_node_that_leaves_and_returns_counts_once_for_a_message",
     ),
     (
         "a message that was evicted and received again counts as new",
@@ -205,7 +205,7 @@ MUTANTS = [
         "            yield partial\n"
         "        finally:\n"
         "            partial.replace(target)\n",
-        "test_a_write_that_fails_leaves_what_was_there",
+        "test_a_failed_write_leaves_the_old_file",
     ),
     (
         "the manifest of another dataset is believed",
@@ -247,14 +247,14 @@ MUTANTS = [
         "_answer",
         "        if code_here() != expected:\n",
         "        if not expected:\n",
-        "test_a_late_executor_with_other_code_does_nothing_but_say_so",
+        "test_a_late_executor_with_other_code_reports_it_and_runs_no_task",
     ),
     (
         "what others still write is removed",
         "remove_left_behind",
         "        if owner and _is_gone(",
         "        if owner or _is_gone(",
-        "test_only_what_nobody_writes_any_more_is_removed",
+        "test_only_abandoned_partial_files_are_removed",
     ),
     (
         "a delivery is measured from the last row of its message",

@@ -41,7 +41,7 @@ MUTANTS = [
         "CalendarQueue.add",
         "        insort(self._left, event, key=neg)",
         "        self._left.insert(0, event)",
-        "test_it_is_a_queue_ordered_by_time_and_ticket",
+        "test_the_queue_is_ordered_by_time_and_ticket",
     ),
     (
         "take a pending message that comes again for a new one",
@@ -148,7 +148,7 @@ MUTANTS = [
         "Retention._pass_over",
         "        if last > self._state.gone[origin]:",
         "        if last > self._state.gone[origin] and (origin, last) in lost:",
-        "test_skipping_a_message_skips_its_causes",
+        "test_a_skipped_message_is_reported_with_its_causes",
     ),
     (
         "forget what is still pending",

@@ -20,7 +20,7 @@ def sample() -> Sample:
     return Sample(run.arrival[at], stamps, run.seq[at], run.past[at])
 
 
-def test_a_point_is_what_the_simulation_measures(sample):
+def test_a_point_of_a_tuning_equals_the_measure_of_the_simulation(sample):
     dial = cbd(40, 3)
     point = measure(sample, slice(None), SPEC.guarantees, dial)
     (expected,) = measure_run(SPEC, [("cbd-3", dial)])

@@ -151,7 +151,7 @@ def test_the_logs_of_a_scenario_verify_with_its_verdict(run, quick):
         assert sum(judged.counts.values()) == violations[judged.run]
 
 
-def test_a_second_time_nothing_is_computed_and_spark_is_not_started(run, quick):
+def test_a_repeated_run_computes_nothing_and_starts_no_spark(run, quick):
     run(QUICK, quick, overrides=SMALL)
     files = {path: path.stat().st_mtime_ns for path in (quick / "data").rglob("*.*")}
     summary, has_started = run(QUICK, quick, overrides=SMALL)
@@ -238,7 +238,7 @@ def test_a_killed_sweep_resumes_and_ends_with_the_same_result(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_to_the_last_bit(run, quick, tmp_path):
+def test_a_cluster_gives_bit_identical_results(run, quick, tmp_path):
     run(QUICK, quick, overrides=SMALL)
     driver = start(QUICK, tmp_path, "local-cluster[2,1,1024]", *SMALL)
     _, errors = driver.communicate()

@@ -70,7 +70,7 @@ def test_the_examples_lack_only_the_input_file(name):
 
 
 @pytest.mark.parametrize("name", ["my-gtfs", "my-contacts"])
-def test_every_line_of_an_example_works_when_its_comment_is_taken_away(name, tmp_path):
+def test_every_commented_setting_of_an_example_is_valid(name, tmp_path):
     lines = (SCENARIOS / f"{name}.toml").read_text().splitlines()
     shown = [line.removeprefix("# ") if " = " in line else line for line in lines]
     (problem,) = problems_of(write(tmp_path, "\n".join(shown)))
@@ -90,7 +90,7 @@ def test_omitted_settings_have_defaults(tmp_path):
     assert list(specs_of(scenario, 7)) == [Spec("causal", seed=7)]
 
 
-def test_settings_of_the_command_line_come_last(tmp_path):
+def test_settings_of_the_command_line_override_the_file(tmp_path):
     path = write(tmp_path, GOOD + '[network]\nannounce = "3s"\nlatency = "1ms"\n')
     scenario = read_scenario(path, seeds=3, overrides=["network.announce=5s", "traffic.first=0s"])
     (spec,) = specs_of(scenario, 1)
@@ -100,7 +100,7 @@ def test_settings_of_the_command_line_come_last(tmp_path):
     assert scenario.document["network"]["announce"] == "5s"
 
 
-def test_units_are_those_of_people(tmp_path):
+def test_settings_take_decimal_units(tmp_path):
     text = GOOD + '[network]\nbandwidth = "1.5MB/s"\nframe = "16kB"\n[traffic]\npayload = "80 B"\n'
     (spec,) = specs_in(write(tmp_path, text))
     assert (spec.links.bytes_per_s, spec.layer.frame_bytes_max) == (1_500_000, 16_000)
@@ -230,7 +230,7 @@ def test_a_mistake_on_the_command_line_names_its_flag(tmp_path, override, where,
     assert fragment in problem.problem
 
 
-def test_a_missing_scenario_is_no_traceback(tmp_path):
+def test_a_missing_scenario_is_reported_without_a_traceback(tmp_path):
     (problem,) = problems_of(tmp_path / "none.toml")
     assert "no such scenario" in problem.problem
 

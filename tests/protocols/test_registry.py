@@ -35,7 +35,7 @@ def test_no_other_source_file_names_the_new_order():
     assert {name for name, text in sources if NAMED.search(text)} == OWN
 
 
-def test_new_order_is_simulated_and_its_late_deliveries_are_told(tmp_path, capsys):
+def test_new_order_is_simulated_and_its_late_deliveries_are_counted(tmp_path, capsys):
     log = tmp_path / "plausible.parquet"
     run = ("simulate", "--example", "--protocol", "plausible-2", "--period", "40m")
     assert main([*run, "--events", str(log), "--json"]) == 0
@@ -116,7 +116,7 @@ def test_each_promise_forbids_repeated_and_unknown_messages(name):
     assert ("3 late" in reason) == (not promise.is_sure)
 
 
-def test_promise_with_probability_is_said_even_if_nothing_is_late():
+def test_promise_with_probability_is_shown_even_if_nothing_is_late():
     assert state_of({"late": 0, "twice": 0, "unknown": 0}, 60, (), "probable") == (
         "valid",
         "0 late (0 % of the deliveries): order promised with probability only",

@@ -64,7 +64,7 @@ def figure(name):
 
 @pytest.mark.slow  # the first picture starts the renderer
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_draws_what_it_was_given(name):
+def test_every_chart_draws_its_data(name):
     svg = svg_text(figure(name).chart)
     wanted = {
         "presence": ["06:00", "20:00", "Time (hh:mm)", "Nodes"],
@@ -93,7 +93,7 @@ def test_a_page_gets_the_chart_without_its_data(name):
     assert str(CHARTS[name][1].iloc[0, -1]) not in str(spec["data"])
 
 
-def test_a_page_knows_the_types_of_the_columns_it_reads_from_csv():
+def test_a_page_declares_the_column_types_of_its_csv():
     parse = page_spec(figure("cdf"))["data"]["format"]["parse"]
     assert parse == {
         "lifetime": "string",
@@ -122,25 +122,25 @@ def test_ticks_are_few_and_round_and_within(low_us, span_us):
     assert len(found) >= 2 or span_us < 10_000
 
 
-def test_ticks_fall_on_what_a_reader_expects():
+def test_ticks_fall_on_round_times():
     assert ticks(5.5 * HOUR_US, 19.75 * HOUR_US) == [h * HOUR_US for h in range(6, 20, 2)]
     assert ticks(0, 60 * SECOND_US) == [s * SECOND_US for s in range(0, 61, 10)]
     assert ticks(0, 1_100_000) == [ms * 1_000 for ms in range(0, 1001, 200)]
 
 
-def test_nothing_but_zeros_has_an_axis_of_a_second():
+def test_an_axis_of_zeros_ends_at_one_second():
     chart = scatter_chart(SCATTER.assign(latency_us=0)).to_dict()
     assert chart["encoding"]["y"]["scale"]["domain"] == [0, SECOND_US]
 
 
-def test_ticks_less_than_a_minute_apart_have_names_of_their_own():
+def test_ticks_less_than_a_minute_apart_have_distinct_labels():
     stays = pd.DataFrame({"node": [1], "name": ["a"], "row": [0], "up_us": [0]})
     for seconds, title in ((150, "Time (hh:mm:ss)"), (3600, "Time (hh:mm)")):
         chart = presence_chart(stays.assign(down_us=seconds * SECOND_US)).to_dict()
         assert chart["encoding"]["x"]["title"] == title
 
 
-def test_an_axis_is_as_long_as_what_it_shows_and_in_a_unit_that_fits():
+def test_an_axis_ends_at_its_largest_value_in_a_suitable_unit():
     for high_us, unit in ((900, "ms"), (200_000, "ms"), (5 * SECOND_US, "s"), (9 * HOUR_US, "h")):
         axis = scatter_chart(SCATTER.assign(delay_us=high_us)).to_dict()["encoding"]["x"]
         assert axis["title"] == f"Transmission delay ({unit})"

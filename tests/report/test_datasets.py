@@ -23,7 +23,7 @@ def test_a_dataset_may_be_a_file_or_a_folder(name, folder, tmp_path_factory):
     assert read_frame(parts, name).equals(read_frame(folder, name))
 
 
-def test_rows_are_chosen_while_reading(folder):
+def test_rows_are_filtered_while_reading(folder):
     rows = read_frame(folder, "gauges", run=["delta-20-0"], node=[3], gauge=["barrier"])
     assert len(rows) == 60
     assert set(rows["node"]) == {3}
@@ -43,26 +43,26 @@ def test_a_missing_column_is_named(folder, tmp_path):
         read_runs(tmp_path)
 
 
-def test_columns_that_nobody_asked_for_do_no_harm(folder, tmp_path):
+def test_additional_columns_are_ignored(folder, tmp_path):
     table = pq.read_table(folder / "runs.parquet")
     extra = table.append_column("weather", [["sun"] * len(table)])
     pq.write_table(extra, tmp_path / "runs.parquet")
     assert read_runs(tmp_path) == read_runs(folder)
 
 
-def test_a_scenario_says_what_was_asked_for(folder):
+def test_the_scenario_of_a_folder_has_name_paper_and_changes(folder):
     scenario = read_scenario(folder)
     assert (scenario.name, scenario.paper) == ("city-bus", "opp-buses")
     assert scenario.changes["merged_overlap"] == 12
 
 
-def test_a_scenario_without_the_rest_has_its_name_for_a_title(tmp_path):
+def test_a_scenario_without_a_title_has_its_name_as_title(tmp_path):
     (tmp_path / "scenario.json").write_text(json.dumps({"name": "mine"}))
     scenario = read_scenario(tmp_path)
     assert (scenario.title, scenario.paper, scenario.parameters) == ("mine", None, {})
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
+def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"no scenario\.json here"):
         read_scenario(tmp_path)
     (tmp_path / "scenario.json").write_text('{"name": \n oops')

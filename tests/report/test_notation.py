@@ -69,14 +69,14 @@ def test_lifetimes_stay_minutes_above_the_hour():
     ]
 
 
-def test_counts_ratios_and_clocks():
+def test_counts_ratios_and_times_of_day_are_formatted():
     assert show_count(1_475_328.4) == "1,475,328"
     assert show_ratio(0.99994) == "99.99 %"
     assert show_clock(5 * H + 30 * M) == "05:30"
     assert show_clock(5 * H + 59.6 * M) == "06:00"
 
 
-def test_plain_numbers_have_three_digits_that_count_and_no_powers():
+def test_plain_numbers_have_three_significant_digits_and_no_exponent():
     values = (0, 0.00123, 0.5, 9.876, 44.94, 312, 12_345.6, float("nan"))
     assert [show_plain(value) for value in values] == [
         *("0", "0.00123", "0.500", "9.88", "44.9", "312", "12,346", "–")

@@ -84,7 +84,7 @@ def test_a_figure_and_its_csv_hold_the_same_rows(report):
 
 
 @pytest.mark.slow
-def test_the_page_needs_nothing_but_itself(report):
+def test_the_page_refers_to_no_other_file(report):
     # The library inside has markup in its strings; tests/browser sees what it really asks for.
     html = re.sub(r"<script>.*?</script>", "", report.read_text(), flags=re.DOTALL)
     assert re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:)', html) == []
@@ -130,11 +130,11 @@ def test_a_violation_is_a_headline(tmp_path):
     assert page.headline == "12 of 460,365 deliveries broke causal order."
 
 
-def test_what_could_not_be_judged_is_unknown(tmp_path):
+def test_a_page_of_unknown_runs_is_unknown(tmp_path):
     assert build(tmp_path, verdict="unknown").verdict == "unknown"
 
 
-def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
+def test_runs_without_a_promised_order_do_not_change_the_verdict(tmp_path):
     folder = write_datasets(tmp_path, protocols=("none",))
     runs = pq.read_table(folder / "runs.parquet").to_pandas()
     runs.loc[runs["protocol"] == "none", ["verdict", "violations"]] = ["invalid", 31]
@@ -152,7 +152,7 @@ def test_runs_without_order_are_a_yardstick_and_not_a_verdict(tmp_path):
     ]
 
 
-def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
+def test_the_headline_of_runs_without_a_promised_order_claims_no_order(tmp_path):
     folder = write_datasets(tmp_path, protocols=("none",))
     runs = pq.read_table(folder / "runs.parquet").to_pandas()
     runs = runs[runs["protocol"] == "none"].assign(violations=31)
@@ -165,7 +165,7 @@ def test_runs_that_promised_no_order_are_not_said_to_have_kept_it(tmp_path):
     assert page.tiles[2] == Tile("186", "out of order, none promised")
 
 
-def test_late_deliveries_that_a_promise_with_probability_allows_are_told(tmp_path):
+def test_late_deliveries_that_a_promise_with_probability_allows_are_shown(tmp_path):
     folder = write_datasets(tmp_path, protocols=("plausible-8",))
     runs = pq.read_table(folder / "runs.parquet").to_pandas()
     runs.loc[runs["protocol"] == "plausible-8", "violations"] = 31
@@ -180,7 +180,7 @@ def test_late_deliveries_that_a_promise_with_probability_allows_are_told(tmp_pat
     ]
 
 
-def test_promise_that_the_report_does_not_know_is_refused(tmp_path):
+def test_an_unknown_promise_is_refused(tmp_path):
     folder = write_datasets(tmp_path)
     runs = pq.read_table(folder / "runs.parquet").to_pandas().assign(promise="casual")
     runs.to_parquet(folder / "runs.parquet")
@@ -188,7 +188,7 @@ def test_promise_that_the_report_does_not_know_is_refused(tmp_path):
         build_opportunistic_page(folder)
 
 
-def test_the_page_says_what_was_run(tmp_path):
+def test_the_page_shows_the_settings_of_the_runs(tmp_path):
     words = texts(build(tmp_path, seeds=2))
     for wanted in (
         f"Transfer model: {TRANSFER}.",
@@ -206,7 +206,7 @@ def test_the_page_says_what_was_run(tmp_path):
     assert "self contact" not in words  # it did not occur
 
 
-def test_what_differs_between_the_runs_is_a_range(tmp_path):
+def test_a_number_that_differs_between_runs_is_shown_as_a_range(tmp_path):
     folder = write_datasets(tmp_path, seeds=2)
     runs = pq.read_table(folder / "runs.parquet").to_pandas()
     runs.loc[runs["seed"] == 1, "contacts"] = 8000
@@ -239,7 +239,7 @@ def test_the_pedestrians_have_their_own_tables_and_window(tmp_path):
 
 
 @pytest.mark.parametrize("missing", DATASETS)
-def test_what_was_not_recorded_is_left_out(missing, tmp_path):
+def test_figures_of_missing_datasets_are_left_out(missing, tmp_path):
     folder = write_datasets(tmp_path)
     (folder / f"{missing}.parquet").unlink()
     figures = {
@@ -281,7 +281,7 @@ def test_distributions_are_whole_where_no_paper_cuts_them(tmp_path):
         assert "The axis ends" not in figure.caption
 
 
-def test_where_the_paper_cuts_the_page_says_so(tmp_path):
+def test_an_axis_cut_as_in_the_paper_is_stated_in_the_caption(tmp_path):
     folder = write_datasets(tmp_path)
     quantiles = pq.read_table(folder / "quantiles.parquet").to_pandas()
     longest = (quantiles["metric"] == "latency") & (quantiles["share"] == 1)
@@ -292,7 +292,7 @@ def test_where_the_paper_cuts_the_page_says_so(tmp_path):
     assert "; the longest latency is 1h. " in latency.caption
 
 
-def test_contacts_and_what_is_between_them_are_shown_whole(tmp_path):
+def test_contact_and_inter_contact_times_are_shown_in_full(tmp_path):
     duration, between = figures_of(build(tmp_path), "meetings-")
     assert duration.title == "Contact duration, cumulated"
     assert 'Half of them take at most 50".' in duration.caption
@@ -388,7 +388,7 @@ def test_a_number_and_its_unit_stay_on_one_line():
 
 
 @pytest.mark.slow
-def test_any_page_can_be_written_not_only_ours(tmp_path):
+def test_a_page_of_another_package_can_be_written(tmp_path):
     path = write_page(small_page("Six lines in a grid"), tmp_path)
     html = path.read_text()
     assert html.count('<section id="six-lines-in-a-grid">') == 1
@@ -416,7 +416,7 @@ def test_hops_have_their_average_over_the_seeds_and_their_distribution(tmp_path)
     assert first["share"].tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 6])
 
 
-def test_receptions_whose_way_is_not_known_are_told_and_not_averaged(tmp_path):
+def test_receptions_with_unknown_hops_are_counted_and_not_averaged(tmp_path):
     folder = write_datasets(tmp_path)
     hops = pq.read_table(folder / "hops.parquet").to_pandas()
     hops.loc[hops["hops"] == 3, "hops"] = -1
@@ -426,7 +426,7 @@ def test_receptions_whose_way_is_not_known_are_told_and_not_averaged(tmp_path):
     assert section.tables[0].rows[0][1].text == "1.40"
 
 
-def test_a_figure_without_room_for_all_lines_says_how_many_it_leaves_out(tmp_path):
+def test_a_caption_counts_the_lines_that_a_figure_leaves_out(tmp_path):
     page = build_opportunistic_page(write_datasets(tmp_path, protocols=("vector", "none")))
     captions = {f.slug: f.caption for section in page.sections for f in section.figures}
     for slug, more in {"cdf-delay": 12, "buffer": 10, "hop-shares": 10}.items():  # of 18
@@ -436,7 +436,7 @@ def test_a_figure_without_room_for_all_lines_says_how_many_it_leaves_out(tmp_pat
     assert not any("not shown" in caption for caption in captions)
 
 
-def test_two_parts_of_one_name_are_a_mistake(tmp_path):
+def test_two_sections_with_one_name_are_refused(tmp_path):
     page = build_opportunistic_page(write_datasets(tmp_path))
     section = page.sections[0]
     with pytest.raises(AssertionError, match="the same name twice"):

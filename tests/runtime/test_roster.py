@@ -85,7 +85,7 @@ def test_an_overlay_knows_all_its_members_from_the_start(tmp_path):
     assert judged(tmp_path / "logs") == ("unknown", "members without a log: `cid`")
 
 
-def test_the_roster_of_a_host_lists_heard_hosts_and_no_station(tmp_path):
+def test_the_roster_of_a_host_lists_hosts_in_range_and_no_station(tmp_path):
     async def play():
         cell = write_stations(tmp_path, "north")["north"]
         async with (
@@ -193,7 +193,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_a_member_that_is_killed_with_kill_9_remembers_whom_it_met(tmp_path):
+def test_a_member_remembers_its_peers_after_kill_9(tmp_path):
     """bob never speaks, and his log is lost with his disk."""
     new_group("harbour").write(tmp_path / "harbour.key")
     script = tmp_path / "member.py"

@@ -24,14 +24,14 @@ def path(tmp_path):
     return tmp_path / "toy-story.toml"
 
 
-def test_what_is_not_written_has_a_default(path):
+def test_an_omitted_key_has_its_default(path):
     scenario = read(path, "")
     assert (scenario.name, scenario.title, scenario.paper) == ("toy-story", "toy-story", None)
     assert scenario.seeds == (1, 2, 3)
     assert scenario.options["toy"] == {"size": 7, "kinds": ("a",)}
 
 
-def test_what_is_written_counts_and_what_is_set_counts_more(path):
+def test_the_command_line_overrides_the_file_which_overrides_defaults(path):
     text = '[scenario]\ntitle = "Toys"\n[sweep]\nseeds = 5\n[toy]\nsize = 2\nkinds = ["b", "a"]'
     scenario = read(path, text)
     assert (scenario.title, scenario.seeds) == ("Toys", (1, 2, 3, 4, 5))
@@ -45,7 +45,7 @@ def test_what_is_written_counts_and_what_is_set_counts_more(path):
     assert scenario.document["toy"]["size"] == 3
 
 
-def test_all_mistakes_are_told_at_once_with_their_lines(path):
+def test_all_errors_are_reported_together_with_their_lines(path):
     text = '[scenario]\nworld = "toy"\nworlds = 1\n[sweep]\nseeds = 0\n[toy]\nkinds = ["c"]\n[x]\n'
     with pytest.raises(InputErrors) as caught:
         read(path, text, overrides=["toy.size=none", "toy"])
@@ -61,7 +61,7 @@ def test_all_mistakes_are_told_at_once_with_their_lines(path):
 
 
 @pytest.mark.parametrize("kinds", ["[]", '"a"', '["a", "a"]'])
-def test_a_list_has_something_in_it_and_nothing_twice(path, kinds):
+def test_empty_lists_and_repeated_elements_are_refused(path, kinds):
     with pytest.raises(InputError, match="`kinds`"):
         read(path, f"[toy]\nkinds = {kinds}")
 
@@ -70,12 +70,12 @@ def test_a_list_has_something_in_it_and_nothing_twice(path, kinds):
     ("text", "world"),
     [("", "contacts"), ('[scenario]\nworld = "drift"', "drift"), ("scenario = 1", "contacts")],
 )
-def test_a_scenario_says_its_world_and_without_that_it_is_for_contacts(path, text, world):
+def test_a_scenario_without_a_world_uses_contacts(path, text, world):
     path.write_text(text)
     assert world_of(Document(path)) == world
 
 
-def test_what_is_no_toml_or_not_there_is_refused(path):
+def test_missing_files_and_invalid_toml_are_refused(path):
     with pytest.raises(InputError, match="no such scenario"):
         Document(path)
     with pytest.raises(InputError, match="not TOML"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from beforehand.scenario.lines import key_lines, line_of
 
 
-def test_lines_of_keys():
+def test_each_key_and_table_of_a_toml_file_has_its_line():
     lines = key_lines(
         'top = 1\n[a] # one\nb = """\nx\n"""\n"c" = 2\nd.e = 3\n\n[[f]]\ng = 4\n[[f]]\ng = 5\n'
     )

@@ -35,19 +35,19 @@ def source_of(tmp_path, mobility):
         ("slot_s = 20", "slot_s", 20),
     ],
 )
-def test_a_time_of_a_reader_is_written_as_behind_its_flag(tmp_path, written, option, value):
+def test_a_key_of_a_reader_takes_the_same_times_as_its_flag(tmp_path, written, option, value):
     source = source_of(tmp_path, f'input = "met.txt"\n{written}\n')
     assert source.options == {option: value}
     assert type(source.options[option]) is type(value)
 
 
-def test_either_way_of_writing_names_the_same_dataset(tmp_path):
+def test_equal_times_in_any_notation_give_the_same_dataset_name(tmp_path):
     ways = ('slot = "20s"', "slot_s = 20", 'slot_s = "20s"')
     identities = [source_of(tmp_path, f'input = "met.txt"\n{w}\n').identity() for w in ways]
     assert identities[0] == identities[1] == identities[2]
 
 
-def test_generators_take_times_and_lengths_with_units_too(tmp_path):
+def test_generators_take_times_and_lengths_with_units(tmp_path):
     written = 'hours = "20m"\nwidth = "1.5km"\npause_max = "90s"\nheight_m = "200m"\nnodes = 3\n'
     source = source_of(tmp_path, f'generator = "waypoint"\nrange = "50m"\n{written}')
     assert source.options == {
@@ -71,7 +71,7 @@ def test_generators_take_times_and_lengths_with_units_too(tmp_path):
         ('generator = "waypoint"\nrange = "5m"\npause_max = "9999d"\n', 4, "out of bounds"),
     ],
 )
-def test_what_is_wrong_is_told_under_the_name_that_was_written(tmp_path, mobility, line, fragment):
+def test_an_error_names_the_key_as_the_file_spells_it(tmp_path, mobility, line, fragment):
     with pytest.raises(InputError) as caught:
         source_of(tmp_path, mobility)
     assert fragment in caught.value.problem
@@ -87,7 +87,7 @@ def test_every_flag_of_a_reader_is_a_key_of_the_scenario():
                 assert flag.is_time == (unit_of(flag.option) is not None)
 
 
-def test_no_parameter_of_a_generator_has_two_names_in_common_with_another():
+def test_no_two_parameters_share_a_name_with_unit():
     for make in (*GENERATORS.values(), *READERS.values()):
         parameters = [p.name for p in inspect.signature(make).parameters.values()]
         others = names_of(parameters)
@@ -116,12 +116,12 @@ def test_a_flag_and_a_key_take_the_same_notations(name):
 
 
 @pytest.mark.parametrize("value", [True, -1, "-1", "ten", 1.5, float("nan"), [5], None])
-def test_what_is_no_size_is_refused(value):
+def test_an_invalid_size_is_refused(value):
     with pytest.raises(InputError, match="not a"):
         values.size(value)
 
 
 @pytest.mark.parametrize("value", ["100%", "-1%", "%", "1e1%", "nan%", True, "0.5", 1.0])
-def test_what_is_no_share_is_refused(value):
+def test_an_invalid_share_is_refused(value):
     with pytest.raises(InputError, match="not a share"):
         values.share(value)

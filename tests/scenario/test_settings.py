@@ -25,7 +25,7 @@ def test_each_field_of_the_parts_has_its_key_and_each_key_its_field():
     assert len(named) == len(set(named))
 
 
-def test_what_is_set_is_changed_and_nothing_else():
+def test_an_override_changes_only_its_own_setting():
     spec = Spec("delta", 3, 60, literal_barriers=True)
     changed = with_settings(spec, {"links.loss": 0.5, "links.jitter_us": 7, "clocks.skew_us": 9})
     assert (changed.links.loss, changed.links.jitter_us, changed.clocks.skew_us) == (0.5, 7, 9)
@@ -54,7 +54,7 @@ def test_a_flag_is_read_like_the_key_and_a_bare_number_has_its_unit(name, writte
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_a_wrong_flag_is_told_with_its_name(name):
+def test_an_error_names_the_wrong_flag(name):
     with pytest.raises(InputError) as refused:
         parse_flag(name, "-nonsense")
     assert refused.value.where == f"--{name}"

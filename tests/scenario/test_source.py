@@ -11,7 +11,7 @@ from beforehand.scenario.bounds import BOUNDS
 from beforehand.scenario.source import GENERATORS, digest_of_input
 
 
-def test_an_input_is_its_content(tmp_path):
+def test_the_digest_of_an_input_depends_on_content_and_file_names(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "stops.txt").write_text("1,2\n")

@@ -72,7 +72,7 @@ def test_the_command_line_can_sweep(tmp_path):
     assert [point.name for point in scenario.points] == ["capacity 5", "capacity 6"]
 
 
-def test_points_share_the_traces_that_they_can_share(tmp_path):
+def test_points_with_the_same_mobility_share_a_trace(tmp_path):
     sweep = 'seeds = 2\nmobility.range = ["50m", "100m"]\nnetwork.capacity = [5, 6]\n'
     scenario = read(tmp_path, sweep)
     work = plan_work(tmp_path / "out", load_experiment("contacts", where="x"), scenario)
@@ -125,7 +125,7 @@ def test_numbers_of_swept_values_have_units(tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_with_a_sweep_is_told_with_file_line_key_and_the_nearest_right_key(
+def test_an_error_of_a_sweep_names_file_line_key_and_the_nearest_valid_key(
     tmp_path, sweep, problem, hint
 ):
     with pytest.raises(InputError) as caught:

@@ -44,7 +44,7 @@ def test_sources_are_names_or_a_share(tmp_path):
 @pytest.mark.parametrize(
     "content", ["time,source,size\n3,a,20\n5,b,1000\n", "3 C M1 a b 20\n5 C M2 b a 1k\n"]
 )
-def test_messages_of_a_file_are_those_of_the_one_too(tmp_path, content):
+def test_traffic_from_a_one_simulator_file_has_its_messages(tmp_path, content):
     (tmp_path / "said.txt").write_text(content)
     found = traffic_of(tmp_path, FILE, 'input = "said.txt"\n')
     assert found.law == "file"
@@ -62,7 +62,7 @@ def test_messages_of_a_file_are_those_of_the_one_too(tmp_path, content):
         ('laww = "poisson"\n', "no such key: `laww`", 4),
     ],
 )
-def test_what_is_wrong_with_traffic_is_told_with_its_line(tmp_path, traffic, problem, line):
+def test_an_error_of_traffic_names_its_line(tmp_path, traffic, problem, line):
     (found, *_) = [p for p in problems_of(tmp_path, traffic) if problem in p.problem]
     assert found.where.endswith(f"try.toml:{line}")
     assert found.hint

@@ -15,7 +15,7 @@ DELAYS_US = st.one_of(
     starts_us=st.lists(DELAYS_US, max_size=20),
     delays_us=st.lists(st.lists(DELAYS_US, max_size=3), max_size=60),
 )
-def test_it_is_a_queue_ordered_by_time_and_ticket(starts_us, delays_us):
+def test_the_queue_is_ordered_by_time_and_ticket(starts_us, delays_us):
     agenda = CalendarQueue()
     added = [(t_us, ticket) for ticket, t_us in enumerate(starts_us)]
     for event in added:

@@ -24,7 +24,7 @@ def contacts():
 
 
 @pytest.mark.parametrize("run", [contacts, lambda: run_overlay(OverlaySpec(64), 1)])
-def test_a_run_leaves_no_cycles(run):
+def test_a_run_leaves_no_reference_cycles(run):
     with no_collection():
         run()  # compiles, which does leave some
         gc.collect()
@@ -32,7 +32,7 @@ def test_a_run_leaves_no_cycles(run):
         assert gc.collect() < A_FEW
 
 
-def test_the_collector_is_left_as_it_was():
+def test_the_garbage_collector_is_restored_after_a_run():
     with no_collection():
         assert not gc.isenabled()
     assert gc.isenabled()

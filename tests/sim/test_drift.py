@@ -44,7 +44,7 @@ def violations(run: Run, spec: Drift, dial: object) -> float:
 
 @settings(max_examples=30)
 @given(spec=SPECS)
-def test_the_compiled_run_is_the_run_of_the_cores(spec):
+def test_the_compiled_run_gives_the_deliveries_of_the_cores(spec):
     fast = simulate(spec)
     slow, deliveries = run_slowly(spec, EVERY_KIND)
     for ours, theirs in zip([*fast.stamps, *fast[1:]], [*slow.stamps, *slow[1:]], strict=True):
@@ -89,7 +89,7 @@ def test_observers_of_one_run_see_the_same_messages():
     assert 0 < rows[0].lost < 30  # 2.3 % of a normal law lie two deviations above its mean
 
 
-def test_a_measure_says_what_the_dial_cost_and_gained():
+def test_a_measure_counts_violations_and_waits():
     perfect, hasty = measure(Drift(messages=3000), [("cbd", cbd(100)), ("dapw", dapw(0))])
     assert (perfect.violations_percent, perfect.inverted, perfect.overtaken) == (0, 0, 0)
     assert hasty.violations_percent > 10
@@ -102,7 +102,7 @@ def test_a_measure_says_what_the_dial_cost_and_gained():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sends_to_all", "delay_clock"), READINGS)
-def test_nothing_is_violated_at_the_full_wait_with_any_parameters_of_the_paper(
+def test_the_full_wait_has_no_violations_with_any_parameters_of_the_paper(
     sends_to_all, delay_clock
 ):
     specs = figure_specs([1], messages=2000, sends_to_all=sends_to_all, delay_clock=delay_clock)
@@ -113,7 +113,7 @@ def test_nothing_is_violated_at_the_full_wait_with_any_parameters_of_the_paper(
 
 
 @pytest.mark.slow
-def test_a_shorter_wait_or_a_shorter_timestamp_is_paid_for_in_violations():
+def test_a_shorter_wait_or_timestamp_causes_more_violations():
     spec = Drift(messages=4000, law="quarter")
     run = simulate(spec)
     by_wait = [violations(run, spec, cbd(wait)) for wait in (100, 60, 40, 20, 0)]
@@ -124,7 +124,7 @@ def test_a_shorter_wait_or_a_shorter_timestamp_is_paid_for_in_violations():
     assert by_size[-1] < violations(run, spec, dpc1(100))
 
 
-def test_a_run_that_cannot_be_is_refused_with_all_its_faults():
+def test_impossible_settings_of_a_run_are_refused_with_all_problems():
     wrong = Drift(processes=1, epsilon=0, delta=0, rate=0, fan_out=5, messages=0)
     with pytest.raises(InputErrors) as caught:
         simulate(wrong)

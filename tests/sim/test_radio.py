@@ -90,7 +90,7 @@ def test_without_difs_a_frame_on_an_idle_channel_starts_at_once(mac):
     assert starts(run(Air(Radio(mac=mac), HIDDEN, 1), (1000, 0))) == {0: 1000}
 
 
-def test_those_who_answer_a_frame_at_once_draw_if_the_radio_says_so():
+def test_immediate_replies_draw_a_backoff_if_the_radio_is_set_to():
     asked = [(0, 0), *((50 + APP_US, node) for node in range(1, 9))]
     together = run(Air(Radio(), everybody(9), 1), *asked)
     assert [starts(together)[frame] for frame in range(1, 9)] == [50 + APP_US + 50] * 8
@@ -110,14 +110,14 @@ def test_a_node_that_receives_a_frame_defers_until_its_end(mac):
 
 
 @pytest.mark.parametrize("mac", ["dcf", "csma"])
-def test_hidden_terminals_do_not_hear_each_other_and_collide_at_the_one_between(mac):
+def test_frames_of_hidden_terminals_collide_at_the_node_between_them(mac):
     signals = run(Air(Radio(mac=mac), HIDDEN, 1), (0, 0), (500, 2))
     first, second = starts(signals).values()
     assert second - first == 500
     assert [end.collided for end in ends(signals).values()] == [(1,), (1,)]
 
 
-def test_a_collision_is_one_receivers_matter():
+def test_a_frame_that_collides_at_one_receiver_reaches_others():
     neighbours = [[1, 4], [0, 2], [1, 3], [2], [0]]  # 4 - 0 - 1 - 2 - 3
     signals = ends(run(Air(Radio(), neighbours, 1), (0, 0), (500, 2)))
     assert (signals[0].received, signals[0].collided) == ((4,), (1,))
@@ -135,13 +135,13 @@ def test_starts_that_are_closer_than_carrier_sense_collide(gap_us, capture):
         assert end.collided == (2,)
 
 
-def test_a_start_that_is_further_away_than_carrier_sense_is_put_off():
+def test_a_start_later_than_the_carrier_sense_delay_is_deferred():
     signals = run(Air(Radio(), everybody(3), 1), (0, 0), (5, 1))
     assert starts(signals)[1] == ends(signals)[0].t_us + 50
 
 
 @pytest.mark.parametrize(("capture", "received"), [(False, ()), (True, (1,))])
-def test_a_switch_says_whether_the_first_frame_survives_a_later_one(capture, received):
+def test_capture_decides_whether_the_first_frame_survives_a_later_one(capture, received):
     signals = ends(run(Air(Radio(mac="none", capture=capture), HIDDEN, 1), (0, 0), (500, 2)))
     assert signals[0].received == received
     assert signals[1].received == ()
@@ -172,7 +172,7 @@ def test_a_busy_medium_freezes_the_backoff():
     assert starts(signals)[1] == ends(signals)[2].t_us + 50 + (slots - 1) * 20
 
 
-def test_a_simple_backoff_goes_on_and_is_drawn_again_if_the_channel_is_busy_then():
+def test_a_simple_backoff_continues_and_is_drawn_again_if_it_ends_on_a_busy_channel():
     found = set()
     for seed in range(30):
         air = Air(Radio(mac="csma"), everybody(3), seed)
@@ -207,7 +207,7 @@ def test_frames_of_one_node_go_out_in_their_order():
 
 # Where nobody waits for DIFS, the first frame has started and is not in the queue any more.
 @pytest.mark.parametrize(("mac", "thrown"), [("dcf", {2, 3}), ("csma", {3}), ("none", {3})])
-def test_a_frame_that_finds_a_full_queue_is_thrown_away_and_counted(mac, thrown):
+def test_a_frame_for_a_full_queue_is_dropped_and_counted(mac, thrown):
     air = Air(Radio(mac=mac, queue_max=2), everybody(2), 1)
     signals = run(air, *[(0, 0)] * 4, (0, 1), *[(10 * APP_US, 0)] * 2)
     assert set(starts(signals)) == set(range(7)) - thrown
@@ -215,7 +215,7 @@ def test_a_frame_that_finds_a_full_queue_is_thrown_away_and_counted(mac, thrown)
 
 
 @pytest.mark.parametrize("mac", ["dcf", "csma"])
-def test_a_backoff_does_not_depend_on_who_asks_first(mac):
+def test_a_backoff_does_not_depend_on_the_order_of_requests(mac):
     def asked(*order: int) -> dict[int, int]:
         air = Air(Radio(mac=mac), everybody(4), 9)
         air.transmit(0, 0, APP_BYTES)
@@ -237,7 +237,7 @@ def test_a_request_in_the_past_of_the_channel_is_refused():
         air.transmit(49, 1, APP_BYTES)
 
 
-def test_a_radio_that_cannot_be_is_refused_with_all_that_is_wrong():
+def test_impossible_radio_settings_are_refused_with_all_problems():
     with pytest.raises(InputErrors) as caught:
         Air(Radio(bits_per_s=0, cw=-1), everybody(2), 1)
     assert len(caught.value.errors) == 2
@@ -273,13 +273,13 @@ def traffics(draw: st.DrawFn) -> Traffic:
 
 @settings(max_examples=60)
 @given(radio=RADIOS, traffic=traffics(), seed=st.integers(0, 2**62))
-def test_the_compiled_channel_is_the_channel(radio, traffic, seed):
+def test_the_compiled_channel_gives_the_same_signals_as_the_python_channel(radio, traffic, seed):
     assert np.array_equal(play_compiled(radio, traffic, seed), play(radio, traffic, seed))
 
 
 @settings(max_examples=40)
 @given(radio=RADIOS, traffic=traffics(), seed=st.integers(0, 2**62))
-def test_a_frame_is_received_where_nothing_else_was_heard_and_nowhere_else(radio, traffic, seed):
+def test_a_frame_is_received_exactly_where_no_other_frame_overlapped(radio, traffic, seed):
     """Against the intervals of the log, whatever the MAC did."""
     traffic = Traffic(traffic.neighbours, traffic.requests, traffic.until_us)
     log = play(radio, traffic, seed).tolist()
@@ -309,7 +309,7 @@ def test_a_frame_is_received_where_nothing_else_was_heard_and_nowhere_else(radio
         max_size=40,
     )
 )
-def test_the_grid_knows_who_is_in_range(moves):
+def test_the_grid_index_finds_the_nodes_in_range(moves):
     places, at = GridIndex(8, 120.0), {}
     for node, x_m, y_m, is_gone in moves:
         if is_gone:
@@ -328,7 +328,7 @@ def test_the_grid_knows_who_is_in_range(moves):
         ]
 
 
-def test_the_grid_looks_across_its_lines():
+def test_the_grid_index_finds_nodes_across_cell_borders():
     places = GridIndex(5, 120.0)
     for node, (x_m, y_m) in enumerate([(119, 119), (121, 119), (119, 121), (121, 121), (500, 0)]):
         places.move(node, x_m, y_m)
@@ -352,7 +352,7 @@ def slotted(nodes: int, cw: int, rounds: int) -> float:
 
 @pytest.mark.parametrize("cw", [15, 31])
 @pytest.mark.parametrize("nodes", [2, 5, 10, 20, 40])
-def test_saturated_senders_collide_as_the_formula_says(nodes, cw):
+def test_saturated_senders_collide_as_often_as_the_formula_predicts(nodes, cw):
     losses = Losses()
     seconds = 10 if nodes > 5 else 90  # few senders rarely collide: more is needed to see it
     traffic = Traffic(everybody(nodes), backlog(nodes, 400 * seconds, 148), seconds * SECOND_US)
@@ -366,7 +366,7 @@ def test_saturated_senders_collide_as_the_formula_says(nodes, cw):
 
 @pytest.mark.parametrize("mac", ["dcf", "csma", "none"])
 @pytest.mark.parametrize("per_s", [20, 70, 150])
-def test_a_hidden_pair_collides_as_the_formula_says(per_s, mac):
+def test_a_hidden_pair_collides_as_often_as_the_formula_predicts(per_s, mac):
     losses = Losses()
     for seed in range(3):
         draws = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ def test_the_sender_of_a_packet_is_the_node_that_sent_it():
         assert [row[1] for row in found] == packets["target"][rows].tolist()
 
 
-def test_a_host_receives_from_its_station_and_a_station_from_anybody():
+def test_a_host_receives_from_its_station_and_a_station_from_any_host():
     spec = CellsSpec(stations=4, hosts=8)
     result = run_cells(spec, 2)
     found = receptions(result.events, result.senders)

@@ -7,7 +7,7 @@ from beforehand.errors import InputError
 from beforehand.spark.conf import read_conf
 
 
-def test_settings_are_keys_and_values():
+def test_spark_settings_are_split_into_keys_and_values():
     given = ["spark.executor.memory=2g", "spark.executorEnv.A_b=x=y", "spark.executor.memory=2g"]
     assert read_conf(given) == {"spark.executor.memory": "2g", "spark.executorEnv.A_b": "x=y"}
 
@@ -24,7 +24,7 @@ def test_settings_are_keys_and_values():
         (["spark.a=1", "spark.a=2"], "two values for `spark.a`: `1` and `2`"),
     ],
 )
-def test_what_is_no_setting_is_refused_with_what_to_write(texts, problem):
+def test_an_invalid_spark_setting_is_refused_with_a_hint(texts, problem):
     with pytest.raises(InputError) as refused:
         read_conf(texts)
     assert problem in refused.value.problem
@@ -33,7 +33,9 @@ def test_what_is_no_setting_is_refused_with_what_to_write(texts, problem):
 
 
 @pytest.mark.parametrize("command", ["run", "observe"])
-def test_a_wrong_setting_is_told_before_anything_starts(command, tmp_path, capsys, monkeypatch):
+def test_a_wrong_spark_setting_is_refused_before_anything_starts(
+    command, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr("beforehand.spark.session.open_session", None)
     (tmp_path / "one.toml").write_text('[scenario]\nworld = "overlay"\n')
     (tmp_path / "events").mkdir()

@@ -66,7 +66,7 @@ def cluster(monkeypatch):
         ),
     ],
 )
-def test_executors_that_differ_are_refused_before_any_stage(
+def test_executors_with_other_code_are_refused_before_any_stage(
     cluster, tmp_path, capsys, found, fragments
 ):
     cluster(**found)
@@ -81,7 +81,7 @@ def test_executors_that_differ_are_refused_before_any_stage(
     assert [file.name for file in out.iterdir()] == ["plan.json"]
 
 
-def test_executors_that_agree_are_let_work(cluster, tmp_path):
+def test_executors_with_the_same_code_are_accepted(cluster, tmp_path):
     session = cluster()
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
@@ -89,7 +89,7 @@ def test_executors_that_agree_are_let_work(cluster, tmp_path):
     assert "beforehand overlay" in session.sparkContext.descriptions
 
 
-def test_a_task_sees_the_code_and_the_folder_where_it_runs(tmp_path, monkeypatch):
+def test_a_task_reads_code_and_folder_of_its_executor(tmp_path, monkeypatch):
     mark, events = tmp_path / "mark", tmp_path / "in" / "events"
     mark.write_text("said")
     events.parent.mkdir()
@@ -114,7 +114,7 @@ def test_input_missing_at_an_executor_was_silently_skipped_by_a_stream(tmp_path,
     assert look({}, {str(events): 3})["unshared"] == [[str(events.parent), "there is another file"]]
 
 
-def test_a_late_executor_with_other_code_does_nothing_but_say_so(monkeypatch):
+def test_a_late_executor_with_other_code_reports_it_and_runs_no_task(monkeypatch):
     done = []
     monkeypatch.setattr(tasks, "code_here", iter([OTHER, code_here(), code_here()]).__next__)
     with pytest.raises(InputError, match=f"runs other code: .* here it is {OTHER}") as refused:
@@ -134,7 +134,7 @@ def test_only_a_master_without_executors_is_local():
 
 
 @pytest.mark.spark
-def test_executors_with_other_code_or_without_the_package_are_noticed_by_what_they_import(
+def test_executors_with_other_code_or_without_the_package_are_detected_by_an_import(
     spark, tmp_path
 ):
     other, missing = tmp_path / "other", tmp_path / "missing"

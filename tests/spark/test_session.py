@@ -94,7 +94,7 @@ def test_workers_run_this_python_with_its_packages(spark):
 
 
 @pytest.mark.spark
-def test_times_are_utc_and_shuffles_are_small(spark):
+def test_sessions_use_utc_and_few_shuffle_partitions(spark):
     assert spark.sql("select string(timestamp_micros(0))").first()[0] == "1970-01-01 00:00:00"
     assert spark.range(100).repartition("id").rdd.getNumPartitions() == 1
 
@@ -184,7 +184,7 @@ def test_a_connect_server_serves_commands_and_neither_side_prints_a_traceback(fr
     assert len(pq.read_table(tmp_path / "once")) == 30
 
 
-def test_what_spark_is_started_with_does_not_stay_in_the_environment(monkeypatch):
+def test_environment_variables_for_spark_are_restored_after_the_start(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "before")
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     with _environment({"JAVA_HOME": "ours", "SPARK_LOCAL_IP": "127.0.0.1"}):
@@ -194,12 +194,12 @@ def test_what_spark_is_started_with_does_not_stay_in_the_environment(monkeypatch
 
 
 @pytest.mark.parametrize("master", ["nonsense", "http://localhost", "locally", " "])
-def test_a_master_that_spark_does_not_know_is_refused_at_once(master):
+def test_an_unknown_spark_master_is_refused_at_once(master):
     with pytest.raises(InputError, match="not a Spark master"), open_session(master):
         pass
 
 
-def test_an_address_where_nobody_listens_is_refused_at_once(free_port):
+def test_an_address_without_a_listener_is_refused_at_once(free_port):
     with (
         pytest.raises(InputError, match="refused"),
         open_session(f"spark://127.0.0.1:{free_port},127.0.0.1:{free_port}"),
@@ -213,7 +213,7 @@ def test_an_address_where_nobody_listens_is_refused_at_once(free_port):
 
 
 @pytest.mark.parametrize("remote", ["local[2]", "http://host", "sc://", "sc://host:port"])
-def test_what_is_not_a_connect_server_is_refused(remote):
+def test_an_address_of_another_service_than_a_connect_server_is_refused(remote):
     with (
         pytest.raises(InputError, match=r"Connect server|could not be cast"),
         open_session(remote=remote),
@@ -221,7 +221,7 @@ def test_what_is_not_a_connect_server_is_refused(remote):
         pass
 
 
-def test_a_master_and_a_connect_server_are_one_too_many():
+def test_a_master_and_a_connect_server_together_are_refused():
     with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
         pass
 
@@ -239,7 +239,7 @@ def test_a_setting_that_spark_refuses_is_not_an_internal_error(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="children are listed by Linux")
 @pytest.mark.parametrize("is_known", [True, False])
-def test_ctrl_c_while_java_is_being_started_left_a_shell_that_complained(tmp_path, is_known):
+def test_ctrl_c_during_the_start_of_java_left_a_shell_with_an_error(tmp_path, is_known):
     """Of a folder that was gone by then. is_known: whether Spark had the process in hand."""
 
     launched = []
@@ -265,7 +265,7 @@ def test_ctrl_c_while_java_is_being_started_left_a_shell_that_complained(tmp_pat
     wait_until(lambda: is_gone(int(inner.read_text())))
 
 
-def test_java_is_told_to_log_nothing_before_it_is_told_to_end(monkeypatch):
+def test_logging_of_java_is_off_before_java_is_ended(monkeypatch):
     """Otherwise Spark logs every task that an interruption breaks off."""
     told = []
     process = SimpleNamespace(

@@ -11,6 +11,6 @@ def test_answers_come_in_the_order_of_the_pieces():
     assert answers == [{"half": n / 2, "of": str(n)} for n in (4, 7, 1)]
 
 
-def test_what_a_piece_raises_is_raised():
+def test_an_exception_of_a_piece_is_raised_in_the_driver():
     with pytest.raises(ZeroDivisionError):
         run_tasks(InProcess(), "shares", [1, 0], lambda n: 1 / n)

@@ -76,7 +76,7 @@ def test_a_broadcast_under_a_wrong_name_makes_no_delivery_wrong(verify):
     assert verify(table_of([(1, "join", -1, -1), rows[1]])).state == "invalid"
 
 
-def test_many_unknown_kinds_are_counted_and_the_rest_is_told(verify):
+def test_many_unknown_kinds_of_events_are_counted_in_one_reason(verify):
     rows = [*SOUND, *((1, f"kind-{i}", 1, 1) for i in range(9))]
     (run,) = verify(table_of(rows)).runs
     assert run.reason.startswith("9 events are of no known kind")
@@ -94,7 +94,7 @@ def test_a_run_that_promised_no_order_is_not_invalid_for_its_disorder(simulated,
     assert (held.state, held.promise) == ("invalid", "causal")
 
 
-def test_what_promised_no_order_must_still_not_deliver_twice_or_from_nowhere(verify):
+def test_a_run_without_a_promised_order_must_not_deliver_twice_or_unknown_messages(verify):
     about = {"beforehand": json.dumps({"runs": {"r": {"promise": "none"}}})}
     for more, state in (
         (CHAIN[10], "valid"),
@@ -118,7 +118,7 @@ def test_a_log_that_promises_nothing_is_held_to_causal_order(verify):
         ({"runs": []}, "cannot be read"),
     ],
 )
-def test_what_a_log_says_of_itself_and_nobody_understands_is_a_doubt(verify, about, reason):
+def test_unreadable_metadata_of_a_log_is_a_doubt(verify, about, reason):
     metadata = {"beforehand": json.dumps(about)}
     (run,) = verify(table_of(SOUND).replace_schema_metadata(metadata)).runs
     assert run.state == "unknown"
@@ -133,7 +133,7 @@ def test_a_log_that_was_cut_off_at_its_end_is_not_valid(verify, simulated):
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_a_file_that_is_not_as_its_manifest_says_is_told_and_the_others_are_judged(tmp_path, level):
+def test_a_file_that_differs_from_its_manifest_is_reported_and_others_are_judged(tmp_path, level):
     for name in ("good", "short"):
         path = tmp_path / name / "deep" / "events.parquet"
         path.parent.mkdir(parents=True)
@@ -190,7 +190,7 @@ def test_parts_may_differ_in_how_they_spell_the_same(tmp_path):
     assert verify_events(tmp_path).state == "valid"
 
 
-def test_each_part_says_what_its_own_runs_promised(tmp_path):
+def test_each_part_declares_the_promises_of_its_own_runs(tmp_path):
     for name, promise in (("one", "none"), ("two", "causal")):
         about = {"beforehand": json.dumps({"runs": {name: {"promise": promise}}})}
         table = table_of(CHAIN, run=name).replace_schema_metadata(about)
@@ -243,7 +243,7 @@ def test_two_logs_that_were_put_one_behind_the_other_are_refused(tmp_path, monke
         verify_events(path)
 
 
-def test_of_a_log_in_parts_the_last_one_alone_said_what_is_promised(tmp_path):
+def test_only_the_last_part_of_a_log_decided_the_promise(tmp_path):
     late = table_of(CHAIN)
     for part, promise, rows in ((0, "causal", late.slice(0, 5)), (1, "none", late.slice(5))):
         said = json.dumps({"runs": {"r": {"promise": promise}}})

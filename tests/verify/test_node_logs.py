@@ -104,7 +104,7 @@ def test_a_simulated_run_is_judged_alike_from_its_nodes_own_logs(
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_planted_violations_are_found_whatever_the_clocks_say(seed, tmp_path):
+def test_planted_violations_are_found_with_any_clock_readings(seed, tmp_path):
     rng = random.Random(seed)
     spoken = {}
     rows = []
@@ -155,7 +155,7 @@ def test_the_command_judges_a_folder_of_logs(tmp_path, capsys):
     assert "1 deliveries of those of whom there is no log: `cid`" in capsys.readouterr().out
 
 
-def test_a_ring_is_told_as_impossible_even_if_logs_are_missing(tmp_path):
+def test_a_cycle_of_causes_is_invalid_even_if_logs_are_missing(tmp_path):
     rows = [
         (1, "deliver", 2, 1),
         (1, "broadcast", 1, 1),
@@ -222,7 +222,9 @@ def test_a_gap_between_two_files_is_a_doubt_and_the_same_file_twice_is_not(tmp_p
     assert "events are missing from the log of `bob` (2)" in run.reason
 
 
-def test_a_delivery_from_nowhere_is_invalid_only_if_its_origin_told_everything(tmp_path):
+def test_an_unknown_message_is_invalid_only_if_the_log_of_its_origin_is_complete(
+    tmp_path,
+):
     lines = split([*SOUND, (4, "deliver", 1, 99)])
     assert judged(write_all(tmp_path / "whole", lines)).state == "invalid"
     lines["ann"].pop()
@@ -282,7 +284,7 @@ def test_clocks_that_are_set_back_are_shown_as_they_were(tmp_path):
         (lambda table: table.set_column(1, "node", pa.array([None] * 4, pa.string())), "empty"),
     ],
 )
-def test_what_is_no_log_of_a_node_is_refused(tmp_path, spoil, problem):
+def test_a_file_that_is_not_the_log_of_a_node_is_refused(tmp_path, spoil, problem):
     write_all(tmp_path, split(LATE))
     path = next((tmp_path / "dee").iterdir())
     pq.write_table(spoil(pq.read_table(path)), path)
@@ -316,7 +318,7 @@ def test_nodes_that_promise_different_things_are_not_judged(tmp_path):
     assert "do not promise the same: `causal`, `none`" in run.reason
 
 
-def test_a_node_that_speaks_under_the_name_of_another_was_valid(tmp_path):
+def test_a_node_that_broadcasts_under_the_name_of_another_was_valid(tmp_path):
     rows = [(1, "broadcast", 2, 70), (3, "deliver", 2, 70), (2, "deliver", 2, 70)]
     write_all(tmp_path, split(rows))
     run = judged(tmp_path)
@@ -372,7 +374,7 @@ def test_a_member_whose_messages_were_delivered_is_doubted_once(tmp_path):
     )
 
 
-def test_a_roster_of_one_run_says_nothing_of_another(tmp_path):
+def test_a_roster_of_one_run_does_not_apply_to_another(tmp_path):
     for run in ("harbour", "market"):
         for name, line in split(SOUND).items():
             members = ["eve"] if run == "market" else []

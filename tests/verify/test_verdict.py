@@ -94,7 +94,7 @@ def test_a_violation_is_proved_by_the_chain_between_the_two_messages(verify):
     assert [int(step.split()[1]) for step in steps] == [1, 3, 4, 7, 8, 9, 10]
 
 
-def test_other_violations_are_told_too(verify):
+def test_second_and_unknown_deliveries_have_stories(verify):
     rows = [*CHAIN[:6], (2, "deliver", 1, 70), (2, "deliver", 9, 9)]
     twice, unknown = verify(table_of(rows)).stories()
     assert "node 2 delivered 1:70 a second time" in twice
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_event_log_is_refused(verify, spoil, fragment):
     assert "events.parquet" in caught.value.where
 
 
-def test_what_is_no_parquet_is_refused(tmp_path):
+def test_a_file_that_is_not_parquet_is_refused(tmp_path):
     (tmp_path / "x.parquet").write_text("hello")
     (tmp_path / "folder").mkdir()
     for path, fragment in [

@@ -193,7 +193,7 @@ def test_a_core_that_breaks_ties_by_node_id_makes_symmetry_no_ground_to_leave_ou
     assert found.is_complete, "it was explored again without symmetry"
 
 
-def test_cases_that_tell_their_nodes_apart_have_no_renamings():
+def test_cases_with_distinguishable_nodes_have_no_renamings():
     alike = epidemic_net(PUSH, TRIANGLE, (1, 1, 1))
     assert len(renamings(CAUSAL, alike)) == 5
     assert renamings(CAUSAL, epidemic_net(PUSH, LINE, (1, 0, 1))) == [(2, 1, 0)]
@@ -202,7 +202,7 @@ def test_cases_that_tell_their_nodes_apart_have_no_renamings():
     assert renamings(GROUP, group_net(PAIR, (1, 1))) == [], "signatures contain ids"
 
 
-def test_canonical_forms_differ_only_where_a_step_can_tell():
+def test_canonical_forms_differ_only_where_a_step_can_differ():
     first, second = [1], [1]
     assert canonical_form([first, first]) != canonical_form([first, second])
     assert canonical_form({8: 1, 16: 2}) != canonical_form({16: 2, 8: 1})

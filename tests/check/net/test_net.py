@@ -85,7 +85,7 @@ def test_a_received_message_that_a_node_does_not_know_is_a_silent_loss():
     ]
 
 
-def test_all_clocks_are_set_at_once_as_often_as_the_case_says():
+def test_all_clocks_are_set_at_once_as_often_as_the_case_allows():
     net = contacts(2, (0, 0), skew_us=9, ahead_us=(0, 9), shifts=2, shift_us=100)
     assert [net.local_us(node) for node in (0, 1)] == [100, 109]
     assert net.do(("shift", 40))
@@ -249,7 +249,7 @@ def test_time_stops_until_frames_in_flight_have_arrived():
     assert net.now_us == 160
 
 
-def test_a_frame_is_lost_or_doubled_as_often_as_the_case_says():
+def test_a_frame_is_lost_or_duplicated_as_often_as_the_case_allows():
     options = Options(retry_us=1_000)
     net = contacts(2, (1, 0), losses=1, doubles=1, options=options)
     for move in (("broadcast", 0), ("up", 0, 1)):

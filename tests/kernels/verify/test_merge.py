@@ -81,7 +81,7 @@ def test_nodes_keep_their_order_and_broadcasts_come_first(seed, size):
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_whatever_the_logs_every_row_is_in_the_order_once(data):
+def test_every_row_of_any_logs_is_in_the_order_once(data):
     """Also where they are impossible: rings of any shape, and deliveries from nowhere."""
     messages = data.draw(st.integers(1, 6))
     spoken = [(data.draw(st.integers(0, NODES - 1)), True, m) for m in range(messages)]

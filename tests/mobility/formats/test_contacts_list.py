@@ -125,7 +125,7 @@ def test_names_with_numbers_come_in_the_order_of_the_numbers(tmp_path):
         min_size=1,
     ),
 )
-def test_what_is_written_is_read_back_exactly(tmp_path, names, rows):
+def test_written_contacts_are_read_back_exactly(tmp_path, names, rows):
     last = len(names) - 1
     raw = [(min(a, last), min(b, last), up, up + lasts) for a, b, up, lasts in rows]
     trace = make_trace(names, np.array(raw))

@@ -58,6 +58,8 @@ def test_all_wrong_lines_are_reported_together_with_their_numbers(tmp_path):
         ("time,source,size\n1,a\n", "2 fields under a header of 3"),
     ],
 )
-def test_what_is_no_traffic_is_refused_with_the_known_formats(tmp_path, text, problem):
+def test_a_file_of_no_known_traffic_format_is_refused_with_the_known_formats(
+    tmp_path, text, problem
+):
     with pytest.raises(InputError, match=problem):
         read_message_events(written(tmp_path, text))

@@ -81,6 +81,6 @@ def test_times_are_read_in_the_unit_of_their_column(tmp_path, times):
         ({"a": [1.0], "b": [1.5], "start": [1.0], "end": [2.0]}, "nodes of type `double`"),
     ],
 )
-def test_what_is_no_list_of_contacts_is_refused(tmp_path, columns, problem):
+def test_a_parquet_file_without_contacts_is_refused(tmp_path, columns, problem):
     with pytest.raises(InputError, match=problem):
         read(written(tmp_path, {k: pa.array(v) for k, v in columns.items()}))

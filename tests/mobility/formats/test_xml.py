@@ -55,7 +55,7 @@ def test_a_vehicle_of_sumo_is_there_while_time_steps_list_it(tmp_path):
     assert found.understood.format == "sumo"
 
 
-def test_places_of_sumo_that_may_be_degrees_are_refused_until_told(tmp_path):
+def test_sumo_coordinates_that_may_be_degrees_are_refused_without_a_setting(tmp_path):
     path = written(tmp_path, SUMO.replace('x="200"', 'x="0.2"'))
     with pytest.raises(InputError, match="may be metres or degrees") as caught:
         read(path)

@@ -280,7 +280,7 @@ def test_news_that_expired_before_the_tick_is_not_announced():
     assert out.sends == []
 
 
-def test_what_expired_meanwhile_is_not_asked_for_elsewhere():
+def test_an_expired_message_is_not_requested_from_another_peer():
     core, out = make(0, order=Unordered(0, Lifetimes(100, 100, skew_us=0))), Outbox()
     for peer in (1, 2):
         core.on_link(0, peer, True, out)

@@ -184,7 +184,7 @@ def test_a_peer_linked_to_one_origin_only_gets_single_announcements_of_the_other
     assert (2, (9, 12)) in net.delivered
 
 
-def test_a_peer_that_loses_its_link_to_an_origin_gets_announcements_from_others_at_once():
+def test_nodes_that_lose_their_link_send_wants_to_a_common_peer_at_once():
     net = triangle()
     net.give(0, "on_broadcasts", [(b"", None)] * 3)
     net.settle()
@@ -197,7 +197,7 @@ def test_a_peer_that_loses_its_link_to_an_origin_gets_announcements_from_others_
     assert (2, (0, 4)) in net.delivered
 
 
-def test_a_peer_that_loses_its_path_to_an_origin_sends_a_digest_of_it():
+def test_a_node_that_loses_its_path_to_an_origin_sends_a_want():
     """Not with those to whom it has a link, nor with itself."""
     net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
     for node in range(4):

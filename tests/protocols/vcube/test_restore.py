@@ -71,7 +71,7 @@ def test_a_mute_node_delivers_and_forwards():
         bench.broadcast()
 
 
-def test_own_messages_from_peers_have_no_effect():
+def test_reports_of_remembered_own_messages_have_no_effect():
     bench = Bench(0, 4)
     bench.broadcast()
     bench.broadcast()

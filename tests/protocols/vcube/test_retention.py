@@ -230,7 +230,7 @@ def test_messages_skipped_locally_are_still_forwarded():
     assert bench.delivered() == []
 
 
-def test_skipping_a_message_skips_its_causes():
+def test_a_skipped_message_is_reported_with_its_causes():
     """(2, 1) caused (3, 1). A node that skips the effect alone would deliver the cause late."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1))

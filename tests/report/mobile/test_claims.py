@@ -40,12 +40,12 @@ def test_throughput_is_compared_at_the_same_number_of_hosts():
     assert ANSWERS["throughput_400"](some) is None
 
 
-def test_a_rate_that_one_seed_did_not_sustain_is_no_answer():
+def test_a_rate_not_sustained_with_every_seed_gives_no_measurement():
     runs = [found("was", 100, 150), found("ck", 100, 15), found("ck", 100, 9, False, seed=2)]
     assert ANSWERS["throughput"](cells(runs)) is None
 
 
-def test_how_much_more_one_loses_than_the_other():
+def test_the_throughput_loss_of_was_is_compared_with_that_of_ck():
     rates = {("was", 100): 200, ("was", 400): 100, ("ck", 100): 20, ("ck", 400): 5}
     some = cells([found(*key, rate) for key, rate in rates.items()])
     assert ANSWERS["throughput_falls"](some) == 2
@@ -64,7 +64,7 @@ def flow(system, hosts, frames, kind="ack", at_station=0, size=0, network="radio
     }
 
 
-def test_what_is_sent_is_counted_by_network_and_by_what_it_is_for():
+def test_frames_are_counted_by_network_and_purpose():
     some = cells(
         flows=[
             flow("was", 100, 10, at_station=8),
@@ -95,7 +95,7 @@ def moment(t_s, kept, experiment="failures", system="was"):
     }
 
 
-def test_what_a_central_discard_would_keep_is_what_the_fullest_station_keeps():
+def test_a_central_discard_keeps_as_much_as_the_fullest_station():
     series = [moment(10, (90, 90, 90), "cache"), moment(30, (20, 10, 10), "cache")]
     series += [moment(31, (60, 15, 15), "cache")]
     some = cells(series=series)
@@ -121,7 +121,7 @@ def test_a_failure_fills_the_buffer_of_its_station_until_some_time_after_it():
     assert ANSWERS["failure_others"](some) == 5 / 4
 
 
-def test_a_short_failure_is_over_when_the_station_keeps_about_what_it_kept_before():
+def test_a_short_failure_ends_when_the_buffer_of_the_station_is_back_to_normal():
     series = [moment(9, (20, 20)), moment(12, (20, 40)), moment(14, (20, 60)), moment(15, (20, 30))]
     assert Failure(pd.Series(OUTAGE), pd.DataFrame(series)).recovery_s == 1
 
@@ -143,7 +143,7 @@ def test_claims_without_runs_are_not_shown_and_those_without_an_answer_are_unkno
     assert {row[2].mark for row in table.rows} == {""}
 
 
-def test_a_run_that_collapsed_holds_no_claim_and_is_told_of():
+def test_a_collapsed_run_meets_no_claim_and_is_mentioned():
     run = {"experiment": "cache", "system": "was"}
     runs = [{**run, "run": "sound"}, {**run, "run": "collapsed", "seed": 2, "broken": 9}]
     calm = [moment(30, (20, 10, 10), "cache"), moment(31, (60, 15, 15), "cache")]
@@ -161,7 +161,7 @@ def test_a_run_that_collapsed_holds_no_claim_and_is_told_of():
 @pytest.mark.parametrize(
     ("ours", "verdict", "mark"), [(12.0, "held", "met"), (21.0, "not held", "missed")]
 )
-def test_a_claim_is_held_or_not(ours, verdict, mark):
+def test_a_claim_is_met_missed_or_unknown(ours, verdict, mark):
     claim = Claim("throughput", "MOB", "6", "throughput", 10, 20, "×", "more")
     (row,) = claims_table([Judged(claim, ours, 3, 3)]).rows
     assert (row[2].mark, row[5].text) == (mark, verdict)

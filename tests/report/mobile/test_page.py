@@ -69,7 +69,7 @@ def test_the_runs_made_up_here_have_the_columns_of_the_contract():
         ("missing_at_returned", "unknown", "7 are missing at the end"),
     ],
 )
-def test_whatever_is_wrong_the_tile_says_what_the_headline_says(tmp_path, fault, verdict, headline):
+def test_the_tile_agrees_with_the_headline_for_every_fault(tmp_path, fault, verdict, headline):
     page = page_of(tmp_path, {fault: 7}, {"seed": 2})
     assert page.verdict == verdict
     assert headline in page.headline
@@ -78,7 +78,7 @@ def test_whatever_is_wrong_the_tile_says_what_the_headline_says(tmp_path, fault,
     assert (tiles["wrong or missing"].value, tiles["wrong or missing"].mark) == ("7", mark)
 
 
-def test_where_nothing_was_delivered_nothing_is_known(tmp_path):
+def test_a_run_without_deliveries_is_unknown(tmp_path):
     page = page_of(tmp_path, {"deliveries": 0})
     assert page.verdict == "unknown"
     assert page.headline.startswith("Nothing was delivered")
@@ -127,7 +127,7 @@ def test_claims_about_runs_that_collapsed_are_neither_held_nor_missed(tmp_path):
 
 
 @pytest.mark.parametrize("macs", [("dcf",), ("dcf", "none")])
-def test_what_another_mac_would_change_is_announced_where_it_stands(tmp_path, macs):
+def test_the_section_on_other_macs_is_referred_to_only_if_present(tmp_path, macs):
     page = page_of(tmp_path, *({"experiment": "static", "mac": mac} for mac in macs))
     claims = next(section for section in page.sections if section.title == "Beside the papers")
     is_there = any(section.title == "What the MAC is worth" for section in page.sections)
@@ -135,7 +135,7 @@ def test_what_another_mac_would_change_is_announced_where_it_stands(tmp_path, ma
 
 
 @pytest.mark.parametrize("has_failures", [False, True])
-def test_buffers_are_drawn_whether_or_not_somebody_failed(tmp_path, has_failures):
+def test_buffers_are_drawn_with_and_without_failures(tmp_path, has_failures):
     names = {name: RUN[name] for name in ("run", "seed", "stations", "hosts", "rate_per_s", "mac")}
     names |= {"experiment": "cache", "system": "was"}
     kept = {"kept": [3, 1], "kept_max": 3, "kept_avg": 2.0, "kept_rest_avg": 1.0}

@@ -65,13 +65,13 @@ def test_a_line_is_the_mean_over_the_seeds_with_least_and_most():
     "other",
     [{"law": "quarter"}, {"observer": "dapw"}, {"delta": 5}, {"processes": 50}, {"rate": 0.5}],
 )
-def test_what_a_figure_keeps_fixed_is_not_mixed_into_its_lines(other):
+def test_runs_with_other_fixed_parameters_are_not_in_the_lines_of_a_figure(other):
     rows = [measured(1.0), measured(50.0) | other]
     table = panel_table(BY_NUMBER[2], pd.DataFrame(rows), "half", "cbd")
     assert table["mean"].tolist() == [1.0]
 
 
-def test_lines_are_in_the_order_of_their_values_and_readings_as_they_were_run():
+def test_lines_are_ordered_by_value_and_readings_by_run():
     rows = [
         measured(1.0, reading=reading, rate=rate)
         for reading in ("one/sender", "all/sender")
@@ -110,7 +110,7 @@ def test_panels_are_arranged_as_in_the_paper():
 
 
 @pytest.mark.parametrize(("readings", "is_asked"), [(["one/sender"], False), (["a", "b"], True)])
-def test_a_chart_asks_for_the_reading_where_there_are_several(readings, is_asked):
+def test_a_chart_of_several_readings_has_a_selection(readings, is_asked):
     frame = pd.DataFrame([measured(1.0, reading=reading) for reading in readings])
     table = panel_table(BY_NUMBER[2], frame, "half", "cbd")
     params = violations_chart(table).to_dict()["params"]
@@ -174,11 +174,11 @@ def test_every_claim_has_its_verdict_under_every_reading(tmp_path):
         ("rises along rate", "rises with the rate"),
     ],
 )
-def test_what_a_claim_asks_for_is_said_in_words(expected, shown):
+def test_the_expected_value_of_a_claim_is_shown_in_words(expected, shown):
     assert show_expected(expected) == shown
 
 
-def test_the_report_of_this_world_is_this_page(tmp_path):
+def test_the_report_of_a_drift_folder_is_the_observer_page(tmp_path):
     page = write_report(save(tmp_path, title="Watched"))
     assert "Watched" in page.read_text()
     names = {path.name for path in (tmp_path / "figures").iterdir()}
@@ -195,7 +195,7 @@ def test_a_folder_without_measures_or_of_another_world_is_refused(tmp_path):
         write_report(save(tmp_path, world="moon"))
 
 
-def test_the_tiles_say_what_the_headline_says(tmp_path):
+def test_the_tiles_agree_with_the_headline(tmp_path):
     page = build_observer_page(save(tmp_path))
     tiles = {tile.label: tile for tile in page.tiles}
     assert page.headline.startswith(f"All {tiles['deliveries at the full wait'].value} deliveries")

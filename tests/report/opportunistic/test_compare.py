@@ -63,7 +63,7 @@ def test_several_seeds_count_as_their_mean():
     assert chosen.ours == FIGURES[None][1] + 100
 
 
-def test_an_order_is_kept_or_not():
+def test_an_order_of_lifetimes_is_met_or_not():
     assert order_of("receptions").is_met
     swapped = order_of("receptions", (120, "receptions", 90_000))
     assert not swapped.is_met
@@ -71,7 +71,7 @@ def test_an_order_is_kept_or_not():
     assert swapped.ours == "none > 60' > 120' > 40' > 20' > 10'"
 
 
-def test_a_published_tie_asks_for_no_order():
+def test_a_published_tie_requires_no_order():
     # As published: 5 and 3 expire with 20' and 10', none with the longer ones.
     told = [(20, "expired", 9), (10, "expired", 8)]
     assert order_of("expired", *told).is_met
@@ -98,7 +98,7 @@ def test_ratios_one_printed_step_apart_are_not_ranked():
     assert not next(o for o in rank(walkers, claims) if o.quantity == "delivery_ratio").is_met
 
 
-def test_what_ranks_nothing_is_not_ranked():
+def test_quantities_equal_in_all_runs_are_not_ranked():
     quantities = {ordering.quantity for ordering in rank(PAPER, compare(PAPER, groups()))}
     assert "broadcasts" not in quantities  # the same in every run
     assert not any(quantity.endswith("_min") for quantity in quantities)
@@ -121,7 +121,7 @@ def test_a_share_is_read_off_the_quantiles():
     assert share_below(QUANTILES, "causal-none-0", "latency", 1) is None
 
 
-def test_what_the_paper_says_of_distributions_is_compared_where_we_have_one():
+def test_published_shares_are_compared_where_a_distribution_was_measured():
     claims = compare_shares(PAPER, groups(), QUANTILES)
     found = [(c.limit_us // MINUTE_US, round(c.ours, 3), c.published) for c in claims]
     assert found == [(20, 0.55, 0.5), (60, 0.75, 0.88), (120, 1.0, 0.92)]

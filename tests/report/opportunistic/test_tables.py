@@ -47,7 +47,7 @@ def test_a_cell_has_both_figures_the_difference_and_a_mark():
     assert table.notes == ()
 
 
-def test_what_lies_outside_comes_with_its_reason():
+def test_a_value_outside_its_tolerance_has_its_reason():
     table = processing(make_groups((1, "receptions", 20_000)))
     assert table.rows[1][2] == Cell("20,000", "50,365", "−60.3 %", "missed")
     (note,) = table.notes
@@ -60,7 +60,7 @@ def test_a_reason_is_given_once_for_all_its_lifetimes():
     assert note.startswith("Received, outside ±25 %: none −100.0 %, 20' −100.0 %. ")
 
 
-def test_what_nobody_explained_says_so():
+def test_a_deviation_without_a_known_reason_is_marked_unexplained():
     (note,) = processing(make_groups((0, "delivery_ratio", 0.9))).notes
     assert note.endswith(UNEXPLAINED)
 
@@ -78,7 +78,7 @@ def test_other_protocols_stand_in_the_table_but_are_not_compared():
     assert processing(groups).rows[1][2] == Cell("104,120")
 
 
-def test_the_same_as_numbers_for_a_machine():
+def test_the_data_of_a_table_has_measured_and_published_numbers():
     groups = make_groups(extra=[make_run("delta", 20, 1)])
     data = processing(groups).data.set_index(["protocol", "quantity"])
     row = data.loc[("delta", "receptions")]
@@ -127,7 +127,7 @@ def test_an_order_that_was_not_kept_is_shown_with_its_reason():
     assert table.notes == (f"Delivery latency, longest: {PAPER.reasons['order/latency_us_max']}",)
 
 
-def test_shares_and_costs():
+def test_tables_of_shares_and_of_costs_have_their_cells():
     shares = share_table([ShareClaim(20 * MINUTE_US, "latency", 1_200_000, 0.9821, 0.99)])
     texts = ["20'", 'Delivery latency below 1.2"', "98.2 %"]
     assert [cell.text for cell in shares.rows[0]] == texts
@@ -151,7 +151,7 @@ def test_a_mean_over_seeds_has_its_confidence_interval():
     assert data.isna()["causal", "receptions"]
 
 
-def test_every_run_says_how_far_it_reached_and_what_a_delivery_cost():
+def test_every_run_has_its_reach_and_its_cost_per_delivery():
     table = run_table(make_groups((1, "deliveries", 0)))
     first, second = (dict(zip(table.head, row, strict=True)) for row in table.rows)
     assert first["Protocol, lifetime"].text == "causal, no lifetime"

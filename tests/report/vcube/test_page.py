@@ -92,7 +92,7 @@ def table_of(page, slug):
     return next(t for s in page.sections for t in s.tables if t.slug == slug)
 
 
-def test_table_1_has_ours_theirs_and_a_mark(tmp_path):
+def test_table_1_has_measured_and_published_values_and_a_mark(tmp_path):
     # 25, 26 and 27 % for every size: 24.54 is published for 256 nodes, 28.79 for 1024.
     table = table_of(build_vcube_page(write_overlay(tmp_path)), "table-1")
     rows = {row[0].text: row for row in table.rows}
@@ -148,7 +148,7 @@ def test_distributions_are_shares_of_their_own_seed(tmp_path):
     assert causes["10 to 12"].published == ""
 
 
-def test_sentences_of_the_text_are_answered_from_the_runs(tmp_path):
+def test_statements_of_the_text_are_measured_in_the_runs(tmp_path):
     overlay = read_overlay(write_overlay(tmp_path))
     answers = {key: SAID[key](overlay) for key in SAID if not key.endswith(("_512", "_64"))}
     assert answers["delivery_sooner_1024"] == pytest.approx(10, abs=0.01)
@@ -161,7 +161,7 @@ def test_sentences_of_the_text_are_answered_from_the_runs(tmp_path):
     assert answers["causes_max"] == 7
 
 
-def test_every_sentence_has_its_answer_and_only_where_there_are_runs(tmp_path):
+def test_every_statement_of_the_paper_has_a_measurement_where_there_are_runs(tmp_path):
     said = {row["key"] for row in read_published().table("said")}
     assert said == set(SAID)
     small = read_overlay(write_overlay(tmp_path, sizes=(8, 16), with_single=False))
@@ -187,7 +187,7 @@ def test_a_histogram_counts_both_ends_of_a_range():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_single", [True, False])
-def test_every_figure_is_on_the_page_and_beside_it(tmp_path, with_single):
+def test_every_figure_is_on_the_page_and_in_files_beside_it(tmp_path, with_single):
     folder = write_overlay(tmp_path, with_single=with_single)
     html = write_report(folder).read_text()
     wanted = {6, 7, 8, 9, 10} | ({1, 11} if with_single else set())

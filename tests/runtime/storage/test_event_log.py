@@ -229,7 +229,7 @@ def test_a_place_where_nothing_can_be_written_is_refused_at_once(tmp_path):
         EventLog(tmp_path / "file", "ann")
 
 
-def test_arrow_is_imported_when_a_log_is_asked_for_and_missed_at_once(tmp_path):
+def test_pyarrow_is_imported_when_an_event_log_is_opened_and_reported_if_missing(tmp_path):
     script = (
         "import sys; from pathlib import Path; import beforehand.runtime.storage.event_log as e; "
         "early = 'pyarrow' in sys.modules; sys.modules['pyarrow'] = None\n"

@@ -226,7 +226,7 @@ def test_a_link_can_be_cut_from_within_a_frame_and_nothing_follows():
     run(scene())
 
 
-def test_room_says_how_much_may_be_sent_and_when_there_is_more():
+def test_the_mesh_reports_the_free_room_of_a_queue_and_its_growth():
     limits = Limits(frame_bytes_max=100_000, queue_bytes_max=1_000_000)
 
     async def scene() -> None:

@@ -13,7 +13,7 @@ from beforehand.sim.cells.walk import Walker
 RANGE_M = 120.0
 
 
-def test_hexagons_cover_all_that_lies_between_the_stations():
+def test_hexagons_cover_the_area_between_the_stations():
     stations = lattice(37, RANGE_M)
     side_m = 2 * RANGE_M
     grid = [(x * 7.0, y * 7.0) for x in range(-70, 71) for y in range(-70, 71)]
@@ -32,7 +32,7 @@ def test_seven_stations_are_one_in_the_centre_and_six_around():
 
 
 @pytest.mark.parametrize("stations", [1, 2, 7, 10, 20, 37])
-def test_stations_are_a_tree_in_which_none_has_more_than_three_wires(stations):
+def test_stations_form_a_tree_of_degree_at_most_three(stations):
     edges = tree(stations)
     assert all(len(routes(node, edges)) == stations - 1 for node in range(stations))
     ends = [end for edge in edges for end in edge]
@@ -74,7 +74,7 @@ def test_a_walking_host_stays_in_range_of_a_station_and_keeps_its_speed():
     assert all(turn >= 40 for turn in turns), "a new direction every five steps, or sooner"
 
 
-def test_without_the_rule_hosts_walk_out():
+def test_without_stays_covered_hosts_walk_out_of_range():
     spec = CellsSpec(stations=1, hosts=1, walk=Walk(speed_m_s=50.0, stays_covered=False))
     walker = Walker(spec, 5, lattice(1, RANGE_M))
     path = [walker.step(0) for _ in range(50)]

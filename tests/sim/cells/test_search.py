@@ -29,7 +29,7 @@ def limit(monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [0.3, 3.9, 4.0, 17.0, 70.0])
-def test_the_rate_that_is_found_is_close_below_the_limit(limit, rate):
+def test_the_search_finds_a_rate_just_below_the_limit(limit, rate):
     limit["rate"] = rate
     found = search.find_sustained(SPEC, 1, rate_max=1000.0)
     assert found.is_sustained
@@ -51,7 +51,7 @@ def test_a_system_that_sustains_nothing_ends_the_search(limit):
     assert found.best.rate_per_s == min(tried.rate_per_s for tried in found.tried) < 0.2
 
 
-def test_what_is_not_delivered_or_takes_longer_and_longer_is_not_sustained():
+def test_rates_with_missing_deliveries_or_growing_delays_are_not_sustained():
     measure = measure_cells(SPEC, 1, run(SPEC, 1))
     assert search.is_sustained(measure)
     change = msgspec.structs.replace

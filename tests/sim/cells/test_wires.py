@@ -8,7 +8,7 @@ from beforehand.sim.cells.wires import Wires
 SLOW = Wiring(bits_per_s=1_000_000, delay_us=10_000)
 
 
-def test_a_frame_takes_its_bits_and_the_way():
+def test_a_frame_takes_transmission_and_propagation_time():
     assert Wires(SLOW, ((0, 1),)).arrive_us(5, 0, 1, 125) == 5 + 1000 + 10_000
 
 
@@ -30,6 +30,6 @@ def test_part_of_a_microsecond_counts_as_one():
     assert Wires(Wiring(), ((0, 1),)).arrive_us(0, 0, 1, 1) == 1 + 10_000
 
 
-def test_there_is_no_wire_between_strangers():
+def test_stations_without_a_wire_exchange_no_frames():
     with pytest.raises(KeyError):
         Wires(SLOW, ((0, 1),)).arrive_us(0, 0, 2, 10)

@@ -85,12 +85,12 @@ def test_a_run_is_the_same_for_the_same_seed_and_another_for_another():
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_driven_and_compiled_air_give_the_same_run(changes, seed):
+def test_the_driven_and_the_compiled_channel_give_the_same_run(changes, seed):
     spec = with_(SMALL, **changes)
     assert is_same(run(with_(spec, channel="driven"), seed), run(spec, seed))
 
 
-def test_more_frames_than_there_was_room_for_at_first():
+def test_the_frame_table_grows_beyond_its_first_size():
     spec = with_(SMALL, hosts=30, rate_per_s=60.0, pace=Pace(ack_us=20_000))
     driven, compiled = run(with_(spec, channel="driven"), 1), run(spec, 1)
     assert compiled.samples[-1].sent[0, :, 0].sum() > 4096
@@ -98,7 +98,7 @@ def test_more_frames_than_there_was_room_for_at_first():
 
 
 @pytest.mark.parametrize("channel", ["compiled", "driven"])
-def test_what_finds_a_full_queue_is_counted_and_not_kept(channel):
+def test_frames_for_a_full_queue_are_counted_and_dropped(channel):
     radio = Radio(bits_per_s=50_000, queue_max=3)
     spec = with_(SMALL, radio=radio, rate_per_s=30.0, channel=channel)
     world = World(spec, 1, SYSTEMS["was"])
@@ -122,7 +122,7 @@ def test_all_systems_see_the_same_broadcasts_and_walks():
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_every_system_sees_the_same_and_keeps_causal_order(system):
+def test_every_system_gets_the_same_broadcasts_and_keeps_causal_order(system):
     spec = with_(SMALL, system=system, rate_per_s=3.0, radio=CellsSpec().radio)
     if not SYSTEMS[system].is_mobile:
         spec = with_(spec, walk=Walk(speed_m_s=0.0))
@@ -162,7 +162,7 @@ def test_a_host_that_walks_through_three_cells_delivers_everything():
     assert set(sitter) - set(walker) <= {row[2:] for row in rows(result, BROADCAST)[-20:]}
 
 
-def test_a_failed_host_fills_the_buffer_of_its_station_which_falls_back():
+def test_the_buffer_of_a_station_grows_while_a_host_is_failed_and_shrinks_after():
     failure = Failure(at_us=10_000_000, for_us=6_000_000, station=2)
     spec = with_(SEVEN, failures=(failure,), rate_per_s=15.0, duration_us=30 * SECOND_US)
     measure = measured(spec)
@@ -228,7 +228,7 @@ def test_a_host_that_left_before_joining_is_not_expected_to_deliver(trouble, is_
     assert (measure.missing, measure.missing_at_returned) == (0, 0)
 
 
-def test_collisions_are_counted_where_nobody_listens_before_speaking():
+def test_collisions_are_counted_without_carrier_sense():
     spec = with_(SMALL, stations=1, rate_per_s=30.0)  # all hear each other
     rude_radio = Radio(mac="none", bits_per_s=1_000_000)
     polite, rude = measured(spec), measured(with_(spec, radio=rude_radio))
@@ -275,7 +275,7 @@ def test_a_broken_core_is_found_invalid(fault, found):
     assert getattr(measure, found) > 0
 
 
-def test_a_host_that_swallows_messages_is_found_out():
+def test_a_host_that_does_not_deliver_is_counted_as_missing_messages():
     class Deaf(Host):
         def _take(self, now_us, frame, out):
             super()._take(now_us, frame, out)
@@ -311,13 +311,13 @@ def test_an_immobile_system_with_walks_is_refused(monkeypatch):
     run(with_(SMALL, system="fixed", walk=Walk(speed_m_s=0.0), duration_us=6_000_000), 1)
 
 
-def test_a_system_whose_hosts_cannot_leave_refuses_leaves():
+def test_leaves_are_refused_for_a_system_without_leave():
     with pytest.raises(InputErrors) as refused:
         run(with_(SMALL, system="ck", leaves=((1, 8_000_000),)), 1)
     assert "cannot leave for good" in refused.value.render()
 
 
-def test_a_system_without_recovery_with_failures_is_refused(monkeypatch):
+def test_failures_are_refused_for_a_system_without_recovery(monkeypatch):
     monkeypatch.setitem(SYSTEMS, "frail", SYSTEMS["was"]._replace(survives_crashes=False))
     with pytest.raises(InputErrors) as refused:
         run(with_(SMALL, system="frail", failures=(Failure(7_000_000, 1),)), 1)

@@ -33,11 +33,11 @@ def test_a_timer_fires_at_the_first_instant_at_which_the_clock_shows_it(offset, 
     assert clock.read(t_us - 1) < due_us
 
 
-def test_a_drifting_clock_gains():
+def test_a_clock_with_positive_drift_runs_ahead():
     assert Clock(drift_ppm=100).read(10_000_000) == 10_001_000
 
 
-def test_draws_by_key_do_not_depend_on_what_was_asked_before():
+def test_draws_by_key_do_not_depend_on_earlier_draws():
     key = stream_key(1, "loss")
     first = unit(key, 3, 4)
     unit(key, 9)
@@ -46,7 +46,7 @@ def test_draws_by_key_do_not_depend_on_what_was_asked_before():
     assert unit(stream_key(1, "delay"), 3, 4) != first
 
 
-def test_draws_are_uniform_and_known():
+def test_draws_are_uniform_and_those_of_splitmix64():
     key = stream_key(0, "test")
     draws = [unit(key, index) for index in range(20_000)]
     assert abs(np.mean(draws) - 0.5) < 0.01
@@ -68,7 +68,7 @@ def test_loss_and_duplication_come_at_their_rates():
     assert set(copies) == {0, 1, 2}
 
 
-def test_jitter_makes_frames_overtake_and_ends_with_the_noise():
+def test_jitter_reorders_frames_and_ends_with_the_noise():
     model = LinkModel(jitter_us=1000, noise_until_us=50)
     channel = Channel(key=7, down_us=1 << 60)
     noisy = [channel.arrivals(model, 0, 10)[0] for _ in range(100)]
@@ -85,7 +85,7 @@ def test_jitter_makes_frames_overtake_and_ends_with_the_noise():
         (LinkModel(), Needs({}, clocks_within_us=5), 6),
     ],
 )
-def test_a_network_that_does_not_give_what_is_needed_is_refused(model, needs, skew_us):
+def test_a_network_that_does_not_meet_the_needs_of_a_core_is_refused(model, needs, skew_us):
     given = Needs({"contact": model.given}, skew_us)
     with pytest.raises(InputError, match="needs"):
         refuse_unmet(needs, given)
@@ -112,7 +112,7 @@ def test_an_empty_log_has_all_its_columns():
     assert set(Log().columns()) == set(events.COLUMNS)
 
 
-def test_events_are_written_whole_with_kinds_spelled_out(tmp_path):
+def test_events_are_written_atomically_with_names_of_kinds(tmp_path):
     recorded = Log()
     recorded.add(5, 1, events.BROADCAST, [Message((1, 9), (), b"")], value=3)
     recorded.add(6, 2, events.JOIN, log.NO_MESSAGE)
@@ -131,7 +131,7 @@ def test_periodic_traffic_follows_presence():
     assert [(b.t_us, b.node) for b in found] == [(20, 0), (50, 0), (70, 1), (80, 0)]
 
 
-def test_scattered_traffic_falls_into_presence_and_is_the_same_for_everybody():
+def test_scattered_traffic_is_within_presence_and_the_same_for_all_protocols():
     found = scattered(TRACE, 3, messages=50, payload_bytes=1, lifetimes_us=(5, 9))
     assert found == scattered(TRACE, 3, messages=50, payload_bytes=1, lifetimes_us=(5, 9))
     assert len(found) == 50
@@ -142,7 +142,7 @@ def test_scattered_traffic_falls_into_presence_and_is_the_same_for_everybody():
     assert isinstance(found[0], Broadcast)
 
 
-def test_the_summary_of_a_run_that_can_be_counted_by_hand():
+def test_the_summary_of_a_small_run_equals_the_count_by_hand():
     recorded = Log()
     first, second = Message((0, 1), (), b""), Message((0, 2), (), b"")
     recorded.add(100, 0, events.BROADCAST, [first], value=0)
@@ -167,5 +167,5 @@ def test_the_summary_of_a_run_that_can_be_counted_by_hand():
     assert summary["past_entries"]["avg"] == 0.5
 
 
-def test_the_summary_of_nothing_has_no_delays():
+def test_the_summary_of_an_empty_log_has_no_delays():
     assert summarise(Log().columns())["delay_us"]["max"] is None

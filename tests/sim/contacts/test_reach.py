@@ -37,7 +37,7 @@ def count_slowly(trace, columns, life_us):
 
 
 @pytest.mark.parametrize("lifetime_us", [None, 60_000_000, 600_000_000])
-def test_what_was_possible_is_counted_as_by_hand(lifetime_us):
+def test_reachable_receivers_equal_the_count_by_hand(lifetime_us):
     trace = generate(5, nodes_mean=25, hours=0.3)
     spec = Spec("none", seed=1, lifetime_us=lifetime_us)
     columns = run_one(trace, spec).columns
@@ -48,7 +48,7 @@ def test_what_was_possible_is_counted_as_by_hand(lifetime_us):
     assert found["reach"] == found["receptions"] / reachable
 
 
-def test_nodes_that_come_and_go_count_once_for_a_message():
+def test_a_node_that_leaves_and_returns_counts_once_for_a_message():
     rng = random.Random(4)
     for _ in range(60):
         log, stays, spoken = Log(), {}, []
@@ -74,7 +74,7 @@ def test_nodes_that_come_and_go_count_once_for_a_message():
         assert count_reachable(log.columns(), life) == expected
 
 
-def test_a_message_that_came_again_is_reached_once():
+def test_a_message_received_again_counts_once_as_reached():
     log, message = Log(), Message((0, 7), (), b"")
     log.add(0, 0, JOIN, NO_MESSAGE)
     log.add(0, 1, JOIN, NO_MESSAGE)
@@ -85,7 +85,7 @@ def test_a_message_that_came_again_is_reached_once():
     assert found["reach"] == 1
 
 
-def test_nothing_broadcast_is_not_all_of_it_delivered():
+def test_without_broadcasts_the_delivery_ratio_is_unknown_not_1():
     summary = summarise(Log().columns())
     assert summary["delivery_ratio"] is None
     assert summary["reach"] is None
@@ -100,7 +100,7 @@ def test_an_isolated_node_has_no_reachable_receivers():
     assert summarise(log.columns())["reach"] is None
 
 
-def test_a_delay_of_nothing_was_zero():
+def test_the_average_delay_without_deliveries_was_zero():
     assert set(describe(np.array([], np.int64)).values()) == {None}
     assert describe(np.array([3, 5]))["avg"] == 4
     assert show_duration(None) == show_time(float("nan")) == "–"

@@ -32,7 +32,7 @@ def gaps_of(planned, node, until_us=10 * HOUR_US):
     return np.diff(times)
 
 
-def test_draws_on_arrays_are_those_of_the_streams():
+def test_draws_on_arrays_equal_those_of_the_streams():
     a, b = np.array([0, 3, 2**40]), np.array([7, 0, 5])
     found = draw(9, "gaps", a, b)
     key = stream_key(9, "gaps")
@@ -61,7 +61,7 @@ def test_every_law_has_the_period_as_its_mean_and_keeps_to_the_presence(law):
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_seeds_on_one_trace_were_no_replications(law):
+def test_runs_with_different_seeds_on_one_trace_had_the_same_traffic(law):
     traffic = Traffic(law=law, phase=True)
     first, second = plan_traffic(TRACE, traffic, 1), plan_traffic(TRACE, traffic, 2)
     assert traffic.is_drawn
@@ -73,7 +73,7 @@ def test_seeds_on_one_trace_were_no_replications(law):
     assert times[0] == times[1]
 
 
-def test_a_phase_is_of_a_node_and_less_than_a_period():
+def test_each_node_has_a_phase_of_less_than_a_period():
     traffic = Traffic(first_us=0, period_us=HOUR_US, phase=True)
     planned = plan_traffic(TRACE, traffic, 5)
     first_us = [planned.t_us[planned.node == node].min() for node in range(50)]
@@ -117,7 +117,7 @@ def test_payloads_have_their_law_and_mean(law, spread):
 EVENTS = (Event(5 * SECOND_US, "n4", 10), Event(SECOND_US, "n2", 30), Event(HOUR_US, "n2", 9))
 
 
-def test_a_file_says_what_is_broadcast_when():
+def test_a_traffic_file_sets_origin_and_time_of_each_broadcast():
     planned = plan_traffic(TRACE, Traffic(law="file", events=EVENTS), 1)
     rows = list(zip(*(column.tolist() for column in planned), strict=True))
     assert rows == [(SECOND_US, 2, 30), (5 * SECOND_US, 4, 10), (HOUR_US, 2, 9)]
@@ -145,7 +145,7 @@ def test_traffic_that_does_not_fit_the_trace_is_refused(traffic, where, problem,
     assert hint in caught.value.hint
 
 
-def test_a_run_broadcasts_what_was_planned():
+def test_a_run_makes_the_planned_broadcasts():
     trace = trace_of(4, HOUR_US)
     spec = Spec("causal", 7, traffic=Traffic(law="poisson", payload_law="exponential"))
     columns = run_one(trace, spec).columns

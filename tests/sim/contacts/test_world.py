@@ -96,7 +96,7 @@ def small_traces(draw):
     st.sampled_from([Unordered, Barrier]),
     st.sampled_from([None, 3, 12]),
 )
-def test_without_latency_and_with_endless_bandwidth_it_is_an_ideal_flood(
+def test_without_latency_and_bandwidth_limit_dissemination_equals_an_ideal_flood(
     trace, seed, order, lifetime_s
 ):
     workload = scattered(trace, seed, messages=12, payload_bytes=10, lifetimes_us=())
@@ -125,7 +125,7 @@ def test_a_crowd_of_hundreds_equals_the_ideal_flood():
     assert receptions(world) == ideal
 
 
-def test_a_contact_that_ends_cuts_off_what_is_under_way():
+def test_the_end_of_a_contact_cuts_off_frames_in_transit():
     trace = trace_of([(0, 1, 0, 10), (0, 1, 20, 30)])
     slow = LinkModel(latency_us=SECOND)
     world = make_world(trace, [speak(7.5, 0)], links=slow)  # announce, request, data: 3 s
@@ -176,7 +176,7 @@ def test_a_timer_that_came_due_while_a_node_was_off_fires_when_it_returns():
     assert [row[0] for row in events(world, "expire")] == [20 * SECOND]
 
 
-def test_a_crash_loses_what_was_not_saved_and_a_recovery_keeps_what_was():
+def test_a_crash_loses_unsaved_state_and_a_recovery_restores_saved_state():
     trace = trace_of(
         [(0, 1, 0, 9), (0, 2, 20, 30)], [(0, 0, 10), (0, 15, 40), (1, 0, 40), (2, 0, 40)]
     )
@@ -188,7 +188,7 @@ def test_a_crash_loses_what_was_not_saved_and_a_recovery_keeps_what_was():
     assert [row[3] for row in events(world, "deliver") if row[1] == 0] == [(1, 1), (0, 1), (0, 2)]
 
 
-def test_clocks_that_are_off_shift_deadlines():
+def test_clock_offsets_shift_deadlines():
     trace = trace_of([(0, 1, 0, 100)], [(0, 0, 100), (1, 0, 100)])
     lifetimes = Lifetimes(10 * SECOND, 10 * SECOND, skew_us=5 * SECOND)
     clocks = {0: Clock(offset_us=3 * SECOND)}
@@ -196,7 +196,7 @@ def test_clocks_that_are_off_shift_deadlines():
     assert [row[3] for row in events(world, "broadcast")] == [(0, 14 * SECOND)]
 
 
-def test_loss_is_refused_unless_the_layer_repeats():
+def test_loss_is_refused_without_retransmission():
     trace = trace_of([(0, 1, 0, 100)])
     with pytest.raises(InputError, match="reliable links"):
         make_world(trace, [speak(1, 0)], links=LinkModel(loss=0.1))
@@ -207,7 +207,7 @@ def test_loss_is_refused_unless_the_layer_repeats():
     assert world.frames_lost > 0
 
 
-def test_duplicates_on_the_way_are_received_once():
+def test_frames_duplicated_in_transit_are_received_once():
     trace = trace_of([(0, 1, 0, 100)])
     links = LinkModel(duplication=0.9, jitter_us=SECOND)
     workload = [speak(t, 0) for t in range(20)]
@@ -239,7 +239,7 @@ def test_gauges_are_sampled_only_when_asked_for():
     assert all(np.diff(t).min(initial=10 * SECOND) >= 10 * SECOND for t in times.values())
 
 
-def test_a_world_that_does_not_come_to_rest_is_an_error():
+def test_a_world_that_does_not_settle_is_an_error():
     trace = trace_of([(0, 1, 0, 10)])
     world = ContactWorld(
         trace,

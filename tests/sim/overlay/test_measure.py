@@ -71,7 +71,7 @@ def test_latencies_and_buffers_are_those_of_the_events(system):
     assert row["violations"] == row["missing"] == 0
 
 
-def test_what_an_arrival_sets_free_is_not_held_back_with_it():
+def test_messages_released_by_an_arrival_do_not_count_as_held_back():
     # The first message waits from 10 to 20, the second from 20 to 30; the third never waits.
     receive_us, deliver_us = np.array([[10, 20, 25]]), np.array([[20, 30, 25]])
     times = Times(np.zeros(3, np.int64), receive_us, deliver_us, np.ones((1, 3), bool))
@@ -80,7 +80,7 @@ def test_what_an_arrival_sets_free_is_not_held_back_with_it():
     assert most_buffered(overlapping).tolist() == [2]
 
 
-def test_packets_are_counted_by_what_is_in_them():
+def test_packets_are_counted_by_their_contents():
     aggregated, plain = measure_case(case(64, 2))
     assert plain["packets"] == 64 * 63
     assert bars(plain, "per_packet") == {1: 64 * 63}
@@ -97,7 +97,7 @@ def test_packets_are_counted_by_what_is_in_them():
         assert sum(bars(aggregated, name).values()) == 64
 
 
-def test_messages_that_travel_in_twos_are_the_same_in_both_systems():
+def test_pairs_of_messages_in_one_packet_are_the_same_in_both_systems():
     aggregated, plain = measure_case(case(64, 2))
     in_twos = 2 * bars(aggregated, "per_packet")[2]
     assert aggregated["pairs"] == plain["pairs"] == in_twos

@@ -222,19 +222,19 @@ def test_no_delivery_is_later_with_aggregation_if_the_causes_are_the_same(seed, 
 
 
 @pytest.mark.parametrize(("nodes", "messages"), [(256, 1), (100, 2), (64, 4)])
-def test_nor_in_a_large_cube(nodes, messages):
+def test_no_delivery_is_later_with_aggregation_in_a_large_cube(nodes, messages):
     before, after = compare(OverlaySpec(nodes, messages=messages), 1, run_compiled)
     assert (after <= before).all()
 
 
-def test_with_causes_of_their_own_a_few_deliveries_are_later():
+def test_with_independent_causes_aggregation_delays_a_few_deliveries():
     """Something delivered earlier elsewhere became one more cause."""
     before, after = compare(OverlaySpec(256), 1, run_compiled, same_past=False)
     share = np.count_nonzero(after > before) / (256 * 255)
     assert 0 < share < 0.02
 
 
-def test_given_causes_are_carried():
+def test_messages_carry_the_given_causes():
     spec = OverlaySpec(16, "plain")
     free = run(spec, 4)
     none = Past(np.zeros(17, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
@@ -253,17 +253,17 @@ def test_given_causes_are_carried():
         (lambda: Law("poisson", 1000), "unknown law: `poisson`"),
     ],
 )
-def test_an_experiment_that_makes_no_sense_is_refused(make, words):
+def test_contradictory_settings_of_an_experiment_are_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
 
 
-def test_a_run_that_does_not_fit_is_refused():
+def test_a_run_that_exceeds_the_memory_is_refused():
     with pytest.raises(InputError, match="too large for one run"):
         run_compiled(OverlaySpec(1024, messages=200), 1)
 
 
-def test_a_run_that_takes_too_long_is_refused():
+def test_a_run_that_exceeds_the_time_limit_is_refused():
     late = Law("uniform", 3 * 3.6e9, 4 * 3.6e9)
     for runner in (run, run_compiled):
         with pytest.raises(InputError, match=r"a broadcast after \d\.\d hours"):

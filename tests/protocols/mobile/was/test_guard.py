@@ -46,7 +46,7 @@ def test_if_most_transmissions_are_repeats_the_host_that_blocks_most_is_unregist
     assert there == [[G, H], [G, H], [G, H], [G]]
 
 
-def test_a_recently_heard_host_stays_registered_despite_repeats():
+def test_a_host_that_acknowledged_recently_stays_registered_despite_repeats():
     bench = Bench(**STRICT)
     for second in range(1, 10):
         for host in (G, H):
@@ -93,7 +93,7 @@ def test_catch_up_messages_count_as_repeats_and_as_owed():
     assert [len(guests) for guests in there] == [2, 2, 2, 2, 1]
 
 
-def test_a_host_that_may_be_unregistered_is_heard_now_and_then():
+def test_an_idle_host_acknowledges_periodically_to_stay_registered():
     core, out = Host(H, Pace(repeats_max=0.5)), Outbox()
     core.on_link(0, 1, True, out)
     core.on_message(0, 1, ConnectAck(1, H, 1, 1, 0), out)

@@ -115,7 +115,7 @@ def test_broadcasts_of_another_connection_or_cell_are_not_relayed():
     assert bench.get(H, Say(0, H, 2, message(1, H))) == []
 
 
-def test_a_cell_without_hosts_hears_and_keeps_nothing():
+def test_a_cell_without_hosts_transmits_and_keeps_nothing():
     bench = Bench()
     assert bench.get(0, Relay(message(1))) == [(2, Relay(message(1)))]
     assert bench.kept() == []
