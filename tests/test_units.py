@@ -126,3 +126,8 @@ def test_an_invalid_distance_is_refused_with_a_hint(text):
     with pytest.raises(InputError) as refused:
         parse_distance(text)
     assert "200m" in refused.value.hint
+
+
+def test_a_day_was_24_hours_on_the_page_and_one_day_on_the_terminal():
+    assert format_duration(24 * HOUR_US) == "24h"
+    assert format_duration(48 * HOUR_US) == "2d"

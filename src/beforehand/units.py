@@ -82,7 +82,7 @@ SHAPES = (
     (UNITS_US["s"], UNITS_US["ms"], "ms", None),
     (UNITS_US["m"], UNITS_US["s"] // 10, "s", None),
     (UNITS_US["h"], UNITS_US["s"], "m", "s"),
-    (UNITS_US["d"], UNITS_US["m"], "h", "m"),
+    (2 * UNITS_US["d"], UNITS_US["m"], "h", "m"),
 )
 
 

@@ -133,14 +133,7 @@ def cdf_chart(
     )
     ours = base.transform_filter("datum.origin == 'ours'")
     line = ours.mark_line(clip=True, strokeWidth=2).encode(strokeDash=_dashes("lifetime", order))
-    # Few markers, at other places on each line, so that lines on each other are told apart.
-    marks = (
-        ours.mark_point(clip=True, size=45, filled=True)
-        .transform_window(n="row_number()", groupby=["lifetime"])
-        .transform_calculate(line=f"indexof({json.dumps(order)}, datum.lifetime)")
-        .transform_filter(f"datum.n % {MARKER_ROWS} == (7 * datum.line + 5) % {MARKER_ROWS}")
-        .encode(shape=_shapes("lifetime", order))
-    )
+    marks = _sparse_marks(ours, order)
     said = base.mark_point(clip=True, size=70, strokeWidth=2, shape="diamond").transform_filter(
         "datum.origin == 'published'"
     )
@@ -203,6 +196,19 @@ def _dashes(field: str, order: list[str]) -> alt.StrokeDash:
 def _shapes(field: str, order: list[str]) -> alt.Shape:
     scale = alt.Scale(domain=order, range=SHAPES[: len(order)])
     return alt.Shape(f"{field}:N", title=None, sort=order, scale=scale)
+
+
+def _sparse_marks(lines: alt.Chart, order: list[str]) -> alt.Chart:
+    """Return few markers, at other places on each line, so that lines on each other are told
+    apart."""
+    chart: alt.Chart = (
+        lines.mark_point(clip=True, size=45, filled=True)
+        .transform_window(n="row_number()", groupby=["lifetime"])
+        .transform_calculate(line=f"indexof({json.dumps(order)}, datum.lifetime)")
+        .transform_filter(f"datum.n % {MARKER_ROWS} == (7 * datum.line + 5) % {MARKER_ROWS}")
+        .encode(shape=_shapes("lifetime", order))
+    )
+    return chart
 
 
 def hops_chart(table: pd.DataFrame) -> Chart:
