@@ -209,7 +209,7 @@ def make_nodes(run: str) -> list[dict[str, Any]]:
             "broadcasts": 10 + node,
             "deliveries": 900 - node,
             "receptions": 0 if node == 1 else 1000 * (node + 1),
-            "delay_us_avg": None if node == 1 else 1e6 * (12 - node),
+            "delay_us_avg": None if node == 1 else 6e7 * (12 - node),
             "delivered_delay_us_avg": None if node == 1 else 8e7,
             "latency_us_avg": None if node == 1 else 1e7,
             "age_us_avg": None if node == 1 else 9e7,
