@@ -89,6 +89,7 @@ class Server:
     def _collect(self, session: pytest.Session, test: str) -> list[pytest.Item]:
         path, _, name = test.partition("::")
         if path not in self._items:
+            _keep_conftests(session)
             self._items[path] = list(session.perform_collect([str(REPO / path)]))
         return [
             item
@@ -146,6 +147,17 @@ class Server:
                     return f"{old.co_qualname} uses other names of the function around it"
                 function.__code__ = new
         return "" if changed else "nothing is changed"
+
+
+def _keep_conftests(session: pytest.Session) -> None:
+    """Give the fixtures of each conftest to its folder again, which is collected anew.
+
+    Since pytest 9.1 they belong to the object that stands for the folder, no longer to its name.
+    """
+    pending = getattr(session._fixturemanager, "_pending_conftests", {})
+    for name, plugin in session.config.pluginmanager.list_name_plugin():
+        if name.endswith("conftest.py") and plugin:
+            pending[Path(name).parent] = plugin
 
 
 _ending = threading.Lock()
