@@ -9,7 +9,7 @@ BROWSER := $(VENV)/.browser
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check kernels docs bench clean
+.PHONY: help run test check kernels collected docs bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -18,13 +18,14 @@ run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mo
 	$(BIN)/beforehand run city-bus
 
 # loadgroup: all tests that share a Spark session run in one worker. It often waits for Java, others
-# for clocks and links: with five of them, two cores have something to do meanwhile. The tests come in
+# for clocks and links: with four of them, two cores have something to do meanwhile. The tests come in
 # the order that tests/conftest.py gives them, the longest first.
 # Bytecode is kept, whatever the environment says: else some hundreds of processes compile the same files.
+# `collected` makes that of the tests once: else each worker compiles all of them.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED) $(BROWSER) $(ARCHIVE) ## set up, then every check and every test
-	@$(MAKE) --no-print-directory -j 2 check kernels
-	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder
+	@$(MAKE) --no-print-directory -j 2 check kernels collected
+	$(BIN)/pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 
 check: $(INSTALLED) ## format, lint, types
 	$(BIN)/ruff format --check
@@ -33,6 +34,9 @@ check: $(INSTALLED) ## format, lint, types
 
 kernels: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
+
+collected: $(INSTALLED)
+	@$(BIN)/pytest --collect-only -qq >$(VENV)/collected.txt || { cat $(VENV)/collected.txt; exit 1; }
 
 # Tests look at the report in a real browser. Without one they are skipped, and the summary says so.
 $(BROWSER): $(INSTALLED)

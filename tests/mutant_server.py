@@ -20,6 +20,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -28,16 +29,19 @@ import numba
 import pytest
 from numba.cpython.unsafe import numbers
 
+from idle_watch import watch  # the folder of a script is on its path
+
 REPO = Path(__file__).parent.parent
-SECONDS_MAX = 300
+SECONDS_MAX = 600
+IDLE_SECONDS_MAX = 3
+"""Many mutants fail because something never happens. The tests that kill them take milliseconds."""
 PRINTED_MAX = 4000
 PASSED, FAILED = 0, 1
+IDLE = f"idle for {IDLE_SECONDS_MAX} s"
 
 # What else is installed may come with a plugin for pytest, which is loaded, and its asserts
 # rewritten, by every run anew.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-# Many mutants die because something never happens. The tests that kill them take milliseconds.
-os.environ["BEFOREHAND_TEST_SECONDS_MAX"] = "3"
 OPTIONS = ["-q", "-s", "--tb=line", "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider"]
 OPTIONS += ["--hypothesis-profile", "mutant"]
 
@@ -85,6 +89,7 @@ class Server:
     def _collect(self, session: pytest.Session, test: str) -> list[pytest.Item]:
         path, _, name = test.partition("::")
         if path not in self._items:
+            _keep_conftests(session)
             self._items[path] = list(session.perform_collect([str(REPO / path)]))
         return [
             item
@@ -106,10 +111,9 @@ class Server:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            answer = self._run(file, text, items)
-            with os.fdopen(writing, "w") as pipe:
-                json.dump(answer, pipe)
-            os._exit(0)
+            signal.alarm(SECONDS_MAX)
+            watch(IDLE_SECONDS_MAX, lambda: _end([FAILED, IDLE], writing))
+            _end(self._run(file, text, items), writing)
         os.close(writing)
         with os.fdopen(reading) as pipe:
             told = pipe.read()
@@ -117,7 +121,6 @@ class Server:
         return json.loads(told) if told else [None, "it died, or took too long"]
 
     def _run(self, file: str | None, text: str, items: list[pytest.Item]) -> list[object]:
-        signal.alarm(SECONDS_MAX)
         problem = self._change(str(REPO / file), text) if file else ""
         if problem:
             return [None, problem]
@@ -144,6 +147,27 @@ class Server:
                     return f"{old.co_qualname} uses other names of the function around it"
                 function.__code__ = new
         return "" if changed else "nothing is changed"
+
+
+def _keep_conftests(session: pytest.Session) -> None:
+    """Give the fixtures of each conftest to its folder again, which is collected anew.
+
+    Since pytest 9.1 they belong to the object that stands for the folder, no longer to its name.
+    """
+    pending = getattr(session._fixturemanager, "_pending_conftests", {})
+    for name, plugin in session.config.pluginmanager.list_name_plugin():
+        if name.endswith("conftest.py") and plugin:
+            pending[Path(name).parent] = plugin
+
+
+_ending = threading.Lock()
+
+
+def _end(answer: list[object], writing: int) -> None:
+    """Answer and end the process, whatever its threads wait for."""
+    _ending.acquire()  # never released: nobody answers a second time
+    os.write(writing, json.dumps(answer).encode())  # at once: it fits into a pipe
+    os._exit(0)
 
 
 def _module(file: str) -> str:

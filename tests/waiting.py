@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
-SECONDS_MAX = float(os.environ.get("BEFOREHAND_TEST_SECONDS_MAX", "120"))
-"""Shorter for mutants, which often fail because something never happens (`mutant_server`)."""
+SECONDS_MAX = 120.0
 POLL_SECONDS = 0.02
 
 

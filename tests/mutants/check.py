@@ -210,7 +210,7 @@ MUTANTS = [
         "Effects._broadcasted_now",
         "    self.payloads[message] = words\n",
         "",
-        "test_fuzz::test_the_swarm_finds_planted_faults[causal-Garbling-other words]",
+        "test_fuzz::test_the_swarm_finds_planted_faults[causal-Garbling-another payload]",
     ),
     (
         "what was received is not watched",

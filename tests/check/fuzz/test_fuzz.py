@@ -22,21 +22,26 @@ from beforehand.protocols.orders.order import Lifetimes
 from beforehand.protocols.orders.unordered import Unordered
 
 SECOND_US = 1_000_000
-SEEDS = 400
+SEEDS = 200
+SEEDS_MAX = 400
+"""So many where what is rare was not yet seen twice."""
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_few_hundred_seeds_pass_and_meet_every_kind_of_fault(name):
     family = FAMILIES[name]
-    outcomes = []
-    for seed in range(SEEDS):
-        outcomes.append(run_seed(seed, family))
+    rare, deliveries = dict.fromkeys(family.sights, 2), 0
+    for seed in range(SEEDS_MAX):
+        if seed >= SEEDS and not rare:
+            break
+        outcome = run_seed(seed, family)
         # At the first: each failing seed is shrunk, which takes longer than all that pass.
-        assert not outcomes[-1].problem, outcomes[-1].replay
-    seen = [sight for outcome in outcomes for sight in outcome.sights]
-    rare = {sight: seen.count(sight) for sight in family.sights if seen.count(sight) < 2}
+        assert not outcome.problem, outcome.replay
+        rare = {sight: left - (sight in outcome.sights) for sight, left in rare.items()}
+        rare = {sight: left for sight, left in rare.items() if left}
+        deliveries += outcome.deliveries
     assert rare == {}
-    assert sum(outcome.deliveries for outcome in outcomes) > 3 * SEEDS
+    assert deliveries > 3 * SEEDS
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -70,7 +75,7 @@ def speak_in_chorus(net, node, lifetime_us=None):
 )
 def test_batched_broadcasts_keep_the_invariants_of_single_ones(name, monkeypatch):
     monkeypatch.setattr(Net, "_do_broadcast", speak_in_chorus)
-    for seed in range(SEEDS):
+    for seed in range(SEEDS // 2):
         net, _ = play(seed, FAMILIES[name])
         assert not net.problem, seed
 
@@ -164,7 +169,7 @@ class _Still:
         ("causal", Hasty, "causally follows"),
         ("delta", Literal, "causally follows"),
         ("causal", Postponing, ""),
-        ("causal", Garbling, "other words"),
+        ("causal", Garbling, "another payload"),
         ("delta", Sluggish, "after its deadline"),
         ("causal", Tightlipped, "lost it silently"),
     ],

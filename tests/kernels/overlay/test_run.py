@@ -41,7 +41,7 @@ def test_the_twin_gives_the_same_packets_and_events(nodes, messages, system):
     assert (result.packets["messages"].max() > 1) == (system != "plain")
 
 
-@settings(max_examples=40, phases=FIRST_FAILURE)
+@settings(max_examples=20, phases=FIRST_FAILURE)
 @given(
     seed=st.integers(0, 2**60),
     nodes=st.integers(2, 20),
