@@ -233,11 +233,18 @@ MUTANTS = [
         "test_delays_follow_the_law_of_the_paper",
     ),
     (
-        "a trend is judged by its ends",
-        "_trend",
-        "is_held = min(ups) >= 0",
-        "is_held = sum(ups) >= 0",
+        "a claim holds if one of its numbers does",
+        "papers.claims:judge",
+        "if all(_allows(claim, value) for value in known)",
+        "if any(_allows(claim, value) for value in known)",
         "test_a_trend_holds_step_by_step",
+    ),
+    (
+        "a claim is judged by the numbers that are known",
+        "papers.claims:judge",
+        "if not known or len(known) < len(measured):",
+        "if not known:",
+        "test_claim_of_each_kind_can_hold_fail_and_be_unknown",
     ),
     (
         "what is starved leaves as it lies in the heap",

@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from beforehand.papers.observer import PARAMETERS, Claim, Verdict, check_claims, load_claims
+from beforehand.papers.claims import Claim, read_claims
+from beforehand.papers.observer import PARAMETERS, Verdict, check_claims
 from beforehand.protocols.observer.observer import cbd, dapw
 from beforehand.sim.drift import Drift, Measure, measure
 from beforehand.sim.drift_figures import figure_dials, figure_specs
@@ -49,9 +50,14 @@ def curve(values: list[float], **changes: object) -> list[Measure]:
     ]
 
 
-def claim(kind: str, **fields: object) -> Claim:
-    given = {"id": "x", "figure": "0", "text": "t", "kind": kind, "select": {}, **fields}
-    return msgspec.convert(given, Claim)
+CHOICE = {"select", "against", "along", "values", "by", "until"}
+
+
+def claim(comparison: str, **fields: object) -> Claim:
+    points = {"select": {}, **{name: fields.pop(name) for name in CHOICE & fields.keys()}}
+    given = {"key": "x", "paper": "OBS", "figure": "0", "text": "t", "comparison": comparison}
+    metric = {"metric": "violations_percent", "points": points}
+    return msgspec.convert({**given, **metric, **fields}, Claim)
 
 
 def verdict(rows: list[Measure], kind: str, **fields: object) -> tuple[str, str]:
@@ -124,7 +130,7 @@ def test_a_claim_without_runs_is_unknown():
         ("ratio", {"against": {}}),
         ("low_until", {"until": 40}),
     ]:
-        assert verdict([row(1, processes=7)], kind, **fields) == ("not measured", "")
+        assert verdict([row(1, processes=7)], kind, **fields) == ("unknown", "")
 
 
 def test_readings_are_judged_separately():
@@ -139,12 +145,14 @@ def test_readings_are_judged_separately():
 
 
 def test_the_shipped_claims_are_well_formed():
-    claims = load_claims()
-    assert len({c.id for c in claims}) == len(claims) >= 30
+    claims = read_claims("observer")
+    assert len({c.key for c in claims}) == len(claims) >= 30
     for c in claims:
-        assert {*c.select, *c.against, *c.by, c.along or "law"} <= {*PARAMETERS}
-        assert c.field in Measure.__struct_fields__
-        assert (c.along != "") == (c.kind in ("rises", "falls")) == (c.values != [])
+        chosen = c.points
+        assert {*chosen.select, *chosen.against, *chosen.by, chosen.along or "law"} <= {*PARAMETERS}
+        assert c.metric in Measure.__struct_fields__
+        is_trend = c.comparison in ("rises", "falls")
+        assert (chosen.along != "") == is_trend == (chosen.values != [])
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +160,7 @@ def table() -> dict[str, Verdict]:
     """A smaller sweep than the published one, read as G2 says: to all, on the sender's clock."""
     specs = figure_specs([1, 2, 3], messages=4000)
     rows = [row for spec in specs for row in measure(spec, figure_dials(spec))]
-    return {found.claim: found for found in check_claims(rows, load_claims())}
+    return {found.claim: found for found in check_claims(rows, read_claims("observer"))}
 
 
 SURE = [
@@ -180,8 +188,8 @@ SURE = [
 
 @pytest.mark.slow
 def test_every_claim_is_measured(table):
-    assert set(table) == {claim.id for claim in load_claims()}
-    assert [v.claim for v in table.values() if v.verdict == "not measured"] == []
+    assert set(table) == {claim.key for claim in read_claims("observer")}
+    assert [v.claim for v in table.values() if v.verdict == "unknown"] == []
 
 
 @pytest.mark.slow

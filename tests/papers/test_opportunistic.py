@@ -3,7 +3,7 @@
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.papers.opportunistic import Tolerance, read_paper
+from beforehand.papers.opportunistic import read_paper
 from beforehand.report.opportunistic.tables import TRACE_QUANTITIES
 
 PAPERS = ["opp-buses", "opp-ostermalm"]
@@ -56,7 +56,7 @@ def test_single_figures_as_printed():
     assert buses.trace["contacts"] == 8892
     assert walkers.runs[1200 * SECOND]["delivery_ratio"] == 0.9519
     assert walkers.trace["duration_avg"] == 45 * SECOND
-    assert walkers.tolerance["delivery_ratio"].points == 3
+    assert walkers.claim("delivery_ratio").points_off == 3
 
 
 def test_an_unknown_paper_is_refused_with_the_known_ones():
@@ -65,16 +65,6 @@ def test_an_unknown_paper_is_refused_with_the_known_ones():
     assert "`opp-buses`" in caught.value.hint
     with pytest.raises(InputError):
         read_paper("source")  # a key of the file, but not of an experiment
-
-
-def test_a_tolerance_is_a_share_or_points():
-    quarter, point = Tolerance(share=0.25), Tolerance(points=1.0)
-    assert quarter.allows(125, 100)
-    assert quarter.allows(75, 100)
-    assert not quarter.allows(126, 100)
-    assert point.allows(0.991, 1)
-    assert not point.allows(0.989, 1)
-    assert [str(quarter), str(point)] == ["±25 %", "±1 points"]
 
 
 def test_the_most_exact_reason_is_given():

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
+import math
 from collections.abc import Callable, Iterable, Sequence
-from importlib import resources
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from beforehand.errors import InputError
+from beforehand.papers.claims import Claim, Comparison, Judgement, Points, Selection, judge
 
-Kind = Literal["between", "rises", "falls", "apart", "ratio", "low_until"]
-Selection = dict[str, list[Any] | Literal["any"]]
 Point = tuple[Any, ...]
 
 PARAMETERS = ("processes", "epsilon", "delta", "rate", "law", "observer", "wait_percent")
@@ -30,32 +27,13 @@ DEFAULTS: Selection = {
 
 
 class Row(Protocol):
-    """One measurement. It also has the attributes in `PARAMETERS` and the `field` of each claim."""
+    """One measurement. It also has the attributes in `PARAMETERS` and the metrics of the claims."""
 
     @property
     def fan_out(self) -> int: ...
 
     @property
     def delay_clock(self) -> str: ...
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One sentence of the paper as data; the head of the TOML file defines the fields."""
-
-    id: str
-    figure: str
-    text: str
-    kind: Kind
-    select: Selection
-    note: str = ""
-    field: str = "violations_percent"
-    against: Selection = {}
-    along: str = ""
-    values: list[Any] = []
-    by: tuple[str, ...] = ("law",)
-    until: int = 0
-    low: float = 0.0
-    high: float = 0.0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,24 +45,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     reading: str
     """The receivers of a message / the clock of its delay: see `reading_of`."""
-    verdict: Literal["held", "not held", "not measured"]
+    verdict: Judgement
     expected: str
     measured: str
 
 
 class _Finding(NamedTuple):
-    is_held: bool
+    values: Sequence[float]
+    """The numbers that `judge` looks at."""
     measured: str
-
-
-def load_claims() -> list[Claim]:
-    """Return the claims that ship with the package."""
-    path = resources.files("beforehand.papers") / "reference" / "observer_claims.toml"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return msgspec.convert(table["claim"], list[Claim])
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, KeyError) as error:
-        raise InputError(f"claims cannot be read: {error}", where=str(path)) from error
 
 
 def reading_of(row: Row) -> str:
@@ -110,31 +79,33 @@ def check_claims(rows: Iterable[Row], claims: Sequence[Claim]) -> list[Verdict]:
 
 
 def _verdict(claim: Claim, reading: str, rows: list[Row]) -> Verdict:
-    finding = _CHECKS[claim.kind](claim, _points(rows, claim.field))
-    state: Literal["held", "not held", "not measured"] = "not measured"
-    if finding is not None:
-        state = "held" if finding.is_held else "not held"
+    assert claim.points is not None, f"can't happen: `{claim.key}` selects no points"
+    measure = _MEASURES[claim.comparison]
+    finding = measure(claim, claim.points, _mean_points(rows, claim.metric))
     return Verdict(
-        claim=claim.id,
+        claim=claim.key,
         figure=claim.figure,
         text=claim.text,
         note=claim.note,
         reading=reading,
-        verdict=state,
+        verdict=judge(claim, finding.values if finding else ()),
         expected=_expected(claim),
         measured=finding.measured if finding else "",
     )
 
 
 def _expected(claim: Claim) -> str:
-    if claim.kind in ("rises", "falls"):
-        return f"{claim.kind} along {claim.along}"
-    if claim.kind == "low_until":
-        return f"at wait {claim.until} %: at most {claim.high:.0%} of the maximum"
-    return f"{claim.kind} {claim.low:g} to {claim.high:g}"
+    assert claim.points is not None
+    if claim.comparison in ("rises", "falls"):
+        return f"{claim.comparison} along {claim.points.along}"
+    low = -math.inf if claim.low is None else claim.low
+    high = math.inf if claim.high is None else claim.high
+    if claim.comparison == "low_until":
+        return f"at wait {claim.points.until} %: at most {high:.0%} of the maximum"
+    return f"{claim.comparison} {low:g} to {high:g}"
 
 
-def _points(rows: list[Row], field: str) -> dict[Point, float]:
+def _mean_points(rows: list[Row], field: str) -> dict[Point, float]:
     by_point: dict[Point, list[float]] = {}
     for row in rows:
         point = tuple(getattr(row, name) for name in PARAMETERS)
@@ -162,55 +133,58 @@ def _groups(points: dict[Point, float], by: Sequence[str]) -> dict[Point, dict[P
     return groups
 
 
-def _between(claim: Claim, points: dict[Point, float]) -> _Finding | None:
-    values = list(_chosen(points, claim.select).values())
-    if not values:
+Values = dict[Point, float]
+
+
+def _between(_: Claim, points: Points, values: Values) -> _Finding | None:
+    chosen = list(_chosen(values, points.select).values())
+    if not chosen:
         return None
-    is_held = claim.low <= min(values) and max(values) <= claim.high
-    return _Finding(is_held, f"{min(values):.3g} to {max(values):.3g}")
+    return _Finding(chosen, f"{min(chosen):.3g} to {max(chosen):.3g}")
 
 
-def _trend(claim: Claim, points: dict[Point, float]) -> _Finding | None:
-    place = PARAMETERS.index(claim.along)
-    chosen = _chosen(points, claim.select | {claim.along: claim.values})
-    outcomes = []
-    for group, members in _groups(chosen, claim.by).items():
-        steps = [[v for p, v in members.items() if p[place] == at] for at in claim.values]
-        if not all(steps):
+def _trend(claim: Claim, points: Points, values: Values) -> _Finding | None:
+    place = PARAMETERS.index(points.along)
+    chosen = _chosen(values, points.select | {points.along: points.values})
+    steps: list[float] = []
+    shown, failed = [], []
+    for group, members in _groups(chosen, points.by).items():
+        at = [[v for p, v in members.items() if p[place] == value] for value in points.values]
+        if not all(at):
             continue  # no run varied this parameter for this curve
-        curve = [fmean(values) for values in steps]
-        ups = [b - a if claim.kind == "rises" else a - b for a, b in pairwise(curve)]
-        is_held = min(ups) >= 0
-        shown = ", ".join(f"{value:.3g}" for value in curve)
-        outcomes.append((is_held, f"{' '.join(map(str, group))}: {shown}"))
-    if not outcomes:
+        curve = [fmean(found) for found in at]
+        ups = [b - a if claim.comparison == "rises" else a - b for a, b in pairwise(curve)]
+        steps += ups
+        line = ", ".join(f"{value:.3g}" for value in curve)
+        shown.append(f"{' '.join(map(str, group))}: {line}")
+        if judge(claim, ups) == "not held":
+            failed.append(shown[-1])
+    if not shown:
         return None
-    failed = [shown for is_held, shown in outcomes if not is_held]
-    if len(outcomes) <= 2:
-        return _Finding(not failed, "; ".join(shown for _, shown in outcomes))
+    if len(shown) <= 2:
+        return _Finding(steps, "; ".join(shown))
     example = f", not {failed[0]}" if failed else ""
-    return _Finding(not failed, f"{len(outcomes) - len(failed)} of {len(outcomes)}{example}")
+    return _Finding(steps, f"{len(shown) - len(failed)} of {len(shown)}{example}")
 
 
-def _apart(claim: Claim, points: dict[Point, float]) -> _Finding | None:
+def _apart(_: Claim, points: Points, values: Values) -> _Finding | None:
     observer = PARAMETERS.index("observer")
     other = {
         (*point[:observer], *point[observer + 1 :]): value
-        for point, value in _chosen(points, claim.against).items()
+        for point, value in _chosen(values, points.against).items()
     }
     gaps = [
         value - other[point[:observer] + point[observer + 1 :]]
-        for point, value in _chosen(points, claim.select).items()
+        for point, value in _chosen(values, points.select).items()
     ]
     if not gaps:
         return None
-    is_held = claim.low <= min(gaps) and max(gaps) <= claim.high
-    return _Finding(is_held, f"{min(gaps):+.3g} to {max(gaps):+.3g} points")
+    return _Finding(gaps, f"{min(gaps):+.3g} to {max(gaps):+.3g} points")
 
 
-def _ratio(claim: Claim, points: dict[Point, float]) -> _Finding | None:
-    above = _groups(_chosen(points, claim.select), claim.by)
-    below = _groups(_chosen(points, claim.against), claim.by)
+def _ratio(_: Claim, points: Points, values: Values) -> _Finding | None:
+    above = _groups(_chosen(values, points.select), points.by)
+    below = _groups(_chosen(values, points.against), points.by)
     ratios = {
         group: sum(members.values()) / total
         for group, members in above.items()
@@ -218,22 +192,21 @@ def _ratio(claim: Claim, points: dict[Point, float]) -> _Finding | None:
     }
     if not ratios:
         return None
-    is_held = all(claim.low <= ratio <= claim.high for ratio in ratios.values())
     shown = [f"{' '.join(map(str, group))} {ratio:.3g}" for group, ratio in ratios.items()]
-    return _Finding(is_held, "; ".join(shown).strip())
+    return _Finding([*ratios.values()], "; ".join(shown).strip())
 
 
-def _low_until(claim: Claim, points: dict[Point, float]) -> _Finding | None:
+def _low_until(_: Claim, points: Points, values: Values) -> _Finding | None:
     place = PARAMETERS.index("wait_percent")
-    curve = {point[place]: value for point, value in _chosen(points, claim.select).items()}
-    if claim.until not in curve or max(curve.values()) == 0:
+    curve = {point[place]: value for point, value in _chosen(values, points.select).items()}
+    if points.until not in curve or max(curve.values()) == 0:
         return None
-    share = curve[claim.until] / max(curve.values())
+    share = curve[points.until] / max(curve.values())
     shown = ", ".join(f"{curve[wait]:.3g}" for wait in sorted(curve, reverse=True))
-    return _Finding(share <= claim.high, f"{share:.0%} ({shown})")
+    return _Finding([share], f"{share:.0%} ({shown})")
 
 
-_CHECKS: dict[Kind, Callable[[Claim, dict[Point, float]], _Finding | None]] = {
+_MEASURES: dict[Comparison, Callable[[Claim, Points, Values], _Finding | None]] = {
     "between": _between,
     "rises": _trend,
     "falls": _trend,

@@ -6,46 +6,30 @@ import csv
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
+import msgspec
+
 from beforehand.errors import InputError
+from beforehand.papers.claims import REFERENCE, Claim, read_claims
 from beforehand.units import parse_duration
 
-REFERENCE = files("beforehand.papers") / "reference"
 PROCESSING = ("broadcasts", "receptions", "deliveries", "delivery_ratio", "expired", "expiry_ratio")
 COUNTS_OF_A_TRACE = ("nodes", "max_at_once", "contacts")
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """The allowed difference between our value and the published one."""
-
-    share: float | None = None
-    points: float | None = None
-
-    def allows(self, ours: float, published: float) -> bool:
-        if self.share is not None:
-            return abs(ours - published) <= self.share * published
-        return self.points is None or abs(ours - published) * 100 <= self.points
-
-    def __str__(self) -> str:
-        return f"±{100 * self.share:g} %" if self.share is not None else f"±{self.points:g} points"
-
-
-@dataclass(frozen=True)
 class Quantile:
-    """A published sentence: with this lifetime, this share of the values is below the limit."""
+    """A claim about the share of a metric's values below a limit, with this lifetime."""
 
     lifetime_us: int | None
-    metric: str
     limit_us: int
-    share: float
+    claim: Claim
 
 
 @dataclass(frozen=True)
 class Paper:
-    """One experiment of a paper: its published figures, and the tolerances for ours."""
+    """One experiment of a paper: its published figures and its claims."""
 
     source: str
     tables: Mapping[str, str]
@@ -53,12 +37,27 @@ class Paper:
     spotlight_us: tuple[int | None, ...]
     latency_cut_us: int
     presence_window_us: int | None
-    tolerance: Mapping[str, Tolerance]
+    key: str
     reasons: Mapping[str, str]
     trace: Mapping[str, float]
     runs: Mapping[int | None, Mapping[str, float]]
     """The published values by lifetime, then by the column of the `runs` dataset."""
     quantiles: tuple[Quantile, ...]
+
+    def claim(self, metric: str, note: str = "") -> Claim:
+        """Return the claim about a column of the published tables, or about `order`."""
+        for claim in _claims(self.key):
+            if claim.metric == metric and not claim.limit:
+                return msgspec.structs.replace(claim, note=note)
+        return Claim(
+            key=f"{self.key}/{metric}",
+            paper="OPP",
+            figure=f"Tables {self.tables['processing']}, {self.tables['delays']}",
+            text=metric,
+            comparison="beside",
+            metric=metric,
+            note=note,
+        )
 
     def reason(self, claim: str) -> str:
         """Return why our value differs: the reason of `receptions/20'`, or else of `receptions`."""
@@ -80,7 +79,7 @@ def read_paper(key: str) -> Paper:
         spotlight_us=tuple(_lifetime(text) for text in about["spotlight"]),
         latency_cut_us=parse_duration(about["latency_cut"]),
         presence_window_us=None if window is None else parse_duration(window),
-        tolerance={name: Tolerance(**limits) for name, limits in about["tolerance"].items()},
+        key=key,
         reasons=about["reasons"],
         trace=_read_trace(key),
         runs=_read_published_runs(key),
@@ -119,13 +118,13 @@ def _read_published_runs(key: str) -> dict[int | None, dict[str, float]]:
     return runs
 
 
+def _claims(key: str) -> list[Claim]:
+    return [claim for claim in read_claims("opportunistic") if claim.runs[0] == key]
+
+
 def _read_quantiles(key: str) -> tuple[Quantile, ...]:
     return tuple(
-        Quantile(
-            lifetime_us=_lifetime(row["lifetime"]),
-            metric=row["metric"],
-            limit_us=parse_duration(row["limit"]),
-            share=float(row["share"]),
-        )
-        for row in _rows("opportunistic_quantiles.csv", key)
+        Quantile(_lifetime(claim.runs[1]), parse_duration(claim.limit), claim)
+        for claim in _claims(key)
+        if claim.limit
     )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 
-REFERENCE = files("beforehand.papers") / "reference"
+from beforehand.papers.claims import REFERENCE, read_source
 
 
 @dataclass(frozen=True)
@@ -15,8 +13,6 @@ class Published:
     """The published figures for a comparison."""
 
     source: str
-    tolerance: float
-    """The allowed difference of a share, in percentage points."""
 
     def table(self, name: str) -> list[dict[str, str]]:
         with (REFERENCE / f"vcube_{name}.csv").open() as lines:
@@ -24,8 +20,7 @@ class Published:
 
 
 def read_published() -> Published:
-    document = tomllib.loads((REFERENCE / "vcube.toml").read_text())
-    return Published(document["source"], document["tolerance_points"])
+    return Published(read_source("vcube"))
 
 
 def number(text: str) -> float | None:

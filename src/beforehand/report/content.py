@@ -11,6 +11,8 @@ import pandas as pd
 Chart = alt.Chart | alt.LayerChart
 Mark = Literal["met", "missed", ""]
 Verdict = Literal["valid", "invalid", "unknown"]
+CLAIM_MARKS: dict[str, Mark] = {"held": "met", "not held": "missed"}
+"""The mark of a claim by its judgement; the other judgements have none."""
 TILE_MARKS: dict[Verdict, Mark] = {"valid": "met", "invalid": "missed", "unknown": ""}
 """The mark of the tile that counts errors, so that it agrees with the headline."""
 

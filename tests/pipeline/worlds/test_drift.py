@@ -10,7 +10,7 @@ import pytest
 
 from beforehand.cli import main
 from beforehand.errors import InputErrors
-from beforehand.papers.observer import load_claims
+from beforehand.papers.claims import read_claims
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
@@ -49,7 +49,7 @@ def test_measures_are_those_of_the_runs_and_claims_are_checked(tmp_path, session
     assert rows == [{"reading": "one/sender", **msgspec.structs.asdict(row)} for row in wanted]
     claims = pq.read_table(tmp_path / "claims.parquet").to_pylist()
     assert claims == summary.rows
-    assert [claim["claim"] for claim in claims] == [claim.id for claim in load_claims()]
+    assert [claim["claim"] for claim in claims] == [claim.key for claim in read_claims("observer")]
     about = json.loads((tmp_path / "scenario.json").read_text())
     assert (about["world"], about["parameters"]["drift"]["messages"]) == ("drift", 150)
 

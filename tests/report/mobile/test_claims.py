@@ -3,11 +3,12 @@
 import pandas as pd
 import pytest
 
-from beforehand.papers.mobile import Claim, read_claims
+from beforehand.papers.claims import find_claim, read_claims
 from beforehand.report.datasets import Scenario
-from beforehand.report.mobile.claims import ANSWERS, Failure, Judged, claims_table, judge
+from beforehand.report.mobile.claims import ANSWERS, Failure, Judged, claims_table, judge_all
 from beforehand.report.mobile.data import Cells
 
+CLAIMS = read_claims("mobile")
 SCENARIO = Scenario("s", "s", "mob", {}, {}, {}, "cells")
 NAMES = {"run": "r", "seed": 1, "stations": 3, "hosts": 100, "rate_per_s": 20.0, "mac": "dcf"}
 
@@ -136,8 +137,8 @@ def test_a_host_that_never_recovered_counts_in_the_average_unless_it_failed_last
 
 def test_claims_without_runs_are_not_shown_and_those_without_an_answer_are_unknown():
     some = cells([found("was", 100, 150)])
-    judged = judge(some, read_claims())
-    assert {claim.experiment for claim, *_ in judged} == {"throughput"}
+    judged = judge_all(some, CLAIMS)
+    assert {claim.runs for claim, *_ in judged} == {("throughput",)}
     table = claims_table(judged)
     assert [row[-1].text for row in table.rows] == ["unknown"] * 4
     assert {row[2].mark for row in table.rows} == {""}
@@ -150,11 +151,11 @@ def test_a_collapsed_run_meets_no_claim_and_is_mentioned():
     burst = [moment(30, (900, 10, 10), "cache")]
     series = [{**row, "run": "sound"} for row in calm]
     series += [{**row, "run": "collapsed"} for row in burst]
-    judged = {found.claim.key: found for found in judge(cells(runs, series=series), read_claims())}
+    judged = {found.claim.key: found for found in judge_all(cells(runs, series=series), CLAIMS)}
     assert judged["cache_most"][1:] == (4, 1, 2)
     row = claims_table([judged["cache_most"]]).rows[0]
     assert [cell.text for cell in row[2:4]] == ["4 ×", "1 of 2"]
-    only = judge(cells(runs[1:], series=series[-1:]), read_claims())
+    only = judge_all(cells(runs[1:], series=series[-1:]), CLAIMS)
     assert {(found.ours, found.whole, found.runs) for found in only} == {(None, 0, 1)}
 
 
@@ -162,6 +163,6 @@ def test_a_collapsed_run_meets_no_claim_and_is_mentioned():
     ("ours", "verdict", "mark"), [(12.0, "held", "met"), (21.0, "not held", "missed")]
 )
 def test_a_claim_is_met_missed_or_unknown(ours, verdict, mark):
-    claim = Claim("throughput", "MOB", "6", "throughput", 10, 20, "×", "more")
+    claim = find_claim("mobile", "throughput")
     (row,) = claims_table([Judged(claim, ours, 3, 3)]).rows
     assert (row[2].mark, row[5].text) == (mark, verdict)

@@ -142,7 +142,7 @@ def test_every_claim_has_its_verdict_under_every_reading(tmp_path):
     claims = [
         claimed("high", "held", measured="3 to 3"),
         claimed("high", "not held", "one/sender", measured="1 to 2"),
-        claimed("low", "not measured", note="Or so they say.", measured=""),
+        claimed("low", "unknown", note="Or so they say.", measured=""),
         claimed("low", "held", "one/sender", measured="+0 to +0 points"),
         claimed("flat", "held"),
     ]
@@ -151,8 +151,8 @@ def test_every_claim_has_its_verdict_under_every_reading(tmp_path):
     assert table.head == ("The paper says", "Figure", "to all others", "to one other")
     assert [[(cell.text, cell.mark) for cell in row[2:]] for row in table.rows] == [
         [("3", "met"), ("1 to 2", "missed")],
-        [("not measured", ""), ("+0 points", "met")],
-        [("3", "met"), ("not measured", "")],
+        [("unknown", ""), ("+0 points", "met")],
+        [("3", "met"), ("unknown", "")],
     ]
     assert table.rows[0][0].published == "0 to 80"
     assert table.notes == ("It is low. Or so they say.",)

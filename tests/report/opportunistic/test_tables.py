@@ -5,7 +5,7 @@ from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace
 
 from beforehand.papers.opportunistic import read_paper
 from beforehand.report.content import Cell
-from beforehand.report.opportunistic.compare import ShareClaim, compare, rank
+from beforehand.report.opportunistic.compare import ComparedShare, compare, rank
 from beforehand.report.opportunistic.costs import cost_table, run_table
 from beforehand.report.opportunistic.measured import causal_by_lifetime, group_runs
 from beforehand.report.opportunistic.tables import (
@@ -128,7 +128,8 @@ def test_an_order_that_was_not_kept_is_shown_with_its_reason():
 
 
 def test_tables_of_shares_and_of_costs_have_their_cells():
-    shares = share_table([ShareClaim(20 * MINUTE_US, "latency", 1_200_000, 0.9821, 0.99)])
+    (quantile,) = (said for said in PAPER.quantiles if said.lifetime_us == 20 * MINUTE_US)
+    shares = share_table([ComparedShare(quantile, 0.9821, 0.99)])
     texts = ["20'", 'Delivery latency below 1.2"', "98.2 %"]
     assert [cell.text for cell in shares.rows[0]] == texts
     assert shares.rows[0][2].difference == "−0.79 pt"

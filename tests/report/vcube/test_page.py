@@ -14,7 +14,7 @@ from beforehand.papers.vcube import read_published
 from beforehand.report.vcube.data import Histogram, read_overlay
 from beforehand.report.vcube.figures import TREES, lines_table, size_chart
 from beforehand.report.vcube.page import build_vcube_page
-from beforehand.report.vcube.said import SAID, said_table
+from beforehand.report.vcube.statements import STATEMENTS, statement_table, statements
 from beforehand.report.vcube.tables import packet_claims
 
 SIZES = (8, 16, 256, 1024)
@@ -150,7 +150,9 @@ def test_distributions_are_shares_of_their_own_seed(tmp_path):
 
 def test_statements_of_the_text_are_measured_in_the_runs(tmp_path):
     overlay = read_overlay(write_overlay(tmp_path))
-    answers = {key: SAID[key](overlay) for key in SAID if not key.endswith(("_512", "_64"))}
+    answers = {
+        key: STATEMENTS[key](overlay) for key in STATEMENTS if not key.endswith(("_512", "_64"))
+    }
     assert answers["delivery_sooner_1024"] == pytest.approx(10, abs=0.01)
     assert answers["queue_longer_1024"] == pytest.approx(100 / 0.9 - 100, abs=0.01)
     assert answers["reception_growth_plain"] == pytest.approx(128, abs=0.01)
@@ -162,10 +164,9 @@ def test_statements_of_the_text_are_measured_in_the_runs(tmp_path):
 
 
 def test_every_statement_of_the_paper_has_a_measurement_where_there_are_runs(tmp_path):
-    said = {row["key"] for row in read_published().table("said")}
-    assert said == set(SAID)
+    assert {claim.key for claim in statements()} == set(STATEMENTS)
     small = read_overlay(write_overlay(tmp_path, sizes=(8, 16), with_single=False))
-    assert list(said_table(small, read_published()).data["key"]) == ["held_shorter_16"]
+    assert list(statement_table(small).data["key"]) == ["held_shorter_16"]
 
 
 def test_error_bars_are_the_interval_of_the_mean_over_the_seeds(tmp_path):

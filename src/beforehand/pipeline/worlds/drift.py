@@ -75,12 +75,14 @@ def measure_rows(job: Job) -> Iterator[Row]:
 
 
 def _conclude(_: Scenario, work: Work) -> Conclusion:
-    from beforehand.papers.observer import check_claims, load_claims, reading_of
+    from beforehand.papers.claims import read_claims
+    from beforehand.papers.observer import check_claims, reading_of
     from beforehand.sim.drift import Measure
 
     measures = msgspec.convert(read_rows(work[STAGE]), list[Measure])
     named = [{"reading": reading_of(row), **msgspec.structs.asdict(row)} for row in measures]
-    claims = [msgspec.structs.asdict(v) for v in check_claims(measures, load_claims())]
+    found = check_claims(measures, read_claims("observer"))
+    claims = [msgspec.structs.asdict(verdict) for verdict in found]
     tables = {"measures": pa.Table.from_pylist(named), "claims": pa.Table.from_pylist(claims)}
     return Conclusion(tables, _state(measures), claims)
 

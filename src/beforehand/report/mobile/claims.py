@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from beforehand.papers.mobile import Claim
-from beforehand.report.content import Cell, Mark, Table
+from beforehand.papers.claims import Claim, Judgement, judge
+from beforehand.report.content import CLAIM_MARKS, Cell, Table
 from beforehand.report.mobile.data import CALM_S, Cells
 
 WAS, FLOOD, CK, TCP = "was", "was_flood", "ck", "tcp_flooding"
@@ -32,45 +32,49 @@ class Judged(NamedTuple):
     """All runs of the experiment; `whole` of them have no missing or wrong deliveries."""
 
     @property
+    def judgement(self) -> Judgement:
+        return judge(self.claim, (self.ours,))
+
+    @property
     def is_covered(self) -> bool:
         """Return whether the scenario has the runs that the claim needs. Without a value although
         no run lost anything, it lacks a system, a rate or a size."""
         return self.ours is not None or self.whole < self.runs
 
 
-def judge(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
+def judge_all(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
     """Judge every claim whose experiment was run."""
     there, whole = set(cells.runs["experiment"]), cells.whole()
     return [
         Judged(
             claim,
             ANSWERS[claim.key](whole),
-            len(whole.of(claim.experiment)),
-            len(cells.of(claim.experiment)),
+            sum(len(whole.of(run)) for run in claim.runs),
+            sum(len(cells.of(run)) for run in claim.runs),
         )
         for claim in claims
-        if claim.experiment in there
+        if there.issuperset(claim.runs)
     ]
 
 
 def claims_table(judged: Sequence[Judged]) -> Table:
     rows, data = [], []
-    for claim, ours, whole, runs in judged:
-        verdict = "unknown" if ours is None else "held" if claim.holds(ours) else "not held"
-        mark: Mark = "" if ours is None else "met" if claim.holds(ours) else "missed"
+    for found in judged:
+        claim, ours, whole, runs = found
         shown = "–" if ours is None else _shown(ours, claim.unit)
         rows.append(
             (
-                Cell(claim.words),
+                Cell(claim.text),
                 Cell(f"{claim.paper} {claim.figure}"),
-                Cell(shown, mark=mark),
+                Cell(shown, mark=CLAIM_MARKS.get(found.judgement, "")),
                 Cell(str(runs) if whole == runs else f"{whole} of {runs}"),
-                Cell(f"{claim.published} {claim.unit}".strip()),
-                Cell(verdict),
+                Cell(f"{claim.bounds} {claim.unit}".strip()),
+                Cell(found.judgement),
             )
         )
-        bounds = (claim.least, claim.most)
-        data.append((claim.key, claim.paper, claim.figure, ours, whole, runs, *bounds, verdict))
+        bounds = (claim.low, claim.high)
+        source = (claim.key, claim.paper, claim.figure)
+        data.append((*source, ours, whole, runs, *bounds, found.judgement))
     head = ("What", "Figure", "Ours", "Runs", "Held if", "Verdict")
     columns = ["key", "paper", "figure", "ours", "whole", "runs", "least", "most", "verdict"]
     frame = pd.DataFrame(data, columns=columns)

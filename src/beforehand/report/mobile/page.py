@@ -9,9 +9,9 @@ from statistics import fmean
 import pandas as pd
 
 from beforehand.interval import margin_of
-from beforehand.papers.mobile import read_claims, read_source
+from beforehand.papers.claims import read_claims, read_source
 from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
-from beforehand.report.mobile.claims import Judged, claims_table, judge
+from beforehand.report.mobile.claims import Judged, claims_table, judge_all
 from beforehand.report.mobile.data import RUN, SYSTEMS, Cells, read_cells
 from beforehand.report.mobile.figures import (
     buffer_figures,
@@ -36,7 +36,7 @@ Figures = Mapping[str, Sequence[float]]
 def build_mobile_page(directory: Path) -> Page:
     """Build the page from the datasets `cells_...` in this folder."""
     cells = read_cells(directory)
-    judged = judge(cells, read_claims())
+    judged = judge_all(cells, read_claims("mobile"))
     return Page(
         title=cells.scenario.title,
         subtitle=f"Scenario {cells.scenario.name}",
@@ -50,7 +50,7 @@ def build_mobile_page(directory: Path) -> Page:
         ),
         tiles=_tiles(cells.runs, judged),
         sections=tuple(_sections(cells, judged)),
-        footer=f"Written by Beforehand. Published figures: {read_source()}.",
+        footer=f"Written by Beforehand. Published figures: {read_source('mobile')}.",
     )
 
 
@@ -90,9 +90,9 @@ def _tiles(runs: pd.DataFrame, judged: Sequence[Judged]) -> tuple[Tile, ...]:
         Tile(show_count(int(runs["deliveries"].sum())), "deliveries checked"),
         Tile(show_count(broken), "wrong or missing", TILE_MARKS[_verdict(runs)]),
     ]
-    known = [(claim, ours) for claim, ours, *_ in judged if ours is not None]
+    known = [found.judgement for found in judged if found.judgement != "unknown"]
     if known:
-        held = sum(claim.holds(ours) for claim, ours in known)
+        held = known.count("held")
         unknown = sum(found.is_covered for found in judged) - len(known)
         mark: Mark = "met" if held == len(known) else "missed"
         label = f"published claims held{f', {unknown} unknown' if unknown else ''}"

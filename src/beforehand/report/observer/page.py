@@ -10,14 +10,23 @@ from pathlib import Path
 import pandas as pd
 
 from beforehand.errors import InputError
-from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
+from beforehand.report.content import (
+    CLAIM_MARKS,
+    TILE_MARKS,
+    Cell,
+    Mark,
+    Page,
+    Section,
+    Table,
+    Tile,
+    Verdict,
+)
 from beforehand.report.datasets import HINT, Scenario, read_frame, read_scenario
 from beforehand.report.notation import show_count
 from beforehand.report.observer.figures import GRAPHS, LAWS, name_reading, observer_panels
 
 FULL = ("dapw", "cbd")
 """The observers that compare the full timestamp."""
-MARKS: dict[str, Mark] = {"held": "met", "not held": "missed", "not measured": ""}
 COLUMN_WORDS = {"epsilon": "ε", "delta": "δ", "processes": "n", "wait_percent": "the wait"}
 
 
@@ -174,11 +183,11 @@ def _claims_section(claims: pd.DataFrame) -> Section:
 
 
 def _finding(verdict: pd.Series | None) -> Cell:
-    if verdict is None or verdict["verdict"] == "not measured":
-        return Cell("not measured")
+    if verdict is None or verdict["verdict"] not in CLAIM_MARKS:
+        return Cell("unknown")
     # Show `3 to 3` as one number.
     measured = re.sub(r"^(\S+) to \1(?= points|$)", r"\1", str(verdict["measured"]))
-    return Cell(measured, mark=MARKS[str(verdict["verdict"])])
+    return Cell(measured, mark=CLAIM_MARKS[str(verdict["verdict"])])
 
 
 def show_expected(expected: str) -> str:

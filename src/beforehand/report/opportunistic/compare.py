@@ -1,4 +1,4 @@
-"""Compare published values with ours, and check whether the difference is within the tolerance."""
+"""Compare published values with ours, and judge the claims about them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from beforehand.papers.opportunistic import Paper, Tolerance
+from beforehand.papers.claims import IS_MET, Claim, judge
+from beforehand.papers.opportunistic import Paper, Quantile
 from beforehand.report.notation import show_lifetime
 from beforehand.report.opportunistic.measured import Group
 
@@ -20,23 +21,21 @@ RATIO_STEP = 1e-4
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One published value and ours."""
+class Compared:
+    """A claim about one number of a published table, with our number."""
 
-    quantity: str
+    claim: Claim
     lifetime_us: int | None
     ours: float
     published: float
-    tolerance: Tolerance | None
-    """The allowed difference; None if the claim is shown but not judged."""
-    reason: str
-    """The known reason for a difference, or empty."""
+
+    @property
+    def quantity(self) -> str:
+        return self.claim.metric
 
     @property
     def is_met(self) -> bool | None:
-        if self.tolerance is None:
-            return None
-        return self.tolerance.allows(self.ours, self.published)
+        return IS_MET.get(judge(self.claim, (self.ours,)))
 
 
 @dataclass(frozen=True)
@@ -51,26 +50,35 @@ class Ordering:
 
 
 @dataclass(frozen=True)
-class ShareClaim:
-    """The share of the messages below a limit, as published and as measured."""
+class ComparedShare:
+    """A claim about the share of the messages below a limit, with our share."""
 
-    lifetime_us: int | None
-    metric: str
-    limit_us: int
+    quantile: Quantile
     ours: float
     published: float
 
+    @property
+    def row(self) -> dict[str, object]:
+        """The row of the table for machines."""
+        return {
+            "lifetime_us": self.quantile.lifetime_us,
+            "metric": self.quantile.claim.metric,
+            "limit_us": self.quantile.limit_us,
+            "ours": self.ours,
+            "published": self.published,
+        }
 
-def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Claim]:
+
+def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Compared]:
     """Return every value of the paper for which there is a run, in the order of its tables."""
     return [
-        Claim(
-            quantity=quantity,
-            lifetime_us=lifetime_us,
-            ours=groups[lifetime_us].mean(quantity),
-            published=value,
-            tolerance=paper.tolerance.get(quantity),
-            reason=paper.reason(f"{quantity}/{show_lifetime(lifetime_us)}"),
+        Compared(
+            paper.claim(quantity, paper.reason(f"{quantity}/{show_lifetime(lifetime_us)}")).about(
+                value
+            ),
+            lifetime_us,
+            groups[lifetime_us].mean(quantity),
+            value,
         )
         for lifetime_us, row in paper.runs.items()
         if lifetime_us in groups
@@ -78,40 +86,41 @@ def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Claim]:
     ]
 
 
-def rank(paper: Paper, claims: Sequence[Claim]) -> list[Ordering]:
+def rank(paper: Paper, claims: Sequence[Compared]) -> list[Ordering]:
     """Return one ordering for each quantity that the paper ranks.
 
     Minima are left out: the shortest delay only shows the resolution of the clock or of the link.
     """
-    rows: dict[str, list[Claim]] = {}
+    rows: dict[str, list[Compared]] = {}
     for claim in claims:
         if not claim.quantity.endswith("_min"):
             rows.setdefault(claim.quantity, []).append(claim)
     return [_rank(paper, quantity, row) for quantity, row in rows.items() if _has_order(row)]
 
 
-def _has_order(row: Sequence[Claim]) -> bool:
+def _has_order(row: Sequence[Compared]) -> bool:
     return any(_differ(a, b) for a, b in combinations(row, 2))
 
 
-def _differ(a: Claim, b: Claim) -> bool:
+def _differ(a: Compared, b: Compared) -> bool:
     """Return whether the published values differ, so that the paper ranks the two lifetimes."""
     step = RATIO_STEP if a.quantity in RATIOS else 0
     return abs(a.published - b.published) > 1.5 * step
 
 
-def _rank(paper: Paper, quantity: str, row: Sequence[Claim]) -> Ordering:
-    is_met = all(
-        (a.published - b.published) * (a.ours - b.ours) > 0
+def _rank(paper: Paper, quantity: str, row: Sequence[Compared]) -> Ordering:
+    claim = paper.claim("order", paper.reason(f"order/{quantity}"))
+    agreement = [
+        (a.published - b.published) * (a.ours - b.ours)
         for a, b in combinations(row, 2)
         if _differ(a, b)
-    )
+    ]
     return Ordering(
         quantity,
         _chain({claim.lifetime_us: claim.ours for claim in row}),
         _chain({claim.lifetime_us: claim.published for claim in row}),
-        is_met,
-        paper.reason(f"order/{quantity}"),
+        judge(claim, agreement) == "held",
+        claim.note,
     )
 
 
@@ -126,19 +135,18 @@ def _chain(values: Mapping[int | None, float]) -> str:
 
 def compare_shares(
     paper: Paper, groups: Mapping[int | None, Group], quantiles: pd.DataFrame
-) -> list[ShareClaim]:
+) -> list[ComparedShare]:
     """Return the paper's sentences about its distributions, with our share at the same limit."""
     claims = []
     for said in paper.quantiles:
         if said.lifetime_us not in groups:
             continue
         runs = [str(run["run"]) for run in groups[said.lifetime_us].runs]
-        shares = [share_below(quantiles, run, said.metric, said.limit_us) for run in runs]
+        metric = said.claim.metric
+        shares = [share_below(quantiles, run, metric, said.limit_us) for run in runs]
         known = [share for share in shares if share is not None]
-        if known:
-            claims.append(
-                ShareClaim(said.lifetime_us, said.metric, said.limit_us, fmean(known), said.share)
-            )
+        if known and said.claim.published is not None:
+            claims.append(ComparedShare(said, fmean(known), said.claim.published))
     return claims
 
 

@@ -125,8 +125,8 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame()
     for said in material.paper.quantiles if material.paper else ():
-        if said.metric == metric and said.lifetime_us in material.by_lifetime:
-            row = {"value_us": said.limit_us, "share": said.share, "origin": "published"}
+        if said.claim.metric == metric and said.lifetime_us in material.by_lifetime:
+            row = {"value_us": said.limit_us, "share": said.claim.published, "origin": "published"}
             name = name_group(material.by_lifetime[said.lifetime_us])
             parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from beforehand.papers.opportunistic import Paper, read_paper
 from beforehand.report.datasets import Scenario, read_frame, read_runs, read_scenario
-from beforehand.report.opportunistic.compare import Claim, Ordering, compare, rank
+from beforehand.report.opportunistic.compare import Compared, Ordering, compare, rank
 from beforehand.report.opportunistic.measured import Group, causal_by_lifetime, group_runs
 
 
@@ -31,7 +31,7 @@ class Material:
         return causal_by_lifetime(self.groups)
 
     @cached_property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[Compared]:
         return compare(self.paper, self.by_lifetime) if self.paper else []
 
     @cached_property

@@ -22,7 +22,7 @@ from beforehand.report.notation import (
     show_time,
     unit_of,
 )
-from beforehand.report.opportunistic.compare import RATIOS, Claim, Ordering, ShareClaim
+from beforehand.report.opportunistic.compare import RATIOS, Compared, ComparedShare, Ordering
 from beforehand.report.opportunistic.measured import Group, is_of_the_paper
 
 METRICS = {"delay": "Transmission delay", "latency": "Delivery latency", "age": "Age at delivery"}
@@ -67,10 +67,10 @@ MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 WHO = "Protocol, lifetime"
 
 Show = Callable[[float], str]
-Claims = Mapping[tuple[int | None, str], Claim]
+Claims = Mapping[tuple[int | None, str], Compared]
 
 
-def by_place(claims: Iterable[Claim]) -> dict[tuple[int | None, str], Claim]:
+def by_place(claims: Iterable[Compared]) -> dict[tuple[int | None, str], Compared]:
     return {(claim.lifetime_us, claim.quantity): claim for claim in claims}
 
 
@@ -207,12 +207,12 @@ def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[st
     return f" ({unit})", In(size)
 
 
-def _claim(claims: Claims, group: Group, quantity: str) -> Claim | None:
+def _claim(claims: Claims, group: Group, quantity: str) -> Compared | None:
     is_paper = is_of_the_paper(group.protocol)
     return claims.get((group.lifetime_us, quantity)) if is_paper else None
 
 
-def _cell(group: Group, quantity: str, claim: Claim | None, show: Show) -> Cell:
+def _cell(group: Group, quantity: str, claim: Compared | None, show: Show) -> Cell:
     if group.lifetime_us is None and quantity.startswith("exp"):
         return Cell("–")  # without a lifetime no message can expire
     ours, spread = show_interval(group.mean(quantity), group.margin(quantity), show)
@@ -227,27 +227,27 @@ def mean_cell(group: Group, quantity: str, show: Show) -> Cell:
     return Cell(text, spread=spread)
 
 
-def _difference(claim: Claim) -> str:
+def _difference(claim: Compared) -> str:
     show = show_points if claim.quantity in RATIOS else show_difference
     return show(claim.ours, claim.published)
 
 
-def _excuses(claims: Iterable[Claim | None]) -> tuple[str, ...]:
+def _excuses(claims: Iterable[Compared | None]) -> tuple[str, ...]:
     """Return one note for each quantity and reason, not one for each lifetime."""
-    missed: dict[tuple[str, str], list[Claim]] = {}
+    missed: dict[tuple[str, str], list[Compared]] = {}
     for claim in claims:
         if claim and claim.is_met is False:
-            reason = claim.reason or UNEXPLAINED
+            reason = claim.claim.note or UNEXPLAINED
             missed.setdefault((claim.quantity, reason), []).append(claim)
     return tuple(
-        f"{QUANTITIES[quantity]}, outside {found[0].tolerance}: "
+        f"{QUANTITIES[quantity]}, outside {found[0].claim.tolerance}: "
         + ", ".join(f"{show_lifetime(c.lifetime_us)} {_difference(c)}" for c in found)
         + f". {reason}"
         for (quantity, reason), found in missed.items()
     )
 
 
-def _machine_row(group: Group, quantity: str, claim: Claim | None) -> dict[str, object]:
+def _machine_row(group: Group, quantity: str, claim: Compared | None) -> dict[str, object]:
     values = group.values(quantity)
     return {
         "protocol": group.protocol,
@@ -261,7 +261,7 @@ def _machine_row(group: Group, quantity: str, claim: Claim | None) -> dict[str, 
         "ours_ci95": group.margin(quantity),
         "published": claim.published if claim else None,
         "difference": claim.ours - claim.published if claim else None,
-        "tolerance": str(claim.tolerance) if claim and claim.tolerance else None,
+        "tolerance": (claim.claim.tolerance or None) if claim else None,
         "is_met": claim.is_met if claim else None,
     }
 
@@ -309,12 +309,14 @@ def ordering_table(orderings: Sequence[Ordering]) -> Table:
     return Table("orderings", "Every row of the tables", head, rows, data, notes, words=(0, 1))
 
 
-def share_table(claims: Sequence[ShareClaim]) -> Table:
+def share_table(claims: Sequence[ComparedShare]) -> Table:
     """Return the table of the paper's sentences about its distributions."""
     rows = tuple(
         (
-            Cell(show_lifetime(claim.lifetime_us)),
-            Cell(f"{METRICS[claim.metric]} below {show_time(claim.limit_us)}"),
+            Cell(show_lifetime(claim.quantile.lifetime_us)),
+            Cell(
+                f"{METRICS[claim.quantile.claim.metric]} below {show_time(claim.quantile.limit_us)}"
+            ),
             Cell(
                 f"{100 * claim.ours:.1f} %",
                 f"{100 * claim.published:g} %",
@@ -323,8 +325,7 @@ def share_table(claims: Sequence[ShareClaim]) -> Table:
         )
         for claim in claims
     )
-    columns = ["lifetime_us", "metric", "limit_us", "ours", "published"]
-    data = pd.DataFrame([{name: getattr(c, name) for name in columns} for c in claims])
+    data = pd.DataFrame([claim.row for claim in claims])
     head = ("Lifetime", "Messages with a", "Share")
     return Table("shares", "Shares below a limit", head, rows, data, words=(0, 1))
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from beforehand.errors import InputError
 from beforehand.interval import margin_of
-from beforehand.report.content import Cell, Mark
+from beforehand.papers.claims import IS_MET, Claim, judge
+from beforehand.report.content import CLAIM_MARKS, Cell
 from beforehand.report.datasets import HINT, Scenario, read_frame, read_scenario
 from beforehand.report.notation import show_points, show_spread
 
 UT_US = 1000
 """One unit of time of the paper."""
-MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,12 @@ class Found:
     quantity: str
     values: tuple[float, ...]
     """One value per seed."""
-    published: float | None = None
-    tolerance: float | None = None
-    """The tolerance in percentage points; None if the value is shown but not judged."""
+    claim: Claim
+    """The claim about the published value; without a published value it is not judged."""
+
+    @property
+    def published(self) -> float | None:
+        return self.claim.published
 
     @property
     def mean(self) -> float:
@@ -129,9 +132,7 @@ class Found:
 
     @property
     def is_met(self) -> bool | None:
-        if self.difference is None or self.tolerance is None:
-            return None
-        return abs(self.difference) <= self.tolerance
+        return IS_MET.get(judge(self.claim, (self.mean,)))
 
     def share_cell(self) -> Cell:
         """Format a share: ours with its interval, the published one, the difference in points."""
@@ -139,7 +140,13 @@ class Found:
         if self.published is None:
             return Cell(text, spread=spread)
         difference = show_points(self.mean / 100, self.published / 100)
-        return Cell(text, f"{self.published:.2f} %", difference, MARKS[self.is_met], spread)
+        return Cell(
+            text,
+            f"{self.published:.2f} %",
+            difference,
+            CLAIM_MARKS.get(judge(self.claim, (self.mean,)), ""),
+            spread,
+        )
 
 
 def machine_rows(found: Sequence[Found]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from beforehand.report.vcube.figures import (
     packet_figure,
     tree_figures,
 )
-from beforehand.report.vcube.said import said_table
+from beforehand.report.vcube.statements import statement_table
 from beforehand.report.vcube.tables import (
     FOCUS,
     cause_table,
@@ -47,7 +47,7 @@ def build_vcube_page(directory: Path) -> Page:
         verdict=_verdict(runs),
         headline=_headline(runs),
         summary=_summary(overlay, claims),
-        tiles=_tiles(runs, claims, published),
+        tiles=_tiles(runs, claims),
         sections=tuple(_sections(overlay, published)),
         footer=f"Written by Beforehand. Published figures: {published.source}.",
     )
@@ -87,7 +87,7 @@ def _summary(overlay: Overlay, claims: list[Found]) -> str:
     )
 
 
-def _tiles(runs: pd.DataFrame, claims: list[Found], published: Published) -> tuple[Tile, ...]:
+def _tiles(runs: pd.DataFrame, claims: list[Found]) -> tuple[Tile, ...]:
     counts = {"violations": runs["violations"].sum(), "deliveries missing": runs["missing"].sum()}
     tiles = [
         Tile(show_count(len(runs)), "runs"),
@@ -98,7 +98,7 @@ def _tiles(runs: pd.DataFrame, claims: list[Found], published: Published) -> tup
     if judged:
         met = sum(claim.is_met is True for claim in judged)
         mark: Mark = "met" if met == len(judged) else "missed"
-        label = f"figures of Table 1 within {published.tolerance:g} points"
+        label = f"figures of Table 1 within {judged[0].claim.points_off:g} points"
         tiles.append(Tile(f"{met} of {len(judged)}", label, mark))
         worst = max(abs(claim.difference or 0.0) for claim in judged)
         tiles.append(Tile(f"{worst:.1f} pt", "largest difference in Table 1"))
@@ -115,8 +115,8 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
         (
             "Each figure is the mean over the seeds, ± half of their 95 % confidence interval "
             "(Student's t). Below it: the "
-            f"published one, and the difference. ✓ is within {published.tolerance:g} percentage "
-            "points and ✗ is not.",
+            f"published one, and the difference. ✓ is within {claims[0].claim.points_off:g} "
+            "percentage points and ✗ is not.",
         ),
         (packet_table(overlay, published), per_packet_table(overlay, published, focus)),
         (packet_figure(claims),),
@@ -132,7 +132,7 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
     yield Section("Nodes", figures=node_figures(overlay, largest))
     if figures := tree_figures(overlay):
         yield Section("One tree for all", figures=figures)
-    if said := said_table(overlay, published):
+    if said := statement_table(overlay):
         yield Section("Sentences of the text", SAID_PROSE, (said,))
     yield Section("The fit", FIT_PROSE, (tried_table(published),))
 

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pandas as pd
 
+from beforehand.papers.claims import find_claim
 from beforehand.papers.vcube import Published, number
 from beforehand.report.content import Cell, Table
 from beforehand.report.notation import show_count, show_difference, show_spread
@@ -30,13 +31,13 @@ def packet_claims(overlay: Overlay, published: Published) -> list[Found]:
     """Return Table 1: for each size the reduction, and the share of packets with several
     messages."""
     rows = {int(row["nodes"]): row for row in published.table("packets")}
+    claim = find_claim("vcube", "table-1")
     return [
         Found(
             str(nodes),
             quantity,
             values,
-            number(rows[nodes][quantity]) if nodes in rows else None,
-            published.tolerance,
+            claim.about(number(rows[nodes][quantity]) if nodes in rows else None),
         )
         for nodes in overlay.sizes
         for quantity, values in _packet_shares(overlay, nodes)
@@ -70,7 +71,7 @@ def packet_table(overlay: Overlay, published: Published) -> Table:
         head,
         tuple(shown),
         machine_rows(claims),
-        notes=_outside(claims, published),
+        notes=_outside(claims),
         is_wide=True,
     )
 
@@ -83,7 +84,7 @@ def _count_cell(values: Sequence[float], theirs: float | None) -> Cell:
     return Cell(show_count(ours), show_count(theirs), difference, spread=spread)
 
 
-def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:
+def _outside(claims: Sequence[Found]) -> tuple[str, ...]:
     missed = [claim for claim in claims if claim.is_met is False]
     if not missed:
         return ()
@@ -92,7 +93,7 @@ def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:
         for claim in missed
     )
     return (
-        f"Outside ±{published.tolerance:g} points: {listed}. What was tried is at the end of "
+        f"Outside {missed[0].claim.tolerance}: {listed}. What was tried is at the end of "
         "this page.",
     )
 
@@ -100,43 +101,43 @@ def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:
 def per_packet_table(overlay: Overlay, published: Published, nodes: int) -> Table:
     """Return Table 2: the number of messages per packet."""
     packets = overlay.histogram("per_packet", "aggregated", nodes)
-    claims = []
+    claim, claims = find_claim("vcube", "table-2"), []
     for row in published.table("per_packet"):
         name, least, most = _range_of(row)
         for quantity, of in (("of_all", 1), ("of_packed", 2)):
             if least >= of:
                 theirs = number(row[quantity]) if nodes == FOCUS else None
                 values = packets.shares(least, most, of=of)
-                claims.append(Found(name, quantity, values, theirs, published.tolerance))
+                claims.append(Found(name, quantity, values, claim.about(theirs)))
     head = ("Messages", "Of all packets", "Of those with several")
     title = f"Table 2: messages per packet, {nodes} nodes"
-    return _range_table("table-2", title, head, claims, ("of_all", "of_packed"), published)
+    return _range_table("table-2", title, head, claims, ("of_all", "of_packed"))
 
 
 def size_table(overlay: Overlay, published: Published, nodes: int) -> Table:
     """Return Table 3: the sizes of the packets."""
-    claims = []
+    claim, claims = find_claim("vcube", "table-3"), []
     for row in published.table("sizes"):
         name, least, most = _range_of(row)
         for system in ("plain", "aggregated"):
             theirs = number(row[system]) if nodes == FOCUS else None
             values = overlay.histogram("size", system, nodes).shares(least, most)
-            claims.append(Found(name, system, values, theirs, published.tolerance))
+            claims.append(Found(name, system, values, claim.about(theirs)))
     head = ("Bytes", "Without aggregation", "With")
     title = f"Table 3: sizes of the packets, {nodes} nodes"
-    return _range_table("table-3", title, head, claims, ("plain", "aggregated"), published)
+    return _range_table("table-3", title, head, claims, ("plain", "aggregated"))
 
 
 def cause_table(overlay: Overlay, published: Published, nodes: int) -> Table:
     """Return the values that the text states about figure 6."""
-    claims = []
+    claim, claims = find_claim("vcube", "causes"), []
     for row in published.table("causes"):
         name, least, most = _range_of(row)
         theirs = number(row["share"]) if nodes == FOCUS else None
         values = overlay.histogram("causes", "aggregated", nodes).shares(least, most)
-        claims.append(Found(name, "share", values, theirs, published.tolerance))
+        claims.append(Found(name, "share", values, claim.about(theirs)))
     title = f"Causes that a message carries, {nodes} nodes"
-    return _range_table("causes", title, ("Causes", "Messages"), claims, ("share",), published)
+    return _range_table("causes", title, ("Causes", "Messages"), claims, ("share",))
 
 
 def _range_of(row: dict[str, str]) -> tuple[str, int, int | None]:
@@ -152,7 +153,6 @@ def _range_table(
     head: tuple[str, ...],
     claims: Sequence[Found],
     quantities: tuple[str, ...],
-    published: Published,
 ) -> Table:
     cells = {(claim.place, claim.quantity): claim.share_cell() for claim in claims}
     places = list(dict.fromkeys(claim.place for claim in claims))
@@ -160,7 +160,7 @@ def _range_table(
         (Cell(place), *(cells.get((place, name), Cell("–")) for name in quantities))
         for place in places
     )
-    notes = _outside(claims, published)
+    notes = _outside(claims)
     is_wide = len(quantities) > 1
     return Table(slug, title, head, rows, machine_rows(claims), notes, is_wide=is_wide)
 

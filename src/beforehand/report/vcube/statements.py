@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
 import numpy as np
 import pandas as pd
 
-from beforehand.papers.vcube import Published
+from beforehand.papers.claims import Claim, read_claims
 from beforehand.report.content import Cell, Table
 from beforehand.report.notation import show_difference
 from beforehand.report.vcube.data import UT_US, Overlay
@@ -16,23 +16,21 @@ from beforehand.report.vcube.data import UT_US, Overlay
 AGGREGATED, PLAIN, SINGLE = "aggregated", "plain", "single"
 
 
-def said_table(overlay: Overlay, published: Published) -> Table | None:
-    """Return a table with one row for each sentence that our runs can check."""
+def statement_table(overlay: Overlay) -> Table | None:
+    """Return a table with one row for each sentence that our runs can measure."""
     rows, data = [], []
-    for said in published.table("said"):
-        if not _answers(overlay, said["needs"]):
+    for claim in statements():
+        if claim.published is None or not _answers(overlay, claim.runs):
             continue
-        ours = SAID[said["key"]](overlay)
-        theirs, unit = float(said["published"]), said["unit"]
-        figure = said["figure"].replace("T", "Table ")
+        ours, theirs = STATEMENTS[claim.key](overlay), claim.published
         difference = (
             f"{ours - theirs:+.1f} pt".replace("-", "−")
-            if unit == "%"
+            if claim.unit == "%"
             else show_difference(ours, theirs)
         )
-        values = (Cell(f"{value:.3g} {unit}".strip()) for value in (ours, theirs))
-        rows.append((Cell(said["words"]), Cell(figure), *values, Cell(difference)))
-        data.append((said["key"], said["figure"], ours, theirs, unit))
+        values = (Cell(f"{value:.3g} {claim.unit}".strip()) for value in (ours, theirs))
+        rows.append((Cell(claim.text), Cell(claim.figure), *values, Cell(difference)))
+        data.append((claim.key, claim.figure, ours, theirs, claim.unit))
     if not rows:
         return None
     head = ("What", "Figure", "Ours", "Published", "Difference")
@@ -42,11 +40,16 @@ def said_table(overlay: Overlay, published: Published) -> Table | None:
     )
 
 
-def _answers(overlay: Overlay, needs: str) -> bool:
+def statements() -> list[Claim]:
+    """Return the claims of the text that have one published number each."""
+    return [claim for claim in read_claims("vcube") if claim.comparison == "beside"]
+
+
+def _answers(overlay: Overlay, needs: Sequence[str]) -> bool:
     """Return whether the required runs exist: sizes, `single`, or messages of 5 bytes (`5B`)."""
     there = {str(nodes) for nodes in overlay.sizes} | set(overlay.runs["system"])
     there |= {f"{size}B" for size in overlay.runs["payload_bytes"].unique()}
-    return set(needs.split()) <= there
+    return set(needs) <= there
 
 
 def _less(overlay: Overlay, quantity: str, nodes: int, one: str, other: str) -> float:
@@ -124,7 +127,7 @@ def _most(overlay: Overlay, histogram: str, nodes: int) -> float:
     return float(overlay.histogram(histogram, AGGREGATED, nodes).most().mean())
 
 
-SAID: dict[str, Callable[[Overlay], float]] = {
+STATEMENTS: dict[str, Callable[[Overlay], float]] = {
     "single_packed_fewer": lambda o: _least_fewer(o, "packed"),
     "single_delayed_fewer": lambda o: _least_fewer(o, "delayed"),
     "causes_max": lambda o: _most(o, "causes", 256),
