@@ -33,8 +33,8 @@ SECONDS_MAX = 300
 PRINTED_MAX = 4000
 PASSED, FAILED = 0, 1
 
-# What else is installed may come with a plugin for pytest, which is loaded, and its asserts
-# rewritten, by every run anew.
+# Other installed packages may have plugins for pytest. Every run would load each plugin and
+# rewrite its asserts again.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 # Many mutants die because something never happens. The tests that kill them take milliseconds.
 os.environ["BEFOREHAND_TEST_SECONDS_MAX"] = "3"

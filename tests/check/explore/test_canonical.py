@@ -1,4 +1,4 @@
-"""What the explorer leaves out, looks up and puts back: with and without it, the same is found."""
+"""Canonical forms and the transition cache change nothing that the explorer finds."""
 
 import copy
 import pickle

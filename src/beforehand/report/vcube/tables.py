@@ -92,7 +92,7 @@ def _outside(claims: Sequence[Found], published: Published) -> tuple[str, ...]:
         for claim in missed
     )
     return (
-        f"Outside ±{published.tolerance:g} points: {listed}. What was tried is at the end of "
+        f"Outside ±{published.tolerance:g} points: {listed}. The fits tried are at the end of "
         "this page.",
     )
 
