@@ -163,4 +163,4 @@ def test_a_sound_host_is_never_too_far_ahead_of_its_station():
             give(station, "on_message", H, frame)
         queue = give(station, "on_timer", ACK).sends if seq % 3 == 0 else []
     assert station.counters.refused == 0
-    assert station.cell.guests[H].next_said > 10
+    assert station.cell.guests[H].next_broadcast > 10
