@@ -1,4 +1,4 @@
-"""What every test can lean on: stable random tests, one Spark session, the shared traces."""
+"""Provide to all tests stable random examples, one Spark session and the shared traces."""
 
 from __future__ import annotations
 

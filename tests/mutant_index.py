@@ -139,7 +139,7 @@ class Index:
         return self.modules[homes[0]], text[: span.start] + changed + text[span.end :]
 
     def killer(self, test: str) -> str:
-        """What pytest calls the test."""
+        """Return the id of the test for pytest."""
         plain, bracket, parameter = test.partition("[")
         suffix, _, name = plain.rpartition("::")
         homes = [

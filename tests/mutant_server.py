@@ -39,8 +39,8 @@ PRINTED_MAX = 4000
 PASSED, FAILED = 0, 1
 IDLE = f"idle for {IDLE_SECONDS_MAX} s"
 
-# What else is installed may come with a plugin for pytest, which is loaded, and its asserts
-# rewritten, by every run anew.
+# Other installed packages may have plugins for pytest. Every run would load each plugin and
+# rewrite its asserts again.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 OPTIONS = ["-q", "-s", "--tb=line", "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider"]
 OPTIONS += ["--hypothesis-profile", "mutant"]

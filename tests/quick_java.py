@@ -10,7 +10,7 @@ NO_WORD = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 SHARED = f'"-XX:SharedArchiveFile={ARCHIVE}" {NO_WORD}' if IS_THERE else ""
 
 OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {SHARED}".rstrip()
-"""One compiler and one collector. What the second compiler makes comes too late to be used."""
+"""One compiler and one collector. The second compiler finishes too late for a short test."""
 
 SHARED_CONF = {"spark.driver.extraJavaOptions": SHARED} if SHARED else {}
 """For a session with `small=True`, which has the other options already."""

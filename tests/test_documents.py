@@ -146,7 +146,7 @@ MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\(\S*\))?`")
 
 
 def strange_names(text: str, sources: dict[str, str]) -> list[str]:
-    """What a text names of ours and is not there: files, and members of classes."""
+    """Return the files and members of classes that a text names and that do not exist."""
     plain = re.sub(FENCED, "", text)
     strange = [
         name

@@ -1,4 +1,4 @@
-"""What users import is decided here, not by accident."""
+"""The public names are a decision: a change of them changes this file."""
 
 import importlib.metadata
 import inspect

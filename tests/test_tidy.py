@@ -19,7 +19,7 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
 LINE_COLUMNS_MAX = 100
 
-# What each part of the package may import of ours: whole parts, or single modules of one.
+# The imports that each part of the package may have: whole parts, or single modules of one.
 PURE = ("errors", "promises", "units")
 EVERYWHERE = (*PURE, "events", "files", "interval", "signals", "temporary")
 MAY_IMPORT = {
@@ -210,7 +210,7 @@ PACKAGES = {".".join(p.parent.relative_to(PACKAGE).parts) for p in PACKAGE.rglob
 
 @pytest.fixture(scope="module")
 def imports():
-    """What each module imports. To parse them all takes seconds, too long for each worker."""
+    """Return the imports of each module. To parse them all for each test would take seconds."""
     return {name: our_imports(text, MODULES) for name, text in MODULES.items()}
 
 

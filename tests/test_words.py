@@ -22,6 +22,9 @@ OPENING = re.compile(
     r"(?:^|[.!?:] )(?:(?:Who|Whoever|Whom|Nobody|Somebody|Anybody)\b[^?]*?(?:[.;:,]|$)|Whoever\b)"
 )
 """A sentence whose subject the reader has to guess. A question is a heading of a FAQ."""
+WHAT = re.compile(r"(?:^|[.!] )What(?:ever)?\b[^?]*?[.;:,](?: |$)")
+"""A clause in place of a name: "What a node forgets is a prefix" for "The forgotten messages are".
+A heading without punctuation and a question may begin so."""
 PHRASES = re.compile(
     r"without a word|in silence\b|mistake of ours|how far it has come|come so far"
     r"|is nobody here|none of states|hardly anybody|look for trouble|the end of a connection's",
@@ -76,7 +79,7 @@ def find_words(path: str, source: str) -> list[str]:
     found = [
         f"{path}:{line}: {match[0]}"
         for line, text in texts
-        for rule in (OPENING, PHRASES, OLD_NAMES)
+        for rule in (OPENING, WHAT, PHRASES, OLD_NAMES)
         for match in rule.finditer(text)
     ]
     names = re.findall(r"def (test_\w+)", source) if python else []
@@ -112,6 +115,8 @@ def test_sentences_and_test_names_use_the_words_of_the_field():
         ("a.py", "def test_what_is_wrong_is_refused(): ..."),
         ("a.py", "def test_a_wrong_flag_is_told_with_its_name(): ..."),
         ("a.py", "def test_columns_that_nobody_reads(): ..."),
+        ("a.py", '"""What a driver needs of a store."""'),
+        ("a.md", "It ends. What a node forgets is a prefix, and is closed."),
         ("a.py", "# Whom it concerns has no end"),
         ("a.py", "# trap 3 of the list"),
         ("a.md", "Text.\n\n- Whoever is not a member is nobody here\n"),
@@ -126,6 +131,7 @@ def test_each_kind_of_banned_words_is_found(path, source):
     [
         ("a.py", '"""Return the peers who sent it."""'),
         ("a.md", "## Who is it for?\n"),
+        ("a.md", "## What it is not\n"),
         ("a.md", "```\nNobody runs this.\n```\n"),
         ("a.py", "def test_peer_without_group_secret_gets_no_reply(): ..."),
     ],

@@ -26,7 +26,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page() -> Iterator[str]:
     """Yield the lines of the page: each command with what its `--help` prints."""
     yield "# Commands\n"
-    yield "What `beforehand COMMAND --help` prints, for every command.\n"
+    yield "The output of `beforehand COMMAND --help`, for every command.\n"
     yield f"Exit codes: {CODES}.\n"
     for name, parser in commands(make_parser()):
         yield f"## {name}\n"

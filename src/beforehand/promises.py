@@ -1,4 +1,4 @@
-"""What a protocol promises about the order of deliveries, and which violations break the promise.
+"""Define the promises of protocols about the order of deliveries, and the violations of each.
 
 The verifier, the checkers and the reports take from here what they judge.
 """

@@ -1,7 +1,7 @@
 """Install handlers of SIGINT and SIGTERM for a block, and restore what was there.
 
-Only the main thread may install handlers, so in another thread a block runs as it is. What a
-command does when it is interrupted is in `commands/shell/interrupt.py`.
+Only the main thread may install handlers, so in another thread a block runs as it is.
+`commands/shell/interrupt.py` defines how a command reacts to an interrupt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What a terminal, a supervisor or a person sends to end a process."""
+"""The signals with which a terminal, a supervisor or a person ends a process."""
 
 Handler = Callable[[int, FrameType | None], Any]
 

@@ -72,7 +72,7 @@ class Chromium:
         os.close(self._write)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """The browser's answer. What it tells meanwhile is kept in `events`."""
+        """Return the browser's answer. Events that arrive meanwhile are kept in `events`."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:

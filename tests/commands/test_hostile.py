@@ -1,4 +1,4 @@
-"""Whatever is typed and whatever is in a file: an exact exit code, what is wrong, no traceback."""
+"""Hostile arguments and files lead to an exact exit code and an error without a traceback."""
 
 from __future__ import annotations
 

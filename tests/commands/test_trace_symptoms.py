@@ -129,7 +129,7 @@ def test_simulating_the_export_gives_what_simulating_the_feed_gives(tmp_path, ru
     _, of_export, told = run("simulate", out, *flags)
     assert without_reading(of_export) == without_reading(of_feed)
     assert "presence from `kind`" in told
-    # What was lost before: without presence everybody is there all the time, and speaks.
+    # Without its rows of presence, the trace has every node present and broadcasting always.
     bare = [line for line in out.read_text().splitlines() if not line.endswith("presence")]
     bare_path = written(tmp_path, "\n".join(line.rpartition(",")[0] for line in bare) + "\n")
     _, of_bare, told = run("simulate", bare_path, *flags)

@@ -103,7 +103,7 @@ def test_the_figures_are_those_of_the_lines(made):
     assert found["dropped"] == found["started"] == "NaN"
 
 
-def test_a_log_without_senders_says_so_and_never_guesses(made, tmp_path):
+def test_unknown_senders_of_a_log_are_reported_and_not_guessed(made, tmp_path):
     trace, result, _ = made
     old = tmp_path / "old.parquet"
     log = event_table("r", result.columns, names=trace.names)
@@ -117,7 +117,7 @@ def test_a_log_without_senders_says_so_and_never_guesses(made, tmp_path):
         assert "hopcount_avg: NaN" in list(message_stats_report(read_run(path), "x"))
 
 
-def test_the_command_writes_what_the_documents_say(tmp_path, capsys):
+def test_the_command_writes_the_documented_files(tmp_path, capsys):
     trace, events, out = tmp_path / "c.csv", tmp_path / "run.parquet", tmp_path / "e.txt"
     write_contacts(make_trace(["a", "b"], np.array([[0, 1, 0, 10**8]])), trace)
     assert main(["simulate", str(trace), "--events", str(events)]) == 0

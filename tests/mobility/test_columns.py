@@ -57,7 +57,7 @@ def tables(draw, roles, rows, pairs=False):
 
 
 def outcome(tmp_path, text):
-    """What the file comes to; that nobody is there is an outcome too."""
+    """Read the file and return its trace, or the error. An empty trace is an outcome too."""
     path = tmp_path / "table.txt"
     path.write_text(text)
     try:

@@ -69,7 +69,7 @@ MUTANTS = [
         "RunLog.senders",
         "self.sender_of_row is None or (self.sender_of_row[received] < 0).any()",
         "self.sender_of_row is None",
-        "test_a_log_without_senders_says_so_and_never_guesses",
+        "test_unknown_senders_of_a_log_are_reported_and_not_guessed",
     ),
     (
         "receptions again count as delivered",

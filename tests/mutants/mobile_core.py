@@ -14,8 +14,8 @@ MUTANTS = [
     (
         "correction 1: number every broadcast alike",
         "Host.on_broadcast",
-        "    self._next_said += 1  # correction 1",
-        "    self._next_said += 0",
+        "    self._next_broadcast += 1  # correction 1",
+        "    self._next_broadcast += 0",
         "test_every_broadcast_has_a_number_of_its_own",
     ),
     (
@@ -28,8 +28,8 @@ MUTANTS = [
     (
         "correction 3: go on where the station's acknowledgement is",
         "Host._on_station_ack",
-        "            self._drop_said(heard.next, out)\n",
-        "            self._drop_said(heard.next, out)\n"
+        "            self._drop_acked(heard.next, out)\n",
+        "            self._drop_acked(heard.next, out)\n"
         "            self._place = Place(self._ses, False, heard.next)\n",
         "test_an_acknowledgement_clears_broadcasts_and_changes_nothing_else",
     ),
@@ -223,8 +223,8 @@ MUTANTS = [
     (
         "correction 14: keep for a host in a handoff only what comes",
         "Handoff._start",
-        "    guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said,",
-        "    guest = Guest(frame.host, frame.ses, cell.next, frame.next_said,",
+        "    guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_broadcast,",
+        "    guest = Guest(frame.host, frame.ses, cell.next, frame.next_broadcast,",
         "test_from_connect_on_nothing_is_discarded_that_the_host_may_need",
     ),
     (
@@ -352,7 +352,7 @@ MUTANTS = [
     (
         "take what the old station had for what the new one has",
         "Host._on_connect_ack",
-        "    self._unheard = set(self._said)\n    for seq in list",
+        "    self._unacked = set(self._broadcasts)\n    for seq in list",
         "    for seq in list",
         "was/test_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
     ),

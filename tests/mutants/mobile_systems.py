@@ -257,7 +257,7 @@ MUTANTS = [
     (
         "ck: take what the old station had for what the new one has",
         "CkHost._on_connect_ack",
-        "    self._unheard = dict.fromkeys(self._said)\n",
+        "    self._unacked = dict.fromkeys(self._broadcasts)\n",
         "",
         "ck/test_host::test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell",
     ),

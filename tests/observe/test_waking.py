@@ -26,7 +26,7 @@ SECONDS_MAX = 90
 
 
 class Memory:
-    """What Spark gives a worker for the state of one observer."""
+    """The interface of Spark to the state of one observer in a worker."""
 
     def __init__(self) -> None:
         self.get: tuple[object, ...] | None = None

@@ -1,4 +1,4 @@
-"""What tasks ask of a Spark session, done here and now, one after the other."""
+"""Stand in for a Spark session: run the tasks in this process, one after the other."""
 
 from __future__ import annotations
 

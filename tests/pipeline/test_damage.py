@@ -1,4 +1,4 @@
-"""What was damaged after it was finished is made again, told, and never taken for whole."""
+"""A finished dataset that was damaged later is reported, rebuilt and never taken for valid."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_the_script_of_the_documents_runs_as_it_stands(spark, capsys):
     )
     assert {row["promise"] for row in verdicts.values()} == {"causal", "none"}
     assert all(row["deliveries"] > 0 for row in verdicts.values())
-    # What is wrong is told before anything runs.
+    # The error comes before anything runs.
     contacts = names["contacts"]
     with pytest.raises(InputError, match="no column `up_us`"):
         simulate_runs(contacts.drop("up_us"), {"a": Spec("causal")})

@@ -1,4 +1,4 @@
-"""What a scenario comes to, before anything runs."""
+"""The plan of a scenario: stages, tasks and names of datasets, before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a peer says, a core answers with a RemoteError or takes it, and lives on.
+"""A core accepts every frame of a hostile peer or raises RemoteError, and continues.
 
 Every family of the registry gets frames of other runs, whole and damaged. Of the families that
 sockets carry, one core each gets long conversations with peers that draw frames to hurt it.
@@ -72,7 +72,7 @@ def test_frames_of_another_run_do_not_break_a_core(subject):
 
 
 def frames_of(subject, seed):
-    """What the nodes of a run sent."""
+    """Return the frames that the nodes of a run sent."""
     found = {}
     for stage in played(subject, seed):
         found |= {flight: frame for flight, (frame, _) in stage.flights.items()}

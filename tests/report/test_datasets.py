@@ -1,4 +1,4 @@
-"""What is read from the folder of a run, and what is refused."""
+"""Datasets that are read from the folder of a run, and those that are refused."""
 
 import json
 

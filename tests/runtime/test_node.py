@@ -64,7 +64,7 @@ def cuts(net, name="ann"):
 
 
 def test_a_clock_that_was_set_back_in_the_middle_of_a_step_silenced_its_node(tmp_path):
-    """What was to be announced in 2 ms was announced when the clock had caught up."""
+    """An announcement due in 2 ms was sent only when the clock had caught up."""
 
     class Clock:
         behind_us, is_to_fall = 0, False

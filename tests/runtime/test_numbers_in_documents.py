@@ -1,4 +1,4 @@
-"""What the documents say in numbers of groups, overlays and hosts is what the code does."""
+"""Numbers in the documents about groups, overlays and hosts equal those of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be set of a run stands in one table: for scenario files, for flags, for the cores."""
+"""One table defines the settings of a run for scenario files, flags and cores."""
 
 import msgspec
 import pytest

@@ -166,8 +166,8 @@ def test_a_connect_server_serves_commands_and_neither_side_prints_a_traceback(fr
         )
         server_printed, server_said = server.communicate()
     assert (client.returncode, server.returncode) == (0, 0), client.stderr + server_said
-    # What Spark and gRPC log is theirs. Ours is the level, the one line for each record, and that
-    # no exception of ours escapes.
+    # Spark and gRPC may log. This project sets the level and one line for each record, and lets no
+    # exception of its own escape.
     assert server_printed == ""
     for text in (client.stderr, server_said):
         assert "Traceback" not in text

@@ -1,4 +1,4 @@
-"""What `verify` does not know it does not call valid, and what was not promised not invalid."""
+"""`verify` calls no unknown run valid, and no run invalid for an order that it did not promise."""
 
 from __future__ import annotations
 

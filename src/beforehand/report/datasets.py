@@ -126,7 +126,7 @@ class Scenario:
     world: str
     """The name of the world that was simulated, such as `contacts`; it selects the kind of page."""
     drawn: tuple[str, ...] | None = None
-    """What another seed draws anew: mobility, traffic, links. None if the run does not say it."""
+    """The inputs that another seed draws again: mobility, traffic, links. None if not recorded."""
 
 
 def read_scenario(directory: Path) -> Scenario:

@@ -1,4 +1,4 @@
-"""What the explorer leaves out, looks up and puts back: with and without it, the same is found."""
+"""Canonical forms and the transition cache change nothing that the explorer finds."""
 
 import copy
 import pickle
@@ -281,7 +281,7 @@ def test_attributes_of_a_cached_node_are_those_of_its_core_and_steps_are_cached(
         assert isinstance(net.drivers[0].core, Station)
         assert isinstance(net.drivers[2].core, Host)
         net.do(("broadcast", 2, None))
-        assert list(net.drivers[2].core._said) == [1]
+        assert list(net.drivers[2].core._broadcasts) == [1]
         assert len(net.flights) == 1
 
 

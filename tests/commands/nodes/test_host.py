@@ -1,4 +1,4 @@
-"""What `beforehand host` tells of the cell that it is in."""
+"""The lines that `beforehand host` prints about its cell."""
 
 import asyncio
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from beforehand.runtime.radio.datagrams import AirCounters
 
 
 def told(monkeypatch, capsys, **air):
-    """What a host says that is in the cell of north and has counted this."""
+    """Return the line of a host in the cell of north with these counters."""
     monkeypatch.setattr(command, "LOOK_SECONDS", 0.001)
     counters = SimpleNamespace(air=AirCounters(**air))
     host = SimpleNamespace(name="ann", station="north", is_connected=True, counters=counters)

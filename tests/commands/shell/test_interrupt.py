@@ -96,7 +96,7 @@ def command_lines(group: int) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """What it says on stderr until it has ended."""
+    """Interrupt the process and return its stderr."""
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=STOP_SECONDS_MAX)
     return said
@@ -112,7 +112,7 @@ def check_stopped(process: subprocess.Popen[str]) -> str:
     assert process.returncode == 130
     told, stopping, noise = said.partition(f"{STOPPING}\n")
     assert stopping
-    # What Spark logs before it is told to be quiet is its own.
+    # Spark may log until its log level is set.
     assert not any(word in noise for word in ("Traceback", "py4j", "KeyboardInterrupt")), noise
     check_over(process)
     return told

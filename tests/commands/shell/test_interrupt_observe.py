@@ -35,7 +35,7 @@ class Job:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            # What runs in the background of a shell ignores Ctrl-C, and so would its children.
+            # A background job of a shell ignores Ctrl-C, and so would its children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.said: list[str] = []
@@ -102,7 +102,7 @@ def test_ctrl_c_in_observe_left_tracebacks(tmp_path):
         job.interrupt()
         job.wait_for(GOES_ON)
         assert job.end(SECONDS_MAX)[0] == 130
-        # What Spark logs before it is told to be quiet is its own.
+        # Spark may log until its log level is set.
         noise = ("Traceback", "py4j", "KeyboardInterrupt")
         assert not any(word in line for line in job.said for word in noise), "".join(job.said)
 

@@ -14,7 +14,7 @@ CONTACTS = "a b 0 600\nb c 100 900\nc d 500 1200\n"
 
 
 class Pipe(io.StringIO):
-    """What is written to stdout, text or bytes."""
+    """A stdout that collects text and bytes."""
 
     def __init__(self):
         super().__init__()

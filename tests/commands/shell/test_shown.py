@@ -18,7 +18,7 @@ OBEYED = "\x1b[2Jx", "x\nverdict: valid", "x\ry", "\u202ex", "x\u2028y", "x\x9b2
 
 @pytest.fixture
 def judge(tmp_path, capsys):
-    """What `verify --explain` shows of a run of that name."""
+    """Return the output of `verify --explain` for a run of that name."""
 
     def call(run):
         pq.write_table(table_of(CHAIN, run=run), tmp_path / "events.parquet")

@@ -1,4 +1,4 @@
-"""What nodes and messages went through, and how nodes meet, counted another way."""
+"""The tables of nodes, messages and contacts equal those of a second, slow count."""
 
 from __future__ import annotations
 

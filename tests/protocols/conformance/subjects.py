@@ -109,14 +109,14 @@ def _with_sound_signers(options: Any) -> Any:
 
 @dataclass(frozen=True)
 class Facts:
-    """What depends on how nodes are linked, not on the family."""
+    """The facts of a topology that do not depend on the family."""
 
     bad_inputs: Callable[[Case], list[BadInput]]
     """For the node `misused`, which is linked to node 1 if nodes have contacts: the error, the
     name of the input, its arguments."""
     misused: Callable[[Case], int]
     due: Callable[[Net, int], set[MessageId]]
-    """What a node must have delivered in a healed net."""
+    """The messages that a node must have delivered in a healed net."""
     victims: Callable[[Case], tuple[int, ...]]
     """The nodes that may crash."""
     unused_timers: Callable[[Case], list[Timer]] = lambda _: []

@@ -1,4 +1,4 @@
-"""What a core saves, and what a restored core answers."""
+"""The rows that a core saves, and the answers of a restored core."""
 
 from __future__ import annotations
 

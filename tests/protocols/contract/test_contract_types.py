@@ -148,7 +148,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What mypy says of each snippet, from one run: it takes seconds."""
+    """Return the output of mypy for each snippet, from one run: it takes seconds."""
     folder = tmp_path_factory.mktemp("snippets")
     sources = {"real": REAL, "mine": CORE}
     for name, (before, after, _) in WRONG.items():

@@ -88,7 +88,7 @@ def test_a_row_that_does_not_fit_its_table_is_refused(key, value):
 
 
 def test_rows_of_another_process_are_plain_bytes():
-    """What a database would hold: nothing in it but msgpack."""
+    """A row in a database consists of msgpack only."""
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(Message(("a", 1), (), b""))) == [
         ["a", 1],
         [],

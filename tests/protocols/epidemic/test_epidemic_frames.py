@@ -1,4 +1,4 @@
-"""What the opportunistic layer puts into one frame, and what it takes out of one."""
+"""Encoding, limits and decoding of the frames of the epidemic layer."""
 
 import msgspec
 import pytest

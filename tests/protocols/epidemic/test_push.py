@@ -1,4 +1,4 @@
-"""What a node says goes to its neighbours unasked, where links lose nothing."""
+"""On links that lose nothing, a node pushes its broadcasts to all peers without a request."""
 
 import pytest
 from tests.protocols.nets import Net, make

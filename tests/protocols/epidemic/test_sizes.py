@@ -1,4 +1,4 @@
-"""What fits into a frame: bounds on messages, names and sets of ids."""
+"""The bounds of a frame on messages, names and sets of ids."""
 
 import random
 

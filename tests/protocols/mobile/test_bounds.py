@@ -128,7 +128,7 @@ def test_a_host_that_repeated_the_message_of_another_had_it_delivered_twice():
 
 
 def test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station():
-    """What came early stays, and its ranges are in an acknowledgement that must fit."""
+    """Messages received out of order are kept, and their ranges must fit in an acknowledgement."""
     pace = Pace(inflight_max=150)
     station = Station(LONG, ((LONG, "b"),), pace)
     give(station, "on_message", "ann", Join(LONG, "ann", 1, ()))
@@ -163,4 +163,4 @@ def test_a_sound_host_is_never_too_far_ahead_of_its_station():
             give(station, "on_message", H, frame)
         queue = give(station, "on_timer", ACK).sends if seq % 3 == 0 else []
     assert station.counters.refused == 0
-    assert station.cell.guests[H].next_said > 10
+    assert station.cell.guests[H].next_broadcast > 10

@@ -30,8 +30,8 @@ from beforehand.protocols.mobile.was.frames import (
     StationAck,
 )
 
-SAID = Message((7, 3), (), b"hi")
-SAID_HEX = "9592070390c4026869c40000"
+MESSAGE = Message((7, 3), (), b"hi")
+MESSAGE_HEX = "9592070390c4026869c40000"
 PLACE = Place(2, True, 9)
 PLACE_HEX = "9302c309"
 
@@ -47,13 +47,13 @@ GOLDEN = [
         "0297" + tag("connect") + "010702" + PLACE_HEX + "04c0",
     ),
     (Leave(1, 7, 2, None), "0295" + tag("leave") + "010702c0"),
-    (Say(1, 7, 2, SAID), "0295" + tag("say") + "010702" + SAID_HEX),
+    (Say(1, 7, 2, MESSAGE), "0295" + tag("say") + "010702" + MESSAGE_HEX),
     (
         HostAck(1, 7, PLACE, ((11, 12),)),
         "0295" + tag("host_ack") + "0107" + PLACE_HEX + "91920b0c",
     ),
-    (Cast(1, 300, SAID), "0294" + tag("cast") + "01cd012c" + SAID_HEX),
-    (CatchUp(1, 7, 2, 0, SAID), "0296" + tag("catch_up") + "01070200" + SAID_HEX),
+    (Cast(1, 300, MESSAGE), "0294" + tag("cast") + "01cd012c" + MESSAGE_HEX),
+    (CatchUp(1, 7, 2, 0, MESSAGE), "0296" + tag("catch_up") + "01070200" + MESSAGE_HEX),
     (StationAck(1, (Heard(7, 2, 4),)), "0293" + tag("station_ack") + "01919407020490"),
     (
         ConnectAck(1, 7, 2, 4, 5, True, ((6, 8),)),
@@ -61,7 +61,7 @@ GOLDEN = [
     ),
     (LeaveAck(1, 7, 2), "0294" + tag("leave_ack") + "010702"),
     (Forgotten(1, 7, 2), "0294" + tag("forgotten") + "010702"),
-    (Relay(SAID), "0292" + tag("relay") + SAID_HEX),
+    (Relay(MESSAGE), "0292" + tag("relay") + MESSAGE_HEX),
     (Request1(0, 1, 7, 2, PLACE), "0296" + tag("request1") + "00010702" + PLACE_HEX),
     (
         Response1(1, 0, 7, 2, True, 1, 4, ((7, 3),)),
@@ -69,8 +69,8 @@ GOLDEN = [
     ),
     (Request2(0, 1, 7, 2, ((7, 3),)), "0296" + tag("request2") + "0001070291920703"),
     (
-        Response2(1, 0, 7, 2, (SAID,), ((8, 1),)),
-        "0297" + tag("response2") + "0100070291" + SAID_HEX + "91920801",
+        Response2(1, 0, 7, 2, (MESSAGE,), ((8, 1),)),
+        "0297" + tag("response2") + "0100070291" + MESSAGE_HEX + "91920801",
     ),
     (Delete(0, 1, 7, 2), "0295" + tag("delete") + "00010702"),
 ]

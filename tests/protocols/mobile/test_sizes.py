@@ -4,17 +4,19 @@ from beforehand.protocols.contract.base import Message
 from beforehand.protocols.mobile.sizes import Size, size_of
 from beforehand.protocols.mobile.was.frames import Cast, Heard, HostAck, Place, StationAck
 
-SAID = Message((7, 3), (), bytes(100))
+MESSAGE = Message((7, 3), (), bytes(100))
 
 
 def test_a_cast_is_its_payload_and_a_few_integers() -> None:
     # A type; cell, seq, origin and its number.
-    assert size_of(Cast(1, 5, SAID)) == Size(1 + 4 * 4, 100)
+    assert size_of(Cast(1, 5, MESSAGE)) == Size(1 + 4 * 4, 100)
 
 
 def test_a_vector_on_a_message_counts_with_its_length() -> None:
     vector = Message((7, 3), ((0, 1), (1, 4)), b"")
-    assert size_of(Cast(1, 5, vector)).control_bytes - size_of(Cast(1, 5, SAID)).control_bytes == 20
+    assert (
+        size_of(Cast(1, 5, vector)).control_bytes - size_of(Cast(1, 5, MESSAGE)).control_bytes == 20
+    )
 
 
 def test_nested_lists_count_all_their_numbers() -> None:

@@ -392,8 +392,8 @@ def test_clocks_recover_from_any_state(guarantees, seed):
 
 @given(guarantees=SYSTEMS, seed=SEEDS)
 def test_an_observer_recovers_from_any_state(guarantees, seed):
-    """What it held is out after 3 (δ + 2ε) ticks; what is sent above t + δ + 3ε and received from
-    then on is in causal order."""
+    """Messages held by the observer are delivered after 3 (δ + 2ε) ticks. Messages sent after
+    t + δ + 3ε and received from then on are in causal order."""
     world = run(guarantees, seed, moves=60)
     t, held = max(world.now), list(world.received)
     world.corrupt()

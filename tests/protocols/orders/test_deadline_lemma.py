@@ -122,8 +122,8 @@ class Chain:
             self.solver.add(z3.Implies(here, z3.And(*self.conditions(j, step))))
 
     def conditions(self, j, step):
-        """What must hold when X delivers message j: X reads its clock, the message is alive, it is
-        deferred no longer, and its cause was delivered or has expired."""
+        """Return the conditions for X to deliver message j: X reads its clock, the message is
+        alive and no longer deferred, and its cause was delivered or has expired."""
         horizon = self.horizons[step][self.length]
         yield horizon >= self.clocks[step][self.length]
         yield self.deadlines[j] > horizon

@@ -25,7 +25,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """What is delivered, what is pending, and since when deadlines have passed: no index."""
+    """A model without an index: delivered messages, pending messages, passed deadlines."""
 
     def __init__(self):
         self.delivered, self.pending, self.horizon_us = {}, {}, LONG_AGO

@@ -1,4 +1,4 @@
-"""What VCU says about its protocol, sentence by sentence, and its Algorithm 2 taken at its word."""
+"""Each statement of VCU about its protocol, and a literal run of its Algorithm 2."""
 
 import random
 
@@ -108,7 +108,7 @@ def test_the_core_sends_and_delivers_what_algorithm_2_does(seed, d, most):
 
 
 def deliver_to_4(*arrivals):
-    """What node 4 of 8 sends for each arrival: by child, the ids of the packet."""
+    """Return what node 4 of 8 sends for each arrival: by child, the ids of the packet."""
     core, found = VCube(4, 8), []
     for id, past, height in arrivals:
         out = Outbox()

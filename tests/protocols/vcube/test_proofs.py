@@ -31,7 +31,7 @@ def cube(node, **options):
 
 
 def spoken(node=0):
-    """What a node says to its first child."""
+    """Return the message that a node sends to its first child."""
     core, out = cube(node), Outbox()
     core.on_broadcast(0, b"hello", out)
     return out.sends[0]

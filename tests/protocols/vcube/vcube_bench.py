@@ -48,7 +48,7 @@ class Bench:
         self.step("restore", now_us, self.store.load(self.core.tables))
 
     def frames(self):
-        """What was sent, but for packets."""
+        """Return the sent frames other than packets."""
         return [(to, frame) for to, frame in self.out.sends if not isinstance(frame, Packet)]
 
     def sent(self):

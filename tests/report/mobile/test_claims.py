@@ -1,4 +1,4 @@
-"""What our runs answer to the claims of the papers, from tables that can be worked out by hand."""
+"""Measurements for the claims of the papers, from tables small enough to compute by hand."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""What stands in the tables: ours, theirs, the difference, and why."""
+"""The cells of the tables: measured value, published value, difference and reason."""
 
 import pytest
 from tests.report.made_up import HOUR_US, MINUTE_US, make_run, make_trace

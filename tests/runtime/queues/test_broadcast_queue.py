@@ -1,4 +1,4 @@
-"""What is said during one transaction: one step, each after the one before."""
+"""Broadcasts made during one transaction are one step, each caused by the one before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits on a link of a node without flow control."""
+"""The frames that wait on a link of a node without flow control."""
 
 from __future__ import annotations
 

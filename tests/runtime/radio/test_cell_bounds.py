@@ -30,8 +30,8 @@ def without_bounds(one, bytes_max=1 << 16):
 
 
 def say_of(core, payload):
-    """What the host would send for its next message."""
-    message = core._proofs.prove(Message((core.node, core._next_said), (), payload))
+    """Return the frame that the host would send for its next message."""
+    message = core._proofs.prove(Message((core.node, core._next_broadcast), (), payload))
     return Say(core.cell, core.node, core._ses, message)
 
 

@@ -28,7 +28,7 @@ class Pair:
             self.under_way[other].append(self.ends[name].on_link(True))
 
     def cut(self):
-        """What is under way is lost."""
+        """Drop all frames in transit."""
         for name in "ab":
             self.under_way[name].clear()
             assert self.ends[name].on_link(False) is None

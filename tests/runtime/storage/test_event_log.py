@@ -1,4 +1,4 @@
-"""What a node writes down: whole files, in its own order, with nothing lost that happened."""
+"""The event log of a node: complete files, in the order of its steps, without a lost event."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Killed(Exception):
 
 
 class Transactions(Store):
-    """A store whose transactions are written when told so, as a database's are. What was saved and
-    not written is gone after a kill."""
+    """A store that writes its transactions on request. Rows saved but not written are gone after a
+    kill."""
 
     def __init__(self, disk=None):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What strangers, somebody on the path and members who misbehave try: what becomes of it, counted.
+"""Attacks by strangers, by an attacker on the path and by members, and their counted effects.
 
 docs/security.md names these tests beside what it promises.
 """

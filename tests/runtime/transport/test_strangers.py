@@ -1,5 +1,8 @@
-"""Strangers against a live node, a few of each: `benchmarks/strangers_runtime.py` throws as many as
-one likes. What each attack comes to alone is in `test_attacks.py`."""
+"""Attack a live node with a few strangers of each kind.
+
+`benchmarks/strangers_runtime.py` runs any number of them. `test_attacks.py` tests each
+attack alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured on a run, against the same counted one event at a time."""
+"""The measures of a run equal those of a count one event at a time."""
 
 import dataclasses
 from collections import Counter, defaultdict
@@ -51,7 +51,7 @@ def walk(result):
         elif node != origin and kind == DELIVER:
             held[node].discard(origin)
             delivery.append((t_us - start[origin], t_us - received[node, origin]))
-        # What is delivered at the instant of its arrival was never held back.
+        # A message delivered at the instant of its arrival was never held back.
         if row + 1 == len(rows) or rows[row + 1][0] > t_us:
             most[node] = max(most[node], len(held[node]))
     return reception, delivery, most

@@ -77,7 +77,7 @@ class Port(Protocol[SentT]):
 
 
 class DriverState(NamedTuple):
-    """What a driver with a store in memory remembers, besides its core. It can be hashed."""
+    """The state of a driver with a store in memory, besides its core. It can be hashed."""
 
     crash_after: int | None
     cut_off: tuple[Message, ...]

@@ -30,7 +30,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class RowStore(Protocol):
-    """What a driver needs of a store."""
+    """The operations of a store that a driver uses."""
 
     def save(self, saves: Iterable[tuple[str, object, object]]) -> None:
         """Save the rows (table, key, value) of one step in one transaction: all of them, or none.

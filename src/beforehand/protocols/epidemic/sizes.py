@@ -37,7 +37,7 @@ _ID_USUAL = 32
 _FEW = 8
 """Up to this many causes, `wire_bytes` does not measure their names."""
 _HELD_ALONE = HEAD_BYTES + _ID_USUAL + OBJECT_BYTES
-"""What a held message without causes, payload and proof counts."""
+"""The size counted for a held message without causes, payload and proof, in bytes."""
 
 
 def ids_bytes(ids: Sequence[MessageId]) -> int:

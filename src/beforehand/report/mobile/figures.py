@@ -24,7 +24,7 @@ def throughput_figure(cells: Cells) -> Figure | None:
     if runs.empty:
         return None
     table = _by_hosts(runs.assign(line=runs["system"].map(SYSTEMS)), "rate_per_s")
-    caption = f"What is not sustained at any rate that was tried has no point. {MEANS}"
+    caption = f"A system that sustains no tried rate has no point. {MEANS}"
     chart = _over_hosts(table, "Broadcasts per second", is_log=True)
     return Figure("mob-6", "MOB figure 6: highest rate that is sustained", caption, chart, table)
 

@@ -298,7 +298,8 @@ def _prevented_sections(material: Material) -> Iterator[Section]:
 
 def _cost_section(material: Material) -> Section:
     prose = (
-        "What the nodes sent, and how many predecessors a message names on average: that is what "
-        "order costs on the air. A transmission is a frame; deliveries are those of all nodes.",
+        "The traffic of the nodes, and the average number of predecessors named by a message: "
+        "the cost of order on the air. A transmission is a frame; deliveries are those of all "
+        "nodes.",
     )
     return Section("Cost", prose, (cost_table(material.groups), run_table(material.groups)))

@@ -187,7 +187,7 @@ FIT_PROSE = (
     "The paper gives the broadcast times as a Poisson law of 1000 and the deviation of a hop as "
     "25. Taken literally, few messages have a cause at all. So the two laws were fitted to Table "
     "1, Table 2 and the counts of causes. Differences are from the published figures, in points.",
-    "What remains: the published reduction grows by 9.2 points from 128 to 256 nodes, and by no "
-    "more than 2.5 one step before and one step after. Ours grows evenly whatever the law, so a "
-    "law that comes near lies above it at 128 nodes and below it at 256.",
+    "One deviation remains: the published reduction grows by 9.2 points from 128 to 256 nodes, "
+    "and by no more than 2.5 one step before and one step after. Ours grows evenly whatever the "
+    "law, so a law that comes near lies above it at 128 nodes and below it at 256.",
 )

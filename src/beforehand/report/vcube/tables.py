@@ -93,7 +93,7 @@ def _outside(claims: Sequence[Found]) -> tuple[str, ...]:
         for claim in missed
     )
     return (
-        f"Outside {missed[0].claim.tolerance}: {listed}. What was tried is at the end of "
+        f"Outside {missed[0].claim.tolerance}: {listed}. The fits tried are at the end of "
         "this page.",
     )
 

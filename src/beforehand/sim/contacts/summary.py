@@ -170,7 +170,7 @@ def describe(values: NDArray[Any]) -> dict[str, float | None]:
 
 
 class Delays(NamedTuple):
-    """What became of each message at each node other than its origin, and how long it took."""
+    """The outcome of each message at each node other than its origin, and the delays."""
 
     received: Ints
     """Rows of the first reception of each message by each node. A message that the node evicted and

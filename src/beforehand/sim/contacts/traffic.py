@@ -38,8 +38,8 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """What the nodes broadcast. The default is that of OPP VI: `first_us` after its appearance, and
-    then every `period_us`."""
+    """The broadcasts of the nodes. The default is that of OPP VI: `first_us` after the appearance
+    of a node, and then every `period_us`."""
 
     first_us: int = 20_000_000
     """A node broadcasts nothing in this time after each appearance."""

@@ -40,8 +40,8 @@ class Bench:
     def fetch(self, ses, source=0):
         return self.get(source, Fetch(source, 1, H, ses))
 
-    def give(self, ses, next_said=1, rest=NOTHING, source=0):
-        return self.get(source, Given(source, 1, H, ses, next_said, *rest))
+    def give(self, ses, next_broadcast=1, rest=NOTHING, source=0):
+        return self.get(source, Given(source, 1, H, ses, next_broadcast, *rest))
 
 
 def joined():
@@ -58,12 +58,12 @@ def handed_on(ses=2, to=0):
     return bench
 
 
-def accepted(ses, turn=1, next_said=1):
-    return EVERYBODY, ConnectAck(1, H, ses, next_said, turn)
+def accepted(ses, turn=1, next_broadcast=1):
+    return EVERYBODY, ConnectAck(1, H, ses, next_broadcast, turn)
 
 
-def given(ses, target=0, next_said=1, rest=NOTHING):
-    return target, Given(1, target, H, ses, next_said, *rest)
+def given(ses, target=0, next_broadcast=1, rest=NOTHING):
+    return target, Given(1, target, H, ses, next_broadcast, *rest)
 
 
 def refused(ses, target=0):
@@ -75,8 +75,8 @@ def test_the_new_station_fetches_the_state_before_it_registers_the_host():
     assert bench.connect(2, old=0) == [(0, Fetch(1, 0, H, 2))]
     assert bench.connect(2, old=0) == []
     rest = ((0, 3), (4, 0, 0, 0), ((0, 6),))
-    assert bench.give(2, 5, rest) == [accepted(2, next_said=5)]
-    assert bench.connect(2, old=0) == [accepted(2, next_said=5)]
+    assert bench.give(2, 5, rest) == [accepted(2, next_broadcast=5)]
+    assert bench.connect(2, old=0) == [accepted(2, next_broadcast=5)]
     bench.get(0, Relay(0, 5, (4, 0, 0, 0), Message((9, 1), (), b"")))
     assert list(bench.core.handoff.guests[H].in_flight) == [(0, 5)]
 

@@ -48,11 +48,11 @@ class Bench:
         for seq in seqs:
             self.get(0, Relay(message(seq)))
 
-    def connect(self, ses, place, *visits, next_said=1):
-        return self.hear(Connect(1, H, ses, place, next_said, visits))
+    def connect(self, ses, place, *visits, next_broadcast=1):
+        return self.hear(Connect(1, H, ses, place, next_broadcast, visits))
 
-    def recover(self, ses, place, next_said=1):
-        return self.hear(Connect(1, H, ses, place, next_said, None))
+    def recover(self, ses, place, next_broadcast=1):
+        return self.hear(Connect(1, H, ses, place, next_broadcast, None))
 
     def kept(self):
         return [kept.message.id for kept in self.core.cell.kept.values()]
@@ -70,8 +70,8 @@ def ids(*seqs):
     return tuple((9, seq) for seq in seqs)
 
 
-def accepted(ses, next, next_said=1, **options):
-    return EVERYBODY, ConnectAck(1, H, ses, next_said, next, **options)
+def accepted(ses, next, next_broadcast=1, **options):
+    return EVERYBODY, ConnectAck(1, H, ses, next_broadcast, next, **options)
 
 
 def request(ses, place, source=0):
@@ -311,7 +311,7 @@ def test_a_recovering_host_is_new_only_after_all_stations_have_answered():
     bench = Bench()
     bench.hear(Join(1, G, 1, ()))
     place = Place(1, False, 4)
-    targets = [target for target, _ in bench.recover(2, place, next_said=6)]
+    targets = [target for target, _ in bench.recover(2, place, next_broadcast=6)]
     assert sorted(targets) == [0, 2, 3]
     bench.relay(1)
     assert bench.wire(Response1(0, 1, H, 2)) == bench.wire(Response1(2, 1, H, 2)) == []

@@ -22,7 +22,7 @@ from beforehand.protocols.mobile.was.frames import (
     Say,
     StationAck,
 )
-from beforehand.protocols.mobile.was.host import ACK, CONNECT, MEMORY, RETRY, SAID, Host
+from beforehand.protocols.mobile.was.host import ACK, BROADCASTS, CONNECT, MEMORY, RETRY, Host
 
 A, B = "a", "b"
 ME = 7
@@ -338,7 +338,7 @@ def test_acknowledged_broadcasts_are_forgotten():
     bench.join()
     bench.say()
     bench.hear(StationAck(A, (Heard(ME, 1, 2),)))
-    assert bench.store.load((SAID, MEMORY))[SAID.name] == {}
+    assert bench.store.load((BROADCASTS, MEMORY))[BROADCASTS.name] == {}
 
 
 def test_a_host_that_may_be_unregistered_sends_acknowledgements_without_broadcasts():

@@ -80,7 +80,7 @@ class ConnectAck(msgspec.Struct, frozen=True, tag="ck_connect_ack"):
     cell: NodeId
     host: NodeId
     ses: Count
-    next_said: Count
+    next_broadcast: Count
     turn: Count
     start: Vector = ()
     """For a joining host: it gets only messages after these counts."""
@@ -147,7 +147,7 @@ class Given(msgspec.Struct, frozen=True, tag="ck_given"):
     target: NodeId
     host: NodeId
     ses: Count
-    next_said: Count
+    next_broadcast: Count
     spoken: Id
     """The id of the host's last message; (0, 0) if there is none."""
     counts: Vector

@@ -31,7 +31,7 @@ class Guest(msgspec.Struct):
     ses: int
     seen: Seen
     """The messages that the host has acknowledged."""
-    next_said: int = 1
+    next_broadcast: int = 1
     """The sequence number of the broadcast that the station expects next from the host."""
     spoken: Id = (0, 0)
     """The host's last message. Its next one depends on it, whether or not it is delivered."""

@@ -194,7 +194,7 @@ class Handoff:
         seen = guest.seen
         given = Given(
             *(self.node, frame.source, guest.host, frame.ses),
-            *(guest.next_said, guest.spoken, seen.counts, seen.extra),
+            *(guest.next_broadcast, guest.spoken, seen.counts, seen.extra),
         )
         self._route(given, out)
 
@@ -202,7 +202,7 @@ class Handoff:
         pending = self.pending.pop(frame.host)
         self._handed_on.pop(frame.host, None)
         seen = Seen(frame.counts, frame.extra)
-        guest = Guest(frame.host, pending.ses, seen, frame.next_said, frame.spoken)
+        guest = Guest(frame.host, pending.ses, seen, frame.next_broadcast, frame.spoken)
         self._register(guest, out)
         if pending.waiting is not None:
             self._on_fetch(pending.waiting, out)
@@ -239,7 +239,7 @@ class Handoff:
     def _accept(self, guest: Guest, out: Outbox[Frame]) -> None:
         start = guest.seen.counts if guest.is_joining else ()
         ack = ConnectAck(
-            *(self.node, guest.host, guest.ses, guest.next_said, guest.turn), start=start
+            *(self.node, guest.host, guest.ses, guest.next_broadcast, guest.turn), start=start
         )
         out.sends.append((EVERYBODY, ack))
 

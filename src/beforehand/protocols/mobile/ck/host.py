@@ -58,9 +58,9 @@ class CkHost:
         self._turn = 0
         self._old: NodeId | None = None  # the last station known to have registered this host
         self._seen: Seen | None = None  # None: never joined
-        self._next_said = 1
-        self._said: dict[int, tuple[Message, Vector]] = {}
-        self._unheard: dict[int, None] = {}  # own broadcasts not acknowledged by the station
+        self._next_broadcast = 1
+        self._broadcasts: dict[int, tuple[Message, Vector]] = {}
+        self._unacked: dict[int, None] = {}  # own broadcasts not acknowledged by the station
         self._is_repeating = False
 
     # ---- inputs ---------------------------------------------------------------------------------
@@ -83,13 +83,13 @@ class CkHost:
         back."""
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
-        seq = self._next_said
-        self._next_said += 1
+        seq = self._next_broadcast
+        self._next_broadcast += 1
         message = Message((self.node, seq), (), payload)
-        self._said[seq] = (message, () if self._seen is None else self._seen.last())
-        self._unheard[seq] = None
+        self._broadcasts[seq] = (message, () if self._seen is None else self._seen.last())
+        self._unacked[seq] = None
         self.counters.broadcast += 1
-        if self.state == "connected" and seq < min(self._said) + self._pace.inflight_max:
+        if self.state == "connected" and seq < min(self._broadcasts) + self._pace.inflight_max:
             self._say(seq, out)
         self._repeat(now_us, out)
         return message.id
@@ -124,12 +124,12 @@ class CkHost:
 
         A host does not remember messages, only how many of each station it has delivered.
         """
-        is_waiting = message[0] == self.node and message[1] in self._said
+        is_waiting = message[0] == self.node and message[1] in self._broadcasts
         return MessageStatus("waiting" if is_waiting else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         extra = () if self._seen is None else self._seen.extra
-        return {"said": len(self._said), "early": 0, "beyond_gaps": len(extra)}
+        return {"said": len(self._broadcasts), "early": 0, "beyond_gaps": len(extra)}
 
     # ---- connections ----------------------------------------------------------------------------
 
@@ -159,10 +159,12 @@ class CkHost:
             # Broadcasts from before the join depend on nothing.
             self._seen = Seen(frame.start)
             nothing = (0,) * len(frame.start)
-            self._said = {seq: (message, nothing) for seq, (message, _) in self._said.items()}
+            self._broadcasts = {
+                seq: (message, nothing) for seq, (message, _) in self._broadcasts.items()
+            }
         out.timers.append((CONNECT, CANCEL))
-        self._drop_said(frame.next_said)
-        self._unheard = dict.fromkeys(self._said)
+        self._drop_acked(frame.next_broadcast)
+        self._unacked = dict.fromkeys(self._broadcasts)
         self._say_all(out)
         self._repeat(now_us, out)
 
@@ -193,30 +195,30 @@ class CkHost:
     def _on_station_ack(self, frame: StationAck) -> None:
         for heard in frame.heard:
             if heard.host == self.node and heard.ses == self._ses:
-                self._drop_said(heard.next)
+                self._drop_acked(heard.next)
                 for first, last in heard.ranges:
                     for seq in range(first, last + 1):
-                        self._unheard.pop(seq, None)
+                        self._unacked.pop(seq, None)
 
     # ---- outgoing -------------------------------------------------------------------------------
 
-    def _drop_said(self, before: int) -> None:
-        for seq in [seq for seq in self._said if seq < before]:
-            del self._said[seq]
-            self._unheard.pop(seq, None)
+    def _drop_acked(self, before: int) -> None:
+        for seq in [seq for seq in self._broadcasts if seq < before]:
+            del self._broadcasts[seq]
+            self._unacked.pop(seq, None)
 
     def _say(self, seq: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
-        message, past = self._said[seq]
+        message, past = self._broadcasts[seq]
         out.sends.append((self.cell, Say(self.cell, self.node, self._ses, message, past)))
 
     def _say_all(self, out: Outbox[Frame]) -> None:
-        end = min(self._said, default=0) + self._pace.inflight_max
-        for seq in self._unheard:
+        end = min(self._broadcasts, default=0) + self._pace.inflight_max
+        for seq in self._unacked:
             if seq < end:
                 self._say(seq, out)
 
     def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
-        if self.state == "connected" and self._unheard and not self._is_repeating:
+        if self.state == "connected" and self._unacked and not self._is_repeating:
             self._is_repeating = True
-            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._said))))
+            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._broadcasts))))

@@ -147,15 +147,15 @@ class CkStation:
     def _on_say(self, guest: Guest, frame: Say, out: Outbox[Frame]) -> None:
         self._unanswered[guest.host] = guest
         seq = frame.message.seq
-        if seq < guest.next_said or seq in guest.early:
+        if seq < guest.next_broadcast or seq in guest.early:
             self.counters.duplicate += 1
             return
         guest.early[seq] = frame
         self.counters.received += 1
         out.receives.append(frame.message)
-        while guest.next_said in guest.early:
-            ready = guest.early.pop(guest.next_said)
-            guest.next_said += 1
+        while guest.next_broadcast in guest.early:
+            ready = guest.early.pop(guest.next_broadcast)
+            guest.next_broadcast += 1
             self._initiate(guest, ready, out)
 
     def _initiate(self, guest: Guest, said: Say, out: Outbox[Frame]) -> None:
@@ -259,7 +259,7 @@ class CkStation:
         heard = []
         for guest in filter(self._is_here, self._unanswered.values()):
             ranges = ranges_of(sorted(guest.early))
-            heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+            heard.append(Heard(guest.host, guest.ses, guest.next_broadcast, ranges))
         self._unanswered.clear()
         if heard:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))

@@ -164,7 +164,7 @@ class TcpHost:
         self._tcp = tcp or Tcp()
         self._ses = 0
         self._timeout_us = 0
-        self._next_said = 1
+        self._next_broadcast = 1
         self._unsent: list[Message] = []
         self._connection: Connection | None = None
 
@@ -189,8 +189,8 @@ class TcpHost:
         """
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
-        message = Message((self.node, self._next_said), (), payload)
-        self._next_said += 1
+        message = Message((self.node, self._next_broadcast), (), payload)
+        self._next_broadcast += 1
         self.counters.broadcast += 1
         self.counters.delivered += 1
         out.deliveries.append(message)
@@ -232,7 +232,7 @@ class TcpHost:
 
         A host remembers only its own messages, by their number.
         """
-        is_own = message[0] == self.node and 0 < message[1] < self._next_said
+        is_own = message[0] == self.node and 0 < message[1] < self._next_broadcast
         return MessageStatus("delivered" if is_own else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:

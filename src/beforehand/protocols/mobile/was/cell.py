@@ -44,7 +44,7 @@ class Guest(msgspec.Struct):
     ses: int
     next: int
     """The cell's number of the message that the host needs next. All from here on are kept."""
-    next_said: int
+    next_broadcast: int
     """The sequence number of the broadcast that the station expects next from the host."""
     heard_us: int
     """When the station last heard from the host."""

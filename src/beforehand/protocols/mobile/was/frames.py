@@ -51,7 +51,7 @@ class Connect(msgspec.Struct, frozen=True, array_like=True, tag="connect"):
     host: NodeId
     ses: Count
     place: Place
-    next_said: Count
+    next_broadcast: Count
     """The sequence number of the host's next broadcast. A host registered as new starts there."""
     visits: Visits | None
 
@@ -126,7 +126,7 @@ class ConnectAck(msgspec.Struct, frozen=True, array_like=True, tag="connect_ack"
     cell: NodeId
     host: NodeId
     ses: Count
-    next_said: Count
+    next_broadcast: Count
     """seq_h: the host need not repeat its broadcasts before this number."""
     next: Count
     """The cell's number from which the host goes on."""
@@ -188,7 +188,7 @@ class Response1(msgspec.Struct, frozen=True, array_like=True, tag="response1"):
     is_known: bool = False
     held_ses: Count = 0
     """The connection in which the answering station had registered the host."""
-    next_said: Count = 0
+    next_broadcast: Count = 0
     missing: tuple[MessageId, ...] = ()
     """m_nd: the messages that the host has not delivered."""
 

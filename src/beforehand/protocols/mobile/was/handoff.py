@@ -118,7 +118,7 @@ class Handoff:
         cell = self._cell
         targets = [station for station, _ in self._visits(frame)]
         # correction 14: from here on, the station discards no kept message.
-        guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_said, now_us, "asking")
+        guest = Guest(frame.host, frame.ses, cell.oldest(), frame.next_broadcast, now_us, "asking")
         guest.asked = (
             [*self._via] if EVERYBODY in targets else [s for s in targets if s is not None]
         )
@@ -160,7 +160,7 @@ class Handoff:
             *(self.node, frame.source, frame.host, frame.ses),
             is_known=True,
             held_ses=guest.ses,
-            next_said=guest.next_said,
+            next_broadcast=guest.next_broadcast,
             missing=tuple(missing),
         )
         # correction 8: from here on, no frame of the host's old connection counts.
@@ -189,7 +189,11 @@ class Handoff:
             return
         *others, best = known
         self._delete(guest.host, tuple((answer.source, guest.ses) for answer in others), out)
-        guest.phase, guest.next_said, guest.missing = "fetching", best.next_said, best.missing
+        guest.phase, guest.next_broadcast, guest.missing = (
+            "fetching",
+            best.next_broadcast,
+            best.missing,
+        )
         guest.cut = self._cell.next
         here = {kept.message.id for kept in self._cell.kept.values()}
         wanted = tuple(id for id in best.missing if id not in here)
@@ -258,7 +262,7 @@ class Handoff:
         if not guest.catch_up:
             guest.next = self._cell.first_undelivered(guest)
             ack = ConnectAck(
-                *(self.node, guest.host, guest.ses, guest.next_said, guest.next),
+                *(self.node, guest.host, guest.ses, guest.next_broadcast, guest.next),
                 delivered=self._cell.delivered_elsewhere(guest),
                 is_new=guest.is_fresh,
             )

@@ -62,12 +62,12 @@ class Memory(msgspec.Struct, frozen=True):
 
     ses: int
     place: Place
-    next_said: int
+    next_broadcast: int = msgspec.field(name="next_said")
     has_left: bool = False
 
 
 MEMORY = Table("host", str, Memory)
-SAID = Table("said", int, Message)
+BROADCASTS = Table("said", int, Message)
 
 
 class Host:
@@ -89,7 +89,7 @@ class Host:
         ones. message_bytes_max: limit of an encoded message, the same as at the stations."""
         self.node = node
         self.needs = Needs({"cell": Link()})
-        self.tables = (MEMORY, SAID) if durable else ()
+        self.tables = (MEMORY, BROADCASTS) if durable else ()
         self.counters = Counters()
         self.state: State = "away"
         self.cell: NodeId | None = None
@@ -101,9 +101,9 @@ class Host:
         self._message_bytes_max = message_bytes_max
         self._names_stations = names_stations
         self._visits: dict[NodeId, int] | None = {} if names_stations else None
-        self._next_said = 1
-        self._said: dict[int, Message] = {}
-        self._unheard: set[int] = set()  # own broadcasts not acknowledged by the station
+        self._next_broadcast = 1
+        self._broadcasts: dict[int, Message] = {}
+        self._unacked: set[int] = set()  # own broadcasts not acknowledged by the station
         self._early: dict[int, Cast | CatchUp] = {}
         self._elsewhere: Ranges = ()  # numbers of this cell already delivered in another one
         self._owes_ack = False
@@ -128,19 +128,19 @@ class Host:
             raise LocalError("a host that has left cannot broadcast", hint="join under a new name")
         if lifetime_us is not None:
             raise LocalError("messages have no lifetimes here", hint="leave `lifetime_us` out")
-        seq = self._next_said
+        seq = self._next_broadcast
         message = Message((self.node, seq), (), payload)
         if self._proofs is not None:
             message = self._proofs.prove(message)
         refuse_long(message, self._message_bytes_max)
-        self._next_said += 1  # correction 1
-        self._said[seq] = message
-        self._unheard.add(seq)
+        self._next_broadcast += 1  # correction 1
+        self._broadcasts[seq] = message
+        self._unacked.add(seq)
         self.counters.broadcast += 1
         if self.tables:
-            out.saves.append((SAID.name, seq, message))
+            out.saves.append((BROADCASTS.name, seq, message))
             self._save(out)
-        if self.state == "connected" and seq < min(self._said) + self._pace.inflight_max:
+        if self.state == "connected" and seq < min(self._broadcasts) + self._pace.inflight_max:
             self._say(seq, out)
         self._repeat(now_us, out)
         return message.id
@@ -189,8 +189,8 @@ class Host:
             self._acknowledge(now_us, out)
         elif timer == RETRY and self._is_repeating:
             self._is_repeating = False
-            end = min(self._said, default=0) + self._pace.inflight_max
-            for seq in sorted(self._unheard):
+            end = min(self._broadcasts, default=0) + self._pace.inflight_max
+            for seq in sorted(self._unacked):
                 if seq < end:
                     self._say(seq, out)
             self._repeat(now_us, out)
@@ -200,23 +200,23 @@ class Host:
         memory = rows.get(MEMORY.name, {}).get("")
         if memory is not None:
             self._ses, self._place = memory.ses, memory.place
-            self._next_said = memory.next_said
+            self._next_broadcast = memory.next_broadcast
             self._visits = None
             if memory.has_left:
                 self.state = "leaving"
-        self._said = dict(sorted(rows.get(SAID.name, {}).items()))
-        self._unheard = set(self._said)
+        self._broadcasts = dict(sorted(rows.get(BROADCASTS.name, {}).items()))
+        self._unacked = set(self._broadcasts)
 
     def explain(self, message: MessageId) -> MessageStatus:
         """Return "waiting" or "unknown": a host does not remember what it has delivered."""
-        is_waiting = message[0] == self.node and message[1] in self._said
+        is_waiting = message[0] == self.node and message[1] in self._broadcasts
         if is_waiting or any(early.message.id == message for early in self._early.values()):
             return MessageStatus("waiting")
         return MessageStatus("unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {
-            "said": len(self._said),
+            "said": len(self._broadcasts),
             "early": len(self._early),
             "visits": len(self._visits or ()),
         }
@@ -261,7 +261,9 @@ class Host:
         elif self._place.ses == 0:
             frame = Join(self.cell, self.node, self._ses, visits)
         else:
-            frame = Connect(self.cell, self.node, self._ses, self._place, self._next_said, visits)
+            frame = Connect(
+                self.cell, self.node, self._ses, self._place, self._next_broadcast, visits
+            )
         out.sends.append((self.cell, frame))
         out.timers.append((CONNECT, now_us + self._pace.retry_us_min))
 
@@ -277,10 +279,10 @@ class Host:
             self._visits = {self.cell: self._ses}
         self._save(out)
         out.timers.append((ACK, CANCEL))
-        self._drop_said(frame.next_said, out, is_lost=frame.is_new)
+        self._drop_acked(frame.next_broadcast, out, is_lost=frame.is_new)
         out.timers.append((CONNECT, CANCEL))
-        self._unheard = set(self._said)
-        for seq in list(self._said)[: self._pace.inflight_max]:
+        self._unacked = set(self._broadcasts)
+        for seq in list(self._broadcasts)[: self._pace.inflight_max]:
             self._say(seq, out)
         self._repeat(now_us, out)
         self._beat(now_us, out)
@@ -360,38 +362,38 @@ class Host:
             return
         for heard in frame.heard:
             if heard.host == self.node and heard.ses == self._ses:
-                self._drop_said(heard.next, out)
+                self._drop_acked(heard.next, out)
                 # Test each member: a wrong station may send a range of any length.
                 for first, last in heard.ranges:
-                    self._unheard -= {seq for seq in self._unheard if first <= seq <= last}
+                    self._unacked -= {seq for seq in self._unacked if first <= seq <= last}
 
-    def _drop_said(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
-        for seq in [seq for seq in self._said if seq < before]:
-            del self._said[seq]
-            self._unheard.discard(seq)
+    def _drop_acked(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
+        for seq in [seq for seq in self._broadcasts if seq < before]:
+            del self._broadcasts[seq]
+            self._unacked.discard(seq)
             if self.tables:
-                out.saves.append((SAID.name, seq, None))
+                out.saves.append((BROADCASTS.name, seq, None))
             if is_lost:
                 out.losses.append(("drop", (self.node, seq)))
                 self.counters.dropped += 1
 
     def _say(self, seq: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
-        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, self._said[seq])))
+        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, self._broadcasts[seq])))
 
     def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
-        if self.state == "connected" and self._unheard and not self._is_repeating:
+        if self.state == "connected" and self._unacked and not self._is_repeating:
             self._is_repeating = True
-            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._said))))
+            out.timers.append((RETRY, now_us + self._pace.retry_us(len(self._broadcasts))))
 
     # ---- saves ----------------------------------------------------------------------------------
 
     def _save(self, out: Outbox[Frame]) -> None:
         if self.tables:
             has_left = self.state in ("leaving", "gone")
-            memory = Memory(self._ses, self._place, self._next_said, has_left)
+            memory = Memory(self._ses, self._place, self._next_broadcast, has_left)
             out.saves.append((MEMORY.name, "", memory))
 
     def _forget(self, out: Outbox[Frame]) -> None:
         self._hush(out)
-        self._drop_said(self._next_said, out, is_lost=True)
+        self._drop_acked(self._next_broadcast, out, is_lost=True)

@@ -197,19 +197,19 @@ class Station:
 
     def _on_say(self, guest: Guest, message: Message, out: Outbox[Frame]) -> None:
         guest.owes_ack = True
-        if message.seq < guest.next_said or message.seq in guest.early:
+        if message.seq < guest.next_broadcast or message.seq in guest.early:
             self.counters.duplicate += 1
             return
-        if message.seq >= guest.next_said + self._pace.inflight_max:
+        if message.seq >= guest.next_broadcast + self._pace.inflight_max:
             # No correct host is so far ahead. Its acknowledgement must fit into a frame.
             self.counters.refused += 1
             return
         guest.early[message.seq] = message
         self.counters.received += 1
         out.receives.append(message)
-        while guest.next_said in guest.early:
-            ready = guest.early.pop(guest.next_said)
-            guest.next_said += 1
+        while guest.next_broadcast in guest.early:
+            ready = guest.early.pop(guest.next_broadcast)
+            guest.next_broadcast += 1
             self._disseminate(ready, None, out)
 
     def _disseminate(self, message: Message, source: NodeId | None, out: Outbox[Frame]) -> None:
@@ -267,6 +267,6 @@ class Station:
             if guest.owes_ack:
                 guest.owes_ack = False
                 ranges = ranges_of(sorted(guest.early))
-                heard.append(Heard(guest.host, guest.ses, guest.next_said, ranges))
+                heard.append(Heard(guest.host, guest.ses, guest.next_broadcast, ranges))
         if heard:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
