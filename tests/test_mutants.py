@@ -40,6 +40,7 @@ INTERPRETED = (
     "tests/observe/test_state.py",
     "tests/observe/test_waking.py",
     "tests/pipeline/worlds/test_overlay.py",
+    "tests/sim/contacts/test_twin.py",
     "tests/sim/test_radio.py",
     "tests/verify/test_doubts.py",
     "tests/verify/test_one_answer.py",

@@ -81,7 +81,7 @@ def test_a_promise_and_the_end_of_a_run_go_with_its_events():
         ([(0, 1, -9, 3)], None, "from before zero on"),
         ([(-1, 1, 0, 3)], None, "no number of a node: -1"),
         ([(2**32 + 5, 1, 0, 3)], None, "no number of a node: 4294967301"),
-        ([(0, 1, 0, 10**15)], None, "of which 1,000,000 can be played"),
+        ([(0, 1, 0, 10**15)], None, "of which 20,000,000 can be played"),
         ([(0, 1, 0, 9)], [(0, 0, 9)], "node 1 has a contact and is never present"),
         ([(0, 1, 0, 9)], [], "node 0 has a contact and is never present"),
         ([], [(0, 0, 9), (0, 5, 12)], "there twice at one time"),

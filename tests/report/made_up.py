@@ -149,6 +149,8 @@ def make_run(protocol: str, minutes: int | None, seed: int) -> dict[str, Any]:
         "violations": 0,
         "cpu_s": 3.5,
         "transfer_model": TRANSFER,
+        "engine": "twin",
+        "engine_why": "",
     }
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from beforehand.sim.contacts.run import Result, Spec
 
 NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".gz", ".arrow", ".feather")
+ENGINE_NAMES = {"cores": "the protocol cores", "twin": "the compiled twin"}
 EXAMPLE = "beforehand simulate meetings.txt --protocol delta --lifetime 20m --seed 7"
 
 
@@ -60,6 +61,11 @@ def add_parser(commands: Commands) -> None:
         "--literal", action="store_true", help="deadlines to the letter of the paper"
     )
     parser.add_argument(
+        "--engine",
+        default="auto",
+        help="cores, twin (compiled) or auto, which takes the twin where it covers the run",
+    )
+    parser.add_argument(
         "--events",
         type=Path,
         metavar="FILE.parquet",
@@ -72,6 +78,9 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     spec = read_spec(args)
     spec.check()
+    from beforehand.sim.contacts.engines import check_engine, play_run
+
+    check_engine(args.engine)
     if args.events is not None:
         _check_events_target(args)
     with told_stages() as tell:
@@ -84,11 +93,11 @@ def run(args: argparse.Namespace) -> int:
     tell_trace(trace)
 
     from beforehand.protocols.registry import find_order
-    from beforehand.sim.contacts.run import run_one
     from beforehand.sim.contacts.summary import count_violations, summarise
 
     with told_stages() as tell:
-        result = run_one(trace, spec, on_done=partial(tell, "simulating"))
+        played = play_run(trace, spec, args.engine, on_done=partial(tell, "simulating"), note=note)
+        result = played.result
         violations = count_violations(result.columns, on_done=partial(tell, "senders judged"))
     if args.events is not None:
         _write_events(args.events, trace, spec, result)
@@ -97,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
     summary["frames_aborted"] = result.frames_aborted
     summary["evictions"] = None if result.evictions is None else len(result.evictions)
     summary["violations"] = violations
+    summary["engine"], summary["engine_why"] = played.engine, played.why
     promise = find_order(spec.protocol).promise
     summary["transfer_model"] = spec.transfer_model
     summary["trace_changes"] = dict(trace.changes)
@@ -224,3 +234,5 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         is_short = int(stays_us.max(initial=0)) <= spec.traffic.first_us
         note(f"no node broadcast anything{why if is_short else ''}")
     note(f"transfer model: {summary['transfer_model']}")
+    reason = f": {summary['engine_why']}" if summary["engine_why"] else ""
+    note(f"engine: {ENGINE_NAMES[summary['engine']]}{reason}")

@@ -22,6 +22,9 @@ from beforehand.temporary import scratch_folder
 P = ParamSpec("P")
 R = TypeVar("R")
 
+INTERPRETED: bool = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+"""Whether kernels are not compiled (NUMBA_DISABLE_JIT=1, in tests): Python then checks every
+index."""
 # Without Numba's runtime (`_nrt`) arrays are not reference-counted. Code that allocates nothing
 # does not need counting, which took two thirds of the time of the overlay world.
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
@@ -74,6 +77,16 @@ def _keep_in_temporary_folder() -> None:
     warnings.warn(NO_CACHE, NotKept, stacklevel=2)
     with suppress(OSError):  # there is no temporary folder
         SETTINGS.CACHE_DIR = os.environ[CACHE_VARIABLE] = str(scratch_folder())
+
+
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """Return whether a kernel needs no compilation: this process or an earlier one has compiled
+    it."""
+    dispatcher: Any = function
+    if INTERPRETED or dispatcher.signatures:
+        return True
+    name = f"{dispatcher.py_func.__module__.rpartition('.')[2]}.{dispatcher.__name__}-*.nbi"
+    return any(Path(dispatcher.stats.cache_path).glob(name))
 
 
 def forget_stale(folder: Path) -> None:

@@ -91,19 +91,47 @@ def _merge_overlaps(rows: Ints, counts: dict[str, int]) -> Ints:
     if not len(rows):
         return rows
     rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
-    merged: list[list[int]] = []
-    for a, b, up_us, down_us in rows.tolist():
-        last = merged[-1] if merged else None
-        if last is not None and last[0] == a and last[1] == b and up_us <= last[3]:
-            last[3] = max(last[3], down_us)
-            counts["merged"] = counts.get("merged", 0) + 1
-        else:
-            merged.append([a, b, up_us, down_us])
-    return np.array(merged, dtype=np.int64)
+    size = len(rows)
+    is_new_pair = np.ones(size, bool)
+    is_new_pair[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
+    # The latest end so far within the pair, as a rank: pairs and times together overflow 64 bits.
+    by_end = np.argsort(rows[:, 3], kind="stable")
+    rank = np.empty(size, np.int64)
+    rank[by_end] = np.arange(size)
+    latest = np.maximum.accumulate(np.cumsum(is_new_pair) * size + rank) % size
+    end_us = rows[by_end, 3][latest]
+    is_first = is_new_pair.copy()
+    is_first[1:] |= rows[1:, 2] > end_us[:-1]
+    first = np.flatnonzero(is_first)
+    if len(first) < size:
+        counts["merged"] = counts.get("merged", 0) + size - len(first)
+    merged = rows[first]
+    merged[:, 3] = end_us[np.append(first[1:], size) - 1]
+    return merged
 
 
 def _clip(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
     """Cut every contact to the time in which both nodes are present."""
+    nodes = int(max(rows[:, :2].max(initial=0), presence[:, 0].max(initial=0))) + 1
+    stays = np.bincount(presence[:, 0], minlength=nodes)
+    is_simple = (stays[rows[:, 0]] == 1) & (stays[rows[:, 1]] == 1)
+    span = np.zeros((nodes, 2), np.int64)
+    span[presence[:, 0]] = presence[:, 1:]
+    simple = rows[is_simple].copy()
+    a, b = simple[:, 0], simple[:, 1]
+    up_us = np.maximum(simple[:, 2], np.maximum(span[a, 0], span[b, 0]))
+    down_us = np.minimum(simple[:, 3], np.minimum(span[a, 1], span[b, 1]))
+    is_inside = up_us < down_us
+    is_cut = is_inside & ((up_us != simple[:, 2]) | (down_us != simple[:, 3]))
+    for kind, found in (("outside_presence", ~is_inside), ("clipped_to_presence", is_cut)):
+        if found.any():
+            counts[kind] = counts.get(kind, 0) + int(found.sum())
+    simple[:, 2], simple[:, 3] = up_us, down_us
+    return np.concatenate([simple[is_inside], _clip_each(rows[~is_simple], presence, counts)])
+
+
+def _clip_each(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
+    """Cut contacts of nodes that are present several times, one by one."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for node, up_us, down_us in presence.tolist():
         spans.setdefault(node, []).append((up_us, down_us))

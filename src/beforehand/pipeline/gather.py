@@ -76,4 +76,6 @@ def _row(run: Job, verdict: Job, metrics: Job) -> dict[str, Any]:
         "violations": sum(judged.violations.values()),
         "cpu_s": made.cpu_s,
         "transfer_model": made.transfer_model,
+        "engine": made.engine,
+        "engine_why": made.engine_why,
     }

@@ -50,7 +50,8 @@ RUNS = (
     " again bigint, evictions bigint, frames_aborted bigint, "
     + ", ".join(f"{measure}_us_{spread} double" for measure in MEASURES for spread in SPREADS)
     + ", held_us_avg double, past_entries_avg double, frames bigint, bytes bigint, promise string,"
-    " verdict string, violations bigint, cpu_s double, transfer_model string"
+    " verdict string, violations bigint, cpu_s double, transfer_model string,"
+    " engine string, engine_why string"
 )
 POINTS = "point string, key string, value string, number double, unit string"
 """The values of the swept keys at each point. number: in the unit; null if it is no number."""

@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(f"{name}_us_{kind}" for name in DELAYS for kind in STATISTICS),
         *("held_us_avg", "past_entries_avg", "frames", "bytes", "promise", "verdict"),
         *("violations", "cpu_s"),
-        "transfer_model",
+        *("transfer_model", "engine", "engine_why"),
     ),
     "points": ("point", "key", "value", "number", "unit"),
     "trace": (
@@ -93,6 +93,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 TEXTS = (
     *("point", "key", "unit"),
     *("run", "protocol", "promise", "verdict", "transfer_model", "metric", "name", "gauge"),
+    *("engine", "engine_why"),
     *("reading", "law", "observer", "system", "histogram", "experiment", "mac", "network", "kind"),
     *("claim", "figure", "text", "note", "expected", "measured"),
 )

@@ -134,7 +134,7 @@ def test_a_traffic_file_sets_origin_and_time_of_each_broadcast():
             Traffic(law="file", events=(Event(99 * HOUR_US, "n1", 1),)),
             *("traffic.input", "no source of the file is present", "lasts from 0 s to 75600 s"),
         ),
-        (Traffic(period_us=1000), "place", "of which 1,000,000 can be played", "for example `"),
+        (Traffic(period_us=1000), "place", "of which 20,000,000 can be played", "for example `"),
     ],
 )
 def test_traffic_that_does_not_fit_the_trace_is_refused(traffic, where, problem, hint):

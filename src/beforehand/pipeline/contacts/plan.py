@@ -25,6 +25,8 @@ class Run(NamedTuple):
     """The node whose gauges are kept, as written in the scenario."""
     point: str = ""
     """The values of the swept keys in words; empty without a sweep."""
+    engine: str = "auto"
+    """What plays the run (`sim.contacts.engines`)."""
 
     @property
     def label(self) -> str:
@@ -42,9 +44,9 @@ class Run(NamedTuple):
 def plan_runs(scenario: Scenario) -> list[tuple[int, Run]]:
     """Return (index of the point, run) for every point of the sweep, protocol, lifetime and seed,
     the longest first."""
-    watched = scenario.options["gauges"]["node"]
+    watched, engine = scenario.options["gauges"]["node"], scenario.options["engine"]["use"]
     runs = [
-        (at, Run(spec, watched, point.name))
+        (at, Run(spec, watched, point.name, engine))
         for seed in scenario.seeds
         for at, point in enumerate(scenario.points)
         for spec in specs_of(point, seed)

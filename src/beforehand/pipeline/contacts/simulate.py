@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 
@@ -26,7 +27,8 @@ from beforehand.pipeline.schemas import (
 )
 from beforehand.pipeline.stages import Job, Made
 from beforehand.protocols.registry import find_order
-from beforehand.sim.contacts.run import Result, run_one
+from beforehand.sim.contacts.engines import play_run, prepare
+from beforehand.sim.contacts.run import Result
 from beforehand.sim.contacts.summary import count_reachable, measure_delays, tally_hops
 from beforehand.sim.contacts.traffic import check_traffic
 from beforehand.sim.log import event_table, write_events
@@ -51,15 +53,20 @@ class RunFacts(msgspec.Struct, frozen=True):
     it was present."""
     transfer_model: str
     cpu_s: float
+    engine: str
+    """What played the run: `cores`, or their compiled `twin`."""
+    engine_why: str
+    """Why the twin did not play it, if it was not the twin by choice."""
 
 
 def simulate(job: Job) -> Made:
     """Run the job's simulation on its trace, and write events, gauges and hop counts."""
-    (source,), (spec, wanted, _) = job.inputs, job.spec
+    (source,), (spec, wanted, _, engine) = job.inputs, job.spec
     trace = read_trace(source)
     watched = watched_node(trace, wanted)
     started_s = time.process_time()
-    result = run_one(trace, spec)
+    played = play_run(trace, spec, engine)
+    result = played.result
     cpu_s = time.process_time() - started_s
     write_table(job.dataset.file(GAUGES_FILE), _gauge_table(job.name, watched, result))
     tally = tally_hops(result.columns, result.senders, measure_delays(result.columns))
@@ -87,6 +94,8 @@ def simulate(job: Job) -> Made:
         reachable=count_reachable(result.columns, spec.life_us),
         transfer_model=spec.transfer_model,
         cpu_s=round(cpu_s, 3),
+        engine=played.engine,
+        engine_why=played.why,
     )
     return Made(len(kind), facts)
 
@@ -98,6 +107,11 @@ def check_watched(jobs: Sequence[Job]) -> None:
         trace = read_trace(job.inputs[0])
         watched_node(trace, job.spec.watched)
         check_traffic(trace, job.spec.spec.traffic, where="traffic.period")
+        prepare(trace, job.spec.spec, job.spec.engine, _tell)
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def watched_node(trace: Trace, wanted: str | int | None) -> int:

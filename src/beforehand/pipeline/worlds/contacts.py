@@ -49,6 +49,7 @@ def _tables() -> dict[str, Table]:
     from beforehand.scenario.settings import read_network
     from beforehand.scenario.source import read_source
     from beforehand.scenario.traffic import read_traffic
+    from beforehand.sim.contacts.engines import ENGINES
 
     return {
         "mobility": read_source,
@@ -61,6 +62,7 @@ def _tables() -> dict[str, Table]:
             # longest.
             "node": Option(_watched),
         },
+        "engine": {"use": Option(values.one_of(*ENGINES), "auto")},
     }
 
 
@@ -138,6 +140,8 @@ def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
     traces = traces_of(scenario, work)
     for at, run in plan_runs(scenario):
         parameters = {**msgspec.to_builtins(run.spec), "watched": run.watched}
+        if run.engine != "auto":  # both write the same log, but who names one wants to see that one
+            parameters["engine"] = run.engine
         yield Task(run.label, parameters, run, (traces[at, run.spec.seed],), run.cost)
 
 
@@ -208,7 +212,7 @@ def _events() -> Stage:
         name="events",
         inputs=("contacts",),
         sources=(
-            *("events.py", "protocols", "sim", "kernels/hops.py"),
+            *("events.py", "protocols", "sim", "kernels/epidemic", "kernels/hops.py"),
             "pipeline/contacts/simulate.py",
         ),
         plan=_plan_events,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,7 @@ def _scenario_section(material: Material) -> Section:
     models = sorted({str(row["transfer_model"]) for row in material.rows})
     prose = [f"Transfer model: {model.rstrip('.')}." for model in models]
     seeds = len({row["seed"] for row in material.rows})
+    prose += _engines(material)
     prose.append(
         material.interval_reason
         or f"{seeds} seeds. Each number of a protocol and lifetime is the mean over the seeds, "
@@ -186,6 +188,18 @@ def _scenario_section(material: Material) -> Section:
         prose.append(f"Mended in the mobility trace before the first run: {listed}.")
     tables = [*_trace_tables(material), *_parameter_tables(scenario.parameters, scenario.versions)]
     return Section("What was run", tuple(prose), tuple(tables))
+
+
+def _engines(material: Material) -> Iterator[str]:
+    """Yield which engine has played how many runs, and why not the twin."""
+    rows = material.rows
+    twins = sum(row["engine"] == "twin" for row in rows)
+    if twins:
+        yield f"Played by the compiled twin of the protocol cores: {twins} of {len(rows)} runs."
+    reasons = Counter(str(row["engine_why"]) for row in rows if row["engine"] == "cores")
+    for reason, count in sorted(reasons.items()):
+        because = f" ({reason})" if reason else ""
+        yield f"Played by the protocol cores: {count} of {len(rows)} runs{because}."
 
 
 def _trace_tables(material: Material) -> Iterator[Table]:

@@ -23,8 +23,8 @@ Ints = NDArray[np.int64]
 Law = Literal["periodic", "poisson", "uniform", "file"]
 PayloadLaw = Literal["fixed", "uniform", "exponential"]
 
-BROADCASTS_MAX = 1_000_000
-"""The limit for one run. The largest published run has 12,000. Each broadcast costs receptions."""
+BROADCASTS_MAX = 20_000_000
+"""The limit for one run: the plan alone takes 100 bytes for each."""
 PAYLOAD_BYTES_MAX = 100_000_000
 """The limit exists because every message object holds its payload."""
 

@@ -1,0 +1,137 @@
+"""What one event can need at most: proven bounds, checked before the event.
+
+The bounds follow from what a step does, with D the links of the node, E its stored messages, P its
+pending ones, C the messages of the frame that arrives, I the ids in it, B the entries of the
+barrier:
+
+- rows: RECEIVE and DELIVER for each of C; DELIVER or EXPIRE for each of P; two for a broadcast.
+- pool: a set of n pairs takes a block of fewer than 4n words. An announcement has at most E pairs
+  for each of D peers; a request at most as many pairs as the announcement; the sets of a request
+  elsewhere have I pairs together, because no id is requested twice. Data takes fewer than 2I words,
+  and a barrier that grows to n entries takes blocks of fewer than 8n words together.
+- heap: each channel that starts to send, and two timers.
+- records: each set is cut into at most 1 + ids / ids_max frames.
+- waits: each of C and of P waits for one cause at most, and so does each entry.
+"""
+
+from __future__ import annotations
+
+from beforehand.kernels.compiling import part
+from beforehand.kernels.epidemic.channel import ID_BYTES
+from beforehand.kernels.epidemic.state import (
+    ASKED_HIGH,
+    ASKED_LOW,
+    BARRIER_SIZE,
+    CUT,
+    DEGREE,
+    ENTRIES,
+    ENTRIES_TOP,
+    HEAD,
+    HEAP,
+    LINKS_TOP,
+    NEED,
+    NONE,
+    PAST_TOP,
+    PENDING,
+    POOL_TOP,
+    R_BYTES,
+    R_SIZE,
+    RECORDS_TOP,
+    ROWS,
+    SAMPLES,
+    SHORT_ENTRIES,
+    SHORT_HEAP,
+    SHORT_LINKS,
+    SHORT_PAST,
+    SHORT_POOL,
+    SHORT_RECORDS,
+    SHORT_ROWS,
+    SHORT_SAMPLES,
+    SHORT_SLOTS,
+    SHORT_WAITS,
+    SLOTS_TOP,
+    WAITS_TOP,
+    Fixed,
+    State,
+)
+
+FIT = NONE
+"""Everything is large enough."""
+
+
+@part
+def _is_short(s: State, used: int, more: int, length: int) -> bool:
+    s.counts[NEED] = used + more
+    return used + more > length
+
+
+@part
+def short_of(f: Fixed, s: State, node: int, came: int, words: int, cuts: int, greets: bool) -> int:
+    """Return what is too short for a step of `node`, or FIT; NEED is then the length needed.
+
+    came: messages of the frame that arrives. words: of the pool, for what the step sends besides
+    announcements. cuts: frames of these beyond one for each link. greets: whether it announces."""
+    degree, pending = s.node[node, DEGREE] + 1, s.node[node, PENDING]
+    told = min(s.node[node, ENTRIES] + came + 1, f.words << 6) if greets else 0
+    named = s.node[node, BARRIER_SIZE] + pending + came + 1
+    counts = s.counts
+    if _is_short(s, counts[ROWS], 2 * came + pending + 2, len(s.row_t)):
+        return SHORT_ROWS
+    cut = told // f.ids_max
+    pool = words + 8 * named + 4 * degree * (min(told, f.words) + cut + 2)
+    if _is_short(s, counts[POOL_TOP], pool, len(s.pool)):
+        return SHORT_POOL
+    if _is_short(s, counts[HEAP], degree + 6, len(s.heap)):
+        return SHORT_HEAP
+    if _is_short(s, counts[RECORDS_TOP], degree * (2 + cut) + cuts + 2, len(s.record)):
+        return SHORT_RECORDS
+    if _is_short(s, counts[WAITS_TOP], came + pending, len(s.wait)):
+        return SHORT_WAITS
+    if _is_short(s, counts[ENTRIES_TOP], came, len(s.entry)):
+        return SHORT_ENTRIES
+    if _is_short(s, counts[PAST_TOP], named, len(s.past)):
+        return SHORT_PAST
+    if f.gauge_us and _is_short(s, counts[SAMPLES], 1, len(s.sample)):
+        return SHORT_SAMPLES
+    return FIT
+
+
+@part
+def short_of_frame(f: Fixed, s: State, k: int, node: int) -> int:
+    """Return what is too short for the frame that has arrived over channel `k` at a node."""
+    r, came = s.link[k, HEAD], s.link[k, CUT]
+    if came:
+        return short_of(f, s, node, came, 0, 0, f.announce_us == 0)
+    ids = s.record[r, R_BYTES] // ID_BYTES
+    return short_of(f, s, node, 0, 4 * (s.record[r, R_SIZE] + ids) + 2 * ids + 8, 0, False)
+
+
+@part
+def short_of_link_down(f: Fixed, s: State, k: int, node: int) -> int:
+    """Return what is too short for the link-down of one end of a contact."""
+    words = min(max(0, s.link[k, ASKED_HIGH] - s.link[k, ASKED_LOW] + 1), f.words)
+    pairs = words * min(64, s.node[node, DEGREE] + 1)
+    cuts = 64 * words // f.ids_max
+    return short_of(f, s, node, 0, 4 * (pairs + cuts), cuts, False)
+
+
+@part
+def short_of_contact(s: State) -> int:
+    """Return whether there is room for the two ends of a new contact."""
+    if _is_short(s, s.counts[LINKS_TOP], 2, len(s.link)):
+        return SHORT_LINKS
+    return FIT
+
+
+@part
+def short_of_slot(s: State) -> int:
+    """Return whether there is room for a node that joins: its sets, its barrier and its row."""
+    if _is_short(s, s.counts[SLOTS_TOP], 1, len(s.sets)):
+        return SHORT_SLOTS
+    if _is_short(s, s.counts[POOL_TOP], 8, len(s.pool)):
+        return SHORT_POOL
+    if _is_short(s, s.counts[HEAP], 2, len(s.heap)):
+        return SHORT_HEAP
+    if _is_short(s, s.counts[ROWS], 1, len(s.row_t)):
+        return SHORT_ROWS
+    return FIT

@@ -1,0 +1,386 @@
+"""The epidemic layer of the compiled contact world: announcements, requests and data.
+
+It does what `protocols.epidemic.epidemic` and `sender` do on reliable links with unbounded caches.
+A frame arrives over channel `k`; the receiver's end is `k ^ 1`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beforehand.kernels.compiling import part
+from beforehand.kernels.epidemic.channel import (
+    drop_record,
+    enqueue,
+    message_bytes,
+    send_set,
+    sort_picked,
+)
+from beforehand.kernels.epidemic.order import admit, arm, expire
+from beforehand.kernels.epidemic.queue import add_row, next_ticket, push, take_block
+from beforehand.kernels.epidemic.sets import (
+    ONE,
+    ZERO,
+    add_fresh,
+    bit,
+    clear_fresh,
+    count_bits,
+    first_kept,
+    following,
+    has,
+    live_mask,
+    lowest,
+    signed,
+    turn_link,
+)
+from beforehand.kernels.epidemic.state import (
+    AHEAD,
+    ANNOUNCE,
+    ANNOUNCE_TIMER,
+    ARMED,
+    ASKED,
+    ASKED_HIGH,
+    ASKED_LOW,
+    ASKING,
+    BYTES,
+    CUT,
+    DATA,
+    DELIVER,
+    DELIVERIES,
+    DRAWS,
+    DUPLICATE,
+    ENTRIES,
+    FIRST,
+    FRAMES,
+    FRESH,
+    FRESH_HIGH,
+    FRESH_LOW,
+    GONE,
+    GREETED,
+    HEAD,
+    HELD,
+    LIVE,
+    NEXT,
+    NONE,
+    NOW,
+    OWNER,
+    PHASE,
+    PURGE_AT,
+    R_BLOCK,
+    R_POSITION,
+    R_SIZE,
+    RECEIVE,
+    RECEIVED,
+    REQUEST,
+    SLOT,
+    STALE,
+    THEIRS,
+    WORD,
+    Fixed,
+    State,
+)
+from beforehand.kernels.random.draws import mix
+
+FACTOR, SUM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
+_32 = np.uint64(32)
+PURGE_MIN = 64
+FRAME_HEAD = 8
+
+
+@part
+def draw(f: Fixed, s: State, node: int) -> np.uint64:
+    """Return the next draw of a node, as `sim.streams.KeyedDraws` does."""
+    at = s.node[node, DRAWS]
+    s.node[node, DRAWS] = at + 1
+    return mix(mix(f.key, node), at)
+
+
+@part
+def store(f: Fixed, s: State, node: int, m: int) -> None:
+    slot, at = s.node[node, SLOT], (m >> 6) & f.mask
+    s.sets[slot, at, HELD] |= bit(m)
+    s.filled[slot, 0, at >> 6] |= bit(at)
+    s.node[node, ENTRIES] += 1
+
+
+@part
+def count_held(f: Fixed, s: State, node: int) -> int:
+    """Return how many of the held messages have not expired."""
+    slot, held = s.node[node, SLOT], 0
+    low = max(first_kept(f, s), s.counts[LIVE] >> 6) if f.lifetime_us else 0
+    for w in range(low, s.counts[WORD] + 1):
+        held += count_bits(s.sets[slot, w & f.mask, HELD] & live_mask(s, w))
+    return held
+
+
+@part
+def purge(f: Fixed, s: State, node: int) -> None:
+    """Count expired messages out, when the cache has doubled: an empty cache greets no peer."""
+    if f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
+        held = count_held(f, s, node)
+        s.node[node, ENTRIES] = held
+        s.node[node, PURGE_AT] = max(PURGE_MIN, 2 * held)
+
+
+@part
+def announce(f: Fixed, s: State, node: int) -> None:
+    """Announce the new messages to every peer that is not known to have them; to a new peer,
+    everything."""
+    slot, link, pairs = s.node[node, SLOT], s.link, s.pairs
+    oldest = s.counts[LIVE] >> 6 if f.lifetime_us else 0
+    k = s.node[node, FIRST]
+    while k >= 0:
+        turn_link(f, s, k)
+        which, brief = FRESH, 1
+        low, high = max(oldest, s.node[node, FRESH_LOW]), s.node[node, FRESH_HIGH]
+        if link[k, GREETED] == 0:
+            which, brief, low, high = HELD, 0, oldest, s.counts[WORD]
+            link[k, GREETED] = 1
+        count = 0
+        w = following(f, s, slot, brief, low, high)
+        while w <= high:
+            at = w & f.mask
+            word = s.sets[slot, at, which] & ~s.link_sets[k, at, THEIRS] & live_mask(s, w)
+            if word != ZERO:
+                pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), word
+                count += 1
+            w = following(f, s, slot, brief, w + 1, high)
+        send_set(f, s, k, ANNOUNCE, count)
+        k = link[k, NEXT]
+    clear_fresh(f, s, node)
+
+
+@part
+def announce_later(f: Fixed, s: State, node: int) -> None:
+    """Announce at the next tick of the node's own period."""
+    if s.node[node, ARMED] == 0:
+        s.node[node, ARMED] = 1
+        now = s.counts[NOW]
+        due = now + f.announce_us - (now - s.node[node, PHASE]) % f.announce_us
+        push(s, due, ANNOUNCE_TIMER, node, next_ticket(s))
+
+
+@part
+def finish_step(f: Fixed, s: State, node: int) -> None:
+    """Announce what a step has stored, and set timers, in the order in which a driver does."""
+    if s.node[node, FIRST] < 0:
+        clear_fresh(f, s, node)
+        arm(f, s, node)
+    elif f.announce_us == 0:
+        announce(f, s, node)
+        arm(f, s, node)
+    else:
+        arm(f, s, node)
+        announce_later(f, s, node)
+
+
+@part
+def _note_asked(s: State, k: int, w: int) -> None:
+    s.link[k, ASKED_LOW] = min(s.link[k, ASKED_LOW], w)
+    s.link[k, ASKED_HIGH] = max(s.link[k, ASKED_HIGH], w)
+
+
+@part
+def on_announce(f: Fixed, s: State, k: int) -> None:
+    """Request what the node lacks and has not requested."""
+    r, back = s.link[k, HEAD], k ^ 1
+    slot = s.node[s.link[back, OWNER], SLOT]
+    sets, link_sets, pairs, pool = s.sets, s.link_sets, s.pairs, s.pool
+    block, count = s.record[r, R_BLOCK], 0
+    for i in range(s.record[r, R_SIZE]):
+        w, bits = signed(pool[block + 2 * i]), pool[block + 2 * i + 1]
+        if w < first_kept(f, s):
+            continue  # expired: the ring holds other messages there
+        at = w & f.mask
+        lacking = bits & ~sets[slot, at, HELD]
+        dead = lacking & ~live_mask(s, w)
+        link_sets[back, at, THEIRS] = (link_sets[back, at, THEIRS] | bits) & ~dead
+        lacking &= ~(dead | sets[slot, at, ASKING])
+        if lacking != ZERO:
+            sets[slot, at, ASKING] |= lacking
+            link_sets[back, at, ASKED] |= lacking
+            _note_asked(s, back, w)
+            pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), lacking
+            count += 1
+    drop_record(s, k)
+    send_set(f, s, back, REQUEST, count)
+
+
+@part
+def on_request(f: Fixed, s: State, k: int) -> None:
+    """Send what is held, and the ids of what is not."""
+    r, back = s.link[k, HEAD], k ^ 1
+    node = s.link[back, OWNER]
+    slot, block = s.node[node, SLOT], s.record[r, R_BLOCK]
+    found_count = gone_count = 0
+    for i in range(s.record[r, R_SIZE]):
+        w, bits = signed(s.pool[block + 2 * i]), s.pool[block + 2 * i + 1]
+        found = ZERO
+        if w >= first_kept(f, s):
+            at = w & f.mask
+            found = bits & s.sets[slot, at, HELD] & live_mask(s, w)
+            s.link_sets[back, at, THEIRS] |= found
+        gone = bits & ~found
+        if gone != ZERO:
+            s.pairs[2 * gone_count], s.pairs[2 * gone_count + 1] = np.uint64(w), gone
+            gone_count += 1
+        while found != ZERO:
+            s.picked[found_count] = (w << 6) + lowest(found)
+            found &= found - ONE
+            found_count += 1
+    drop_record(s, k)
+    key = draw(f, s, node)
+    if found_count:
+        _serve(f, s, back, found_count, key)
+    send_set(f, s, back, GONE, gone_count)
+
+
+@part
+def _serve(f: Fixed, s: State, k: int, count: int, key: np.uint64) -> None:
+    """Send the picked messages in a random order, and count their frames."""
+    picked = s.picked
+    if f.lifetime_us == 0:
+        sort_picked(s, 0, count, True)
+    for last in range(count - 1, 0, -1):
+        key = key * FACTOR + SUM
+        chosen = signed(((key >> _32) * np.uint64(last + 1)) >> _32)
+        picked[last], picked[chosen] = picked[chosen], picked[last]
+    block = take_block(s, count)
+    total, frames, room, cut = 0, 0, 0, 0
+    for i in range(count):
+        size = message_bytes(f, s, picked[i])
+        if frames == 0 or cut == f.frame_messages or size > room:
+            frames += 1
+            room, cut = f.frame_bytes, 0
+        room -= size
+        cut += 1
+        total += size
+        s.pool[block + i] = np.uint64(picked[i])
+    s.counts[FRAMES] += frames
+    s.counts[BYTES] += total + FRAME_HEAD * frames
+    enqueue(f, s, k, DATA, block, count, 0)
+
+
+@part
+def _note_came(f: Fixed, s: State, node: int, k: int, m: int) -> None:
+    """Note that a message came over the node's end `k`: it is requested from no peer any more."""
+    slot, at, b = s.node[node, SLOT], (m >> 6) & f.mask, bit(m)
+    s.link_sets[k, at, THEIRS] |= b
+    if s.link_sets[k, at, ASKED] & b != ZERO:
+        s.link_sets[k, at, ASKED] &= ~b
+        s.sets[slot, at, ASKING] &= ~b
+    elif s.sets[slot, at, ASKING] & b != ZERO:
+        s.sets[slot, at, ASKING] &= ~b
+        other = s.node[node, FIRST]
+        while other >= 0:
+            turn_link(f, s, other)
+            s.link_sets[other, at, ASKED] &= ~b
+            other = s.link[other, NEXT]
+
+
+@part
+def _take_frame(f: Fixed, s: State, k: int) -> int:
+    """Take the frame of data that has arrived: pick and log the new messages, return how many."""
+    r, back = s.link[k, HEAD], k ^ 1
+    node, source = s.link[back, OWNER], s.link[k, OWNER]
+    start, count = s.record[r, R_BLOCK] + s.record[r, R_POSITION], 0
+    for i in range(s.link[k, CUT]):
+        m = signed(s.pool[start + i])
+        if m >> 6 >= first_kept(f, s):
+            _note_came(f, s, node, back, m)
+            if has(f, s, s.node[node, SLOT], HELD, m):
+                s.counts[DUPLICATE] += 1
+                continue
+        if m < s.counts[LIVE]:
+            s.counts[STALE] += 1
+            continue
+        s.picked[count] = m
+        count += 1
+        add_row(s, node, RECEIVE, m, source)
+    s.record[r, R_POSITION] += s.link[k, CUT]
+    if s.record[r, R_POSITION] == s.record[r, R_SIZE]:
+        drop_record(s, k)
+    s.counts[RECEIVED] += count
+    return count
+
+
+@part
+def _sort_by_seq(s: State, count: int) -> None:
+    """Sort the picked messages by seq, and otherwise as they came."""
+    picked = s.picked
+    for i in range(1, count):
+        m, j = picked[i], i
+        while j > 0 and s.seq[picked[j - 1]] > s.seq[m]:
+            picked[j] = picked[j - 1]
+            j -= 1
+        picked[j] = m
+
+
+@part
+def on_data(f: Fixed, s: State, k: int) -> None:
+    """Store, deliver and announce the new messages of a frame."""
+    node = s.link[k ^ 1, OWNER]
+    count = _take_frame(f, s, k)
+    if count == 0:
+        return
+    for i in range(count):
+        add_fresh(f, s, node, s.picked[i])
+    if f.is_causal:
+        expire(f, s, node, False)
+        if not f.is_vector:
+            _sort_by_seq(s, count)
+        for i in range(count):
+            admit(f, s, node, s.picked[i])
+    else:
+        for i in range(count):
+            add_row(s, node, DELIVER, s.picked[i], 0)
+        s.counts[DELIVERIES] += count
+    for i in range(count):
+        store(f, s, node, s.picked[i])
+    purge(f, s, node)
+    finish_step(f, s, node)
+
+
+@part
+def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
+    """Request the messages in `rest`, which one peer will not send, from other peers."""
+    slot, link_sets, pairs, rest = s.node[node, SLOT], s.link_sets, s.pairs, s.rest
+    for w in range(low, high + 1):
+        s.sets[slot, w & f.mask, ASKING] &= ~rest[w & f.mask]
+        rest[w & f.mask] &= live_mask(s, w)
+    k = s.node[node, FIRST]
+    while k >= 0:
+        turn_link(f, s, k)
+        count = 0
+        for w in range(low, high + 1):
+            at = w & f.mask
+            offered = rest[at] & link_sets[k, at, THEIRS]
+            if offered != ZERO:
+                rest[at] &= ~offered
+                s.sets[slot, at, ASKING] |= offered
+                link_sets[k, at, ASKED] |= offered
+                _note_asked(s, k, w)
+                pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), offered
+                count += 1
+        send_set(f, s, k, REQUEST, count)
+        k = s.link[k, NEXT]
+    for w in range(low, high + 1):
+        rest[w & f.mask] = ZERO
+
+
+@part
+def on_gone(f: Fixed, s: State, k: int) -> None:
+    """Request from other peers what the peer does not hold any more."""
+    r, back = s.link[k, HEAD], k ^ 1
+    block = s.record[r, R_BLOCK]
+    low, high = AHEAD, NONE
+    for i in range(s.record[r, R_SIZE]):
+        w, bits = signed(s.pool[block + 2 * i]), s.pool[block + 2 * i + 1]
+        if w >= first_kept(f, s):
+            at = w & f.mask
+            s.link_sets[back, at, THEIRS] &= ~bits
+            s.rest[at] = bits & s.link_sets[back, at, ASKED]
+            s.link_sets[back, at, ASKED] &= ~bits
+            low, high = min(low, w), max(high, w)
+    drop_record(s, k)
+    ask_elsewhere(f, s, s.link[back, OWNER], low, high)

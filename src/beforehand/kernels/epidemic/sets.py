@@ -1,0 +1,155 @@
+"""Sets of messages as bits, 64 to a word, in a ring of words that turns with time.
+
+Word `w` of the run is at `w & mask`. With lifetimes only words that hold live messages are in use.
+Each node, and each end of a contact, clears its own part of the ring when it is next touched. A
+summary bit per non-empty word makes a link-up cost what is held, not what is alive somewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
+
+from beforehand.kernels.compiling import INTERPRETED, part
+from beforehand.kernels.epidemic.state import (
+    AHEAD,
+    AWAITED,
+    FRESH,
+    FRESH_HIGH,
+    FRESH_LOW,
+    LINK_SEEN,
+    LINK_SETS,
+    LIVE,
+    NODE_SETS,
+    NONE,
+    SEEN,
+    SLOT,
+    WORD,
+    Fixed,
+    State,
+)
+
+ONE, ZERO = np.uint64(1), np.uint64(0)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_5, _3, _F, _1 = (
+    np.uint64(0x5555555555555555),
+    np.uint64(0x3333333333333333),
+    np.uint64(0x0F0F0F0F0F0F0F0F),
+    np.uint64(0x0101010101010101),
+)
+
+
+@part
+def signed(word: np.uint64) -> int:
+    """Return a word as a signed number: `int` would leave it unsigned."""
+    return np.int64(word)  # type: ignore[return-value]
+
+
+@part
+def lowest(word: np.uint64) -> int:
+    """Return the position of the lowest bit of a word that is not 0."""
+    if INTERPRETED:  # in tests: the instruction exists in compiled code only
+        return int(word & (ZERO - word)).bit_length() - 1
+    return signed(trailing_zeros(word))  # type: ignore[call-arg]
+
+
+@part
+def count_bits(word: np.uint64) -> int:
+    """Return the number of bits of a word. LLVM makes one instruction of it where there is one."""
+    x = word - ((word >> np.uint64(1)) & _5)
+    x = (x & _3) + ((x >> np.uint64(2)) & _3)
+    x = (x + (x >> np.uint64(4))) & _F
+    return signed((x * _1) >> np.uint64(56))
+
+
+@part
+def bit(m: int) -> np.uint64:
+    return ONE << np.uint64(m & 63)
+
+
+@part
+def has(f: Fixed, s: State, slot: int, which: int, m: int) -> bool:
+    return bool((s.sets[slot, (m >> 6) & f.mask, which] >> np.uint64(m & 63)) & ONE != ZERO)
+
+
+@part
+def live_mask(s: State, w: int) -> np.uint64:
+    """Return the bits of word w whose messages have not expired."""
+    live = s.counts[LIVE]
+    if w > live >> 6:
+        return ALL
+    if w < live >> 6:
+        return ZERO
+    return ALL << np.uint64(live & 63)
+
+
+@part
+def first_kept(f: Fixed, s: State) -> int:
+    """Return the first word that the ring holds. All words before it have expired."""
+    return int(max(0, s.counts[WORD] - f.words + 1))
+
+
+@part
+def turn(f: Fixed, s: State, node: int) -> None:
+    """Clear the words of a node that the ring has reached since it was last touched.
+
+    AWAITED is cleared by the order (`kernels.epidemic.order.expire`): messages that expired while
+    a node was away are still awaited there."""
+    head, seen = s.counts[WORD], s.node[node, SEEN]
+    if seen < head:
+        slot = s.node[node, SLOT]
+        for w in range(max(seen + 1, head - f.words + 1), head + 1):
+            at = w & f.mask
+            for which in range(NODE_SETS):
+                if which != AWAITED:
+                    s.sets[slot, at, which] = ZERO
+            s.filled[slot, 0, at >> 6] &= ~bit(at)
+            s.filled[slot, 1, at >> 6] &= ~bit(at)
+        s.node[node, SEEN] = head
+
+
+@part
+def turn_link(f: Fixed, s: State, k: int) -> None:
+    """Clear the words of one end of a contact, as `turn` does for a node."""
+    head, seen = s.counts[WORD], s.link[k, LINK_SEEN]
+    if seen < head:
+        for w in range(max(seen + 1, head - f.words + 1), head + 1):
+            for which in range(LINK_SETS):
+                s.link_sets[k, w & f.mask, which] = ZERO
+        s.link[k, LINK_SEEN] = head
+
+
+@part
+def following(f: Fixed, s: State, slot: int, which: int, w: int, high: int) -> int:
+    """Return the first word from w on that is not empty; beyond `high` if there is none.
+
+    which: 0 for HELD, 1 for FRESH."""
+    while w <= high:
+        at = w & f.mask
+        left = s.filled[slot, which, at >> 6] >> np.uint64(at & 63)
+        if left != ZERO:
+            return w + lowest(left)
+        w += 64 - (at & 63)
+    return w
+
+
+@part
+def add_fresh(f: Fixed, s: State, node: int, m: int) -> None:
+    w, slot = m >> 6, s.node[node, SLOT]
+    at = w & f.mask
+    s.sets[slot, at, FRESH] |= bit(m)
+    s.filled[slot, 1, at >> 6] |= bit(at)
+    s.node[node, FRESH_LOW] = min(s.node[node, FRESH_LOW], w)
+    s.node[node, FRESH_HIGH] = max(s.node[node, FRESH_HIGH], w)
+
+
+@part
+def clear_fresh(f: Fixed, s: State, node: int) -> None:
+    slot, high = s.node[node, SLOT], s.node[node, FRESH_HIGH]
+    w = following(f, s, slot, 1, max(first_kept(f, s), s.node[node, FRESH_LOW]), high)
+    while w <= high:
+        at = w & f.mask
+        s.sets[slot, at, FRESH] = ZERO
+        s.filled[slot, 1, at >> 6] &= ~bit(at)
+        w = following(f, s, slot, 1, w + 1, high)
+    s.node[node, FRESH_LOW], s.node[node, FRESH_HIGH] = AHEAD, NONE

@@ -1,0 +1,326 @@
+"""The compiled twin of the contact world: the same event log, some thirty times as fast.
+
+The twin covers what `refusal` does not name, and refuses everything else before the run. Two things
+show only during a run: deadlines that do not grow with the broadcasts, and more live messages than
+planned. Then it raises `Uncovered`, and the cores have to play the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beforehand.events import COLUMNS, RECEIVE
+from beforehand.kernels.compiling import is_compiled
+from beforehand.kernels.epidemic.order import rehash
+from beforehand.kernels.epidemic.queue import INDEX_MAX, TICKETS_MAX
+from beforehand.kernels.epidemic.run import play
+from beforehand.kernels.epidemic.state import (
+    AHEAD,
+    ARRIVED,
+    BYTES,
+    DELIVERIES,
+    DONE,
+    DUPLICATE,
+    EXPIRED,
+    FRAMES,
+    LINK_SETS,
+    NEED,
+    NODE_SETS,
+    NONE,
+    OUT_OF_ORDER,
+    POSITION,
+    RECEIVED,
+    RING_FULL,
+    ROW_TYPES,
+    ROWS,
+    SAMPLES,
+    SHORT_ENTRIES,
+    SHORT_HEAP,
+    SHORT_LINKS,
+    SHORT_PAST,
+    SHORT_POOL,
+    SHORT_RECORDS,
+    SHORT_ROWS,
+    SHORT_SAMPLES,
+    SHORT_SLOTS,
+    SHORT_WAITS,
+    STALE,
+    TICKET,
+    Fixed,
+    State,
+    make_state,
+)
+from beforehand.mobility.trace import Trace, make_trace
+from beforehand.protocols.contract.base import Counters
+from beforehand.protocols.epidemic.frames import FRAME_BYTES, ID_BYTES, IDS_MAX
+from beforehand.sim.contacts.plan import live_at_once, make_plan
+from beforehand.sim.contacts.run import Result, Spec
+from beforehand.sim.contacts.traffic import Planned, plan_traffic
+from beforehand.sim.contacts.world import GAUGES, TOLD_TIMES, OnDone
+from beforehand.sim.streams import stream_key
+
+Columns = dict[str, NDArray[Any]]
+OnPage = Callable[[Columns, NDArray[np.int32]], object]
+"""Called with (the columns of the next part of the log, the senders of its receptions)."""
+
+ROWS_PER_PAGE = 1 << 17
+SETS_BYTES_MAX = 8 << 30
+"""The most memory that the sets of messages may take."""
+GROWING: dict[int, tuple[str, ...]] = {
+    SHORT_ROWS: tuple(ROW_TYPES),
+    SHORT_POOL: ("pool",),
+    SHORT_HEAP: ("heap",),
+    SHORT_RECORDS: ("record",),
+    SHORT_WAITS: ("wait",),
+    SHORT_ENTRIES: ("entry",),
+    SHORT_PAST: ("past",),
+    SHORT_LINKS: ("link", "link_sets"),
+    SHORT_SLOTS: ("sets", "slot_next", "filled"),
+    SHORT_SAMPLES: ("sample",),
+}
+"""The arrays that grow together, for each reason why compiled code returns."""
+REASONS = {
+    OUT_OF_ORDER: "deadlines do not grow with the broadcasts, because causes of one instant chain",
+    RING_FULL: "chains of causes keep more messages alive than the lifetime says",
+}
+
+
+class Uncovered(Exception):
+    """The twin cannot go on with this run; the cores can."""
+
+
+def refusal(trace: Trace, spec: Spec) -> str | None:
+    """Return why the twin does not cover a run, or None if it does."""
+    layer, links = spec.layer, spec.links
+    named = {
+        f"the protocol `{spec.protocol}`": spec.protocol
+        not in ("causal", "delta", "vector", "none"),
+        "bounded caches": layer.capacity is not None or layer.capacity_bytes is not None,
+        "repetition (`retry`)": layer.retry_us is not None,
+        "loss, duplication or jitter": links.is_noisy,
+        "clocks that differ": bool(spec.clocks.skew_us),
+        f"transfer `{layer.transfer}` first": layer.transfer != "random",
+        "push": layer.push,
+        "version vectors": layer.marks_after is not None,
+        "flow control": layer.flow is not None,
+        "literal deadlines": spec.literal_deadlines,
+        "gauges without an order": spec.gauge_us is not None and spec.protocol == "none",
+        f"more than {INDEX_MAX:,} nodes": trace.nodes_count >= INDEX_MAX,
+    }
+    refused = [name for name, is_so in named.items() if is_so]
+    if refused:
+        return f"it does not have {', '.join(refused)}"
+    times = (trace.start_us, trace.end_us, spec.lifetime_us or 0, layer.announce_us)
+    if max(map(abs, times)) + (spec.lifetime_us or 0) >= AHEAD // 4:
+        return "times are too large"
+    return None
+
+
+class _Growing:
+    """Columns that grow in place: the system moves large blocks without a copy."""
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._columns = {name: np.empty(0, kind) for name, kind in types.items()}
+        self._size = 0
+
+    def append(self, page: Columns) -> None:
+        """Append the rows of a page."""
+        for name, part in page.items():
+            column, end = self._columns[name], self._size + len(part)
+            if end > len(column):
+                column.resize(max(end, len(column) + len(column) // 8), refcheck=False)
+            column[self._size : end] = part
+        self._size = end
+
+    def take(self) -> Columns:
+        """Return the columns, and keep nothing."""
+        for column in self._columns.values():
+            column.resize(self._size, refcheck=False)
+        taken, self._columns = self._columns, {}
+        return taken
+
+
+@dataclass
+class Twin:
+    """One run of the twin."""
+
+    trace: Trace
+    spec: Spec
+    on_page: OnPage | None = None
+    """Takes the log page by page; None: the whole log is in the result."""
+    rows_per_page: int = ROWS_PER_PAGE
+    spare: float = 0.5
+    """How much an array that is too short grows beyond the need, as a share of its length."""
+    _log: _Growing = field(default_factory=lambda: _Growing(COLUMNS))
+    _senders: _Growing = field(default_factory=lambda: _Growing({"sender": "int32"}))
+
+    def run(self, on_done: OnDone | None = None, note: Callable[[str], object] = print) -> Result:
+        """Play the run. Raise Uncovered if it turns out that the twin does not cover it.
+
+        note: takes a sentence about the compilation, which happens once."""
+        traffic = plan_traffic(self.trace, self.spec.traffic, self.spec.seed)
+        fixed = make_fixed(self.trace, self.spec, traffic)
+        self._refuse_memory(fixed)
+        nodes, messages = self.trace.nodes_count, len(traffic.t_us)
+        state = make_state(fixed, nodes=nodes, messages=messages, rows=self.rows_per_page)
+        compile_world(note)
+        state = self._play(fixed, state, on_done)
+        self._flush(state)
+        return self._result(state, messages)
+
+    def _refuse_memory(self, fixed: Fixed) -> None:
+        nodes = _most_at_once(self.trace.presence[:, 1], self.trace.presence[:, 2])
+        links = 2 * _most_at_once(self.trace.contacts[:, 2], self.trace.contacts[:, 3])
+        size = 8 * fixed.words * (nodes * NODE_SETS + links * LINK_SETS)
+        if size > SETS_BYTES_MAX:
+            raise Uncovered(f"the sets of messages would take {size / 1e9:.1f} GB")
+
+    def _play(self, fixed: Fixed, state: State, on_done: OnDone | None) -> State:
+        size, counts = len(fixed.plan_t), state.counts
+        pace = max(1, size // TOLD_TIMES) if on_done is not None else size
+        until = min(pace, size)
+        while True:
+            short = play(fixed, state, until)
+            if short == DONE and until >= size:
+                return state
+            if short == DONE:
+                assert on_done is not None
+                on_done(int(counts[POSITION]), size)
+                until = min(until + pace, size)
+            elif short in REASONS:
+                raise Uncovered(REASONS[short])
+            elif short == SHORT_ROWS and counts[ROWS]:
+                self._flush(state)
+            else:
+                state = _grown(state, short, self.spare)
+            if counts[TICKET] >= TICKETS_MAX // 2 or len(state.link) > INDEX_MAX:
+                raise Uncovered("too many frames or contacts at once")
+
+    def _flush(self, state: State) -> None:
+        """Take the rows out of the state, as columns of the log."""
+        size = int(state.counts[ROWS])
+        state.counts[ROWS] = 0
+        t_us, node, kind, message, value = (getattr(state, name)[:size] for name in ROW_TYPES)
+        has_message, is_receive = message != NONE, kind == RECEIVE
+        made = {
+            "t_us": t_us.copy(),
+            "node": node.copy(),
+            "kind": kind.copy(),
+            "origin": np.where(has_message, state.origin[message], np.int32(NONE)),
+            "seq": np.where(has_message, state.seq[message], NONE),
+            "value": np.where(is_receive, 0, value).astype(np.int64),
+        }
+        senders = value[is_receive]
+        if self.on_page is not None:
+            self.on_page(made, senders)
+        else:
+            self._log.append(made)
+            self._senders.append({"sender": senders})
+
+    def _result(self, state: State, messages: int) -> Result:
+        counts = state.counts
+        counters = Counters(
+            broadcast=messages,
+            received=int(counts[RECEIVED]),
+            delivered=int(counts[DELIVERIES]),
+            duplicate=int(counts[DUPLICATE]),
+            stale=int(counts[STALE]),
+            expired=int(counts[EXPIRED]),
+        )
+        lost = int(counts[FRAMES] - counts[ARRIVED])
+        return Result(
+            self._log.take(),
+            self._senders.take()["sender"],
+            _gauges(state, self.spec.protocol),
+            counters,
+            int(counts[FRAMES]),
+            lost,
+            lost,  # without noise a frame is lost only when its contact ends
+            int(counts[BYTES]),
+            np.empty((0, 4), np.int64),
+        )
+
+
+def compile_world(note: Callable[[str], object]) -> None:
+    """Compile the twin, if that has not been done, and say so."""
+    if is_compiled(play) and is_compiled(rehash):
+        return
+    note("compiling the contact world, once for this installation: a minute or two")
+    started_s = time.perf_counter()
+    trace = make_trace(["a", "b"], np.array([(0, 1, 0, 1)]))
+    spec = Spec("causal")
+    fixed = make_fixed(trace, spec, plan_traffic(trace, spec.traffic, spec.seed))
+    state = make_state(fixed, nodes=2, messages=0, rows=1)
+    play(fixed, state, 0)
+    rehash(state, state.bucket)
+    note(f"compiled in {time.perf_counter() - started_s:.0f} s")
+
+
+def make_fixed(trace: Trace, spec: Spec, traffic: Planned) -> Fixed:
+    """Return the constants of a run."""
+    layer, links = spec.layer, spec.links
+    down = np.zeros(trace.nodes_count, np.int64)
+    np.maximum.at(down, trace.presence[:, 0], trace.presence[:, 2])
+    # Live messages are consecutive: they touch one word more than they fill, and one in part.
+    words = (live_at_once(traffic.t_us, spec.lifetime_us) >> 6) + 2
+    words = max(64, 1 << (words - 1).bit_length())
+    return Fixed(
+        *make_plan(trace, traffic),
+        contact_down=np.ascontiguousarray(trace.contacts[:, 3]).copy(),
+        last_down=down,
+        latency_us=links.latency_us,
+        bytes_per_s=links.bytes_per_s or 0,
+        announce_us=layer.announce_us,
+        lifetime_us=spec.lifetime_us or 0,
+        is_causal=spec.protocol != "none",
+        is_vector=spec.protocol == "vector",
+        covers=spec.protocol != "vector" and not spec.literal_barriers,
+        frame_bytes=layer.frame_bytes_max,
+        frame_messages=layer.frame_messages_max or 1 << 40,
+        ids_max=min(max(1, (layer.frame_bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX),
+        payload=traffic.payload_bytes.astype(np.int32),
+        gauge_us=spec.gauge_us or 0,
+        key=np.uint64(stream_key(spec.seed, "transfer")),
+        words=words,
+        mask=words - 1,
+    )
+
+
+def _grown(state: State, short: int, spare: float) -> State:
+    """Return the state with longer arrays where they were too short."""
+    need = int(state.counts[NEED])
+    changed: dict[str, NDArray[Any]] = {}
+    for name in GROWING[short]:
+        old = getattr(state, name)
+        length = max(need, len(old) + int(spare * len(old)))
+        changed[name] = np.zeros((length + length % 2, *old.shape[1:]), old.dtype)
+        changed[name][: len(old)] = old
+    grown = state._replace(**changed)
+    buckets = len(state.bucket)
+    if short == SHORT_WAITS and len(grown.wait) > buckets:
+        size = 1 << (len(grown.wait) - 1).bit_length()
+        grown = grown._replace(bucket=np.full(size, NONE, np.int32))
+        rehash(grown, state.bucket)
+    return grown
+
+
+def _gauges(state: State, protocol: str) -> list[tuple[int, int, str, int]]:
+    return [
+        (t_us, node, gauge, value)
+        for t_us, node, *values in state.sample[: state.counts[SAMPLES]].tolist()
+        for gauge, value in zip(GAUGES, values, strict=True)
+        if gauge != "barrier" or protocol != "vector"
+    ]
+
+
+def _most_at_once(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+    """Return how many of these spans overlap at most; one that ends gives its place to another."""
+    starts = np.sort(begins)
+    over = np.searchsorted(np.sort(ends), starts, "right")
+    return int((np.arange(1, len(starts) + 1) - over).max(initial=0))

@@ -1,0 +1,180 @@
+"""The compiled twin writes the event log of the cores, or refuses by name.
+
+Uncompiled (NUMBA_DISABLE_JIT=1), the same tests check every index: mutants run that way.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from beforehand import events
+from beforehand.errors import InputError
+from beforehand.kernels.epidemic import channel, layer, order, state
+from beforehand.mobility.trace import make_trace
+from beforehand.protocols.epidemic import frames
+from beforehand.protocols.epidemic.options import Options
+from beforehand.protocols.orders.order import PURGE_AT_MIN
+from beforehand.sim.clock import Clocks
+from beforehand.sim.contacts.engines import play_run
+from beforehand.sim.contacts.links import LinkModel
+from beforehand.sim.contacts.plan import live_at_once
+from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.contacts.traffic import Event, Traffic
+from beforehand.sim.contacts.twin import Twin, Uncovered, refusal
+from tests.sim.contacts.engine_worlds import compare, compare_engines
+
+SECOND = 1_000_000
+PAIR = make_trace(["a", "b"], np.array([(0, 1, 0, 100 * SECOND)]))
+
+
+def test_a_run_without_broadcasts_is_played():
+    spec = Spec("causal", traffic=Traffic(first_us=101 * SECOND))
+    found = compare_engines(PAIR, spec)
+    assert found.difference == found.refused == ""
+    assert found.rows == 4
+
+
+def same(first, count, size=0.1):
+    rows = 0
+    for seed in range(first, first + count):
+        found = compare(seed, size=size)
+        assert not found.difference, f"seed {seed}: {found.difference}"
+        assert not found.refused, f"seed {seed}: {found.refused}"
+        rows += found.rows
+    return rows
+
+
+def test_the_twin_writes_the_log_of_the_cores_in_200_random_worlds():
+    assert same(1, 200) > 50_000
+
+
+def test_without_room_to_spare_no_index_is_out_of_bounds():
+    code = "from tests.sim.contacts.test_twin import same; print(same(1000, 8))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 500
+
+
+def test_in_a_few_random_worlds_nothing_differs():
+    assert same(2000, 12) > 500
+
+
+def test_what_expired_while_a_node_was_away_for_many_lifetimes_expires_when_it_returns():
+    """The ring has turned meanwhile: other messages are where the awaited ones were."""
+    contacts = [(0, 1, t, t + 3) for t in range(0, 90, 4)]
+    contacts += [(1, 2, t, t + 1) for t in (1, 3, 80, 84)] + [(0, 2, 86, 89)]
+    stays = [(0, 0, 90), (1, 0, 90), (2, 0, 5), (2, 78, 90)]
+    trace = make_trace(
+        ["a", "b", "c"],
+        np.array([(a, b, up * SECOND, down * SECOND) for a, b, up, down in contacts]),
+        np.array([(n, up * SECOND, down * SECOND) for n, up, down in stays]),
+    )
+    spec = Spec(
+        "delta",
+        seed=1,
+        lifetime_us=6 * SECOND,
+        traffic=Traffic(first_us=0, period_us=30_000, payload_bytes=0),
+        links=LinkModel(latency_us=1000, bytes_per_s=6000),
+        layer=Options(announce_us=500_000, frame_messages_max=1),
+    )
+    found = compare_engines(trace, spec)
+    assert found.difference == found.refused == ""
+    log = run_one(trace, spec).columns
+    late = (log["kind"] == events.EXPIRE) & (log["node"] == 2) & (log["t_us"] >= 78 * SECOND)
+    assert late.sum() > 10
+    assert (log["kind"] == events.BROADCAST).sum() > 4096 + 1000
+
+
+def test_deadlines_that_do_not_grow_with_the_broadcasts_are_refused_and_not_approximated():
+    trace = make_trace(
+        ["a", "b", "c"],
+        np.array([(0, 1, 0, 10 * SECOND)]),
+        np.array([(n, 0, 10 * SECOND) for n in range(3)]),
+    )
+    told = [(SECOND, "a"), (SECOND, "a"), (SECOND + 1, "b"), (SECOND + 1, "c")]
+    traffic = Traffic(law="file", events=tuple(Event(t_us, name, 0) for t_us, name in told))
+    spec = Spec(
+        "delta",
+        lifetime_us=SECOND,
+        traffic=traffic,
+        links=LinkModel(latency_us=0, bytes_per_s=None),
+        layer=Options(announce_us=0),
+    )
+    with pytest.raises(Uncovered, match="do not grow"):
+        Twin(trace, spec).run(note=lambda _: None)
+
+
+REFUSED = {
+    "bounded caches": Spec("causal", layer=Options(capacity=5)),
+    "bounded caches ": Spec("causal", layer=Options(capacity_bytes=5000)),
+    "retry": Spec("causal", layer=Options(retry_us=SECOND)),
+    "loss": Spec("causal", layer=Options(retry_us=SECOND), links=LinkModel(loss=0.1)),
+    "jitter": Spec("causal", links=LinkModel(jitter_us=5)),
+    "clocks that differ": Spec("delta", lifetime_us=SECOND, clocks=Clocks(skew_us=5)),
+    "transfer `oldest`": Spec("causal", layer=Options(transfer="oldest")),
+    "push": Spec("causal", layer=Options(push=True)),
+    "version vectors": Spec("causal", layer=Options(marks_after=3)),
+    "literal deadlines": Spec("delta", lifetime_us=SECOND, literal_deadlines=True),
+    "gauges without an order": Spec("none", gauge_us=SECOND),
+    "the protocol `plausible-4`": Spec("plausible-4"),
+}
+
+
+@pytest.mark.parametrize("named", REFUSED)
+def test_what_the_twin_does_not_have_it_refuses_by_name(named):
+    spec = REFUSED[named]
+    assert named.strip() in str(refusal(PAIR, spec))
+    with pytest.raises(InputError, match="twin cannot play"):
+        play_run(PAIR, spec, "twin")
+    played = play_run(PAIR, spec, "auto")
+    assert played.engine == "cores"
+    assert named.strip() in played.why
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(InputError, match="unknown engine"):
+        play_run(PAIR, Spec("causal"), "fast")
+
+
+def test_the_result_says_which_engine_has_played():
+    played = [play_run(PAIR, Spec("causal"), engine) for engine in ("cores", "twin")]
+    assert [one.engine for one in played] == ["cores", "twin"]
+    assert [one.why for one in played] == ["", ""]
+
+
+def test_the_log_page_by_page_is_the_whole_log():
+    spec = Spec("causal", seed=3, traffic=Traffic(first_us=0, period_us=SECOND))
+    pages, senders = [], []
+    taken = Twin(PAIR, spec, lambda page, who: (pages.append(page), senders.append(who)))
+    taken.rows_per_page = 16
+    rest = taken.run(note=lambda _: None)
+    whole = Twin(PAIR, spec).run(note=lambda _: None)
+    assert len(pages) > 3
+    assert len(rest.columns["kind"]) == len(rest.senders) == 0
+    for name, column in whole.columns.items():
+        assert np.array_equal(np.concatenate([page[name] for page in pages]), column)
+        assert pages[0][name].dtype == column.dtype == np.dtype(events.COLUMNS[name])
+    assert np.array_equal(np.concatenate(senders), whole.senders)
+
+
+def test_compiled_code_and_the_rest_of_the_package_agree_on_constants():
+    for name in ("BROADCAST", "RECEIVE", "DELIVER", "EXPIRE", "JOIN", "LEAVE"):
+        assert getattr(state, name) == getattr(events, name)
+    for name in ("FRAME_BYTES", "ID_BYTES", "MESSAGE_BYTES"):
+        assert getattr(channel, name) == getattr(frames, name)
+    assert layer.PURGE_MIN == order.BARRIER_MIN == PURGE_AT_MIN
+    assert layer.FRAME_HEAD == frames.FRAME_BYTES
+
+
+@pytest.mark.parametrize(("lifetime_us", "live"), [(None, 4), (1, 1), (10, 2), (11, 3), (99, 4)])
+def test_how_many_messages_are_alive_at_once(lifetime_us, live):
+    assert live_at_once(np.array([0, 10, 11, 20]), lifetime_us) == live
