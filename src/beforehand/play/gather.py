@@ -177,8 +177,8 @@ def _names(about: About, events: Events) -> tuple[str, ...]:
 
 
 def _presence(events: Events, nodes_count: int) -> tuple[Ints, list[str]]:
-    """Return when nodes were there: from `join` and `recover` to `leave` and `crash`."""
-    end_us = int(events.t_us.max(initial=0))
+    """Return when nodes were there, of a log with events: from `join` and `recover` to `leave` and `crash`."""
+    start_us, end_us = int(events.t_us.min()), int(events.t_us.max())
     rows = np.flatnonzero(np.isin(events.kind, (JOIN, LEAVE, CRASH, RECOVER)))
     begun: dict[int, int] = {}
     stays: list[tuple[int, int, int, int]] = []
@@ -193,7 +193,6 @@ def _presence(events: Events, nodes_count: int) -> tuple[Ints, list[str]]:
     seen = absent & set(np.unique(events.node).tolist())
     notes = []
     if seen:
-        start_us = int(events.t_us.min(initial=0))
         stays += [(node, start_us, end_us, 0) for node in sorted(seen)]
         notes.append(
             f"the log does not tell when {len(seen):,} nodes come and go: "
