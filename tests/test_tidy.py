@@ -62,6 +62,8 @@ MAY_IMPORT = {
     "observe": ("observe", "protocols", "sim", "kernels", "spark", *EVERYWHERE),
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
+    # Logs and traces in, one page out.
+    "play": ("play", "verify", "kernels", "mobility", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.

@@ -23,6 +23,13 @@ LOSSES = {"expire": EXPIRE, "drop": DROP}
 EVENTS_FILE = "events.parquet"
 LINKS_SUFFIX = ".links.parquet"
 """The end of the name of the links that lie beside the event log of a simulation."""
+PASTS_FILE, POSITIONS_FILE = "pasts.parquet", "positions.parquet"
+PASTS_SUFFIX, POSITIONS_SUFFIX = f".{PASTS_FILE}", f".{POSITIONS_FILE}"
+BESIDE = (LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX)
+"""The ends of the names of the tables beside the event log of a simulation: its links, the causes
+that each message names, and the places of the nodes."""
+PAST_COLUMNS = ("origin", "seq", "cause_origin", "cause_seq")
+"""The columns of the causes: a row for each cause that a message names."""
 NODE_SUFFIX = ".node.parquet"
 """The end of the names of the files that a real node writes."""
 
@@ -66,6 +73,13 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     """The promised order; None if the log does not say."""
     names: tuple[str, ...] = ()
     """The names of the nodes by number."""
+    protocol: str | None = None
+    """The protocol of a simulation. This and the next three are None if the log does not say."""
+    lifetime_us: int | None = None
+    range_m: float | None = None
+    """The radio range, where the nodes have places."""
+    skew_us: int | None = None
+    """The largest difference between the clocks of two nodes."""
     doubts: tuple[str, ...] = ()
 
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from beforehand.commands.shell.console import (
     SEED_MAX,
     STDOUT,
@@ -24,17 +26,19 @@ from beforehand.commands.shell.console import (
 from beforehand.commands.tracing import (
     add_trace_options,
     given_trace_options,
-    load_trace,
+    load_movement,
+    parse_range,
     tell_trace,
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.events import LINKS_SUFFIX
+from beforehand.events import BESIDE, LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX
 from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
 from beforehand.units import format_duration, parse_duration, show_duration, show_share
 
 if TYPE_CHECKING:
+    from beforehand.mobility.positions import Positions
     from beforehand.mobility.trace import Trace
     from beforehand.sim.contacts.run import Result, Spec
 
@@ -69,7 +73,7 @@ def add_parser(commands: Commands) -> None:
         "--events",
         type=Path,
         metavar="FILE.parquet",
-        help="write the event log, and the links beside it; `-`: to stdout",
+        help="write the event log; links, causes and places beside it; `-`: the log to stdout",
     )
     add_json(parser)
     parser.set_defaults(run=run)
@@ -85,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         _check_events_target(args)
     with told_stages() as tell:
         tell("reading the trace", 0, None)
-        trace = read_trace(args)
+        trace, places = read_movement(args)
 
     from beforehand.sim.contacts.traffic import check_traffic
 
@@ -100,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         result = played.result
         violations = count_violations(result.columns, on_done=partial(tell, "senders judged"))
     if args.events is not None:
-        _write_events(args.events, trace, spec, result)
+        _write_run(args, trace, places, spec, result)
     summary = summarise(result.columns, life_us=spec.life_us)
     summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
     summary["frames_aborted"] = result.frames_aborted
@@ -135,32 +139,58 @@ def _check_events_target(args: argparse.Namespace) -> None:
         raise InputError(
             "an event log is a Parquet file", where=f"--events {args.events}", hint=hint
         )
-    for target in (args.events, links_beside(args.events)):
+    for target in (args.events, *(beside(args.events, suffix) for suffix in BESIDE)):
         check_file_target(target)
         if args.input is not None:
             refuse_same(target, args.input)
 
 
-def links_beside(events: Path) -> Path:
-    """Return where the links of a run are, beside its event log."""
-    return events.with_name(events.name.removesuffix(".parquet") + LINKS_SUFFIX)
+def beside(events: Path, suffix: str) -> Path:
+    """Return where another table of a run is, beside its event log."""
+    return events.with_name(events.name.removesuffix(".parquet") + suffix)
 
 
-def _write_events(target: Path, trace: Trace, spec: Spec, result: Result) -> None:
+def _write_run(
+    args: argparse.Namespace, trace: Trace, places: Positions | None, spec: Spec, result: Result
+) -> None:
     from beforehand.protocols.registry import find_order
-    from beforehand.sim.log import event_table, events_bytes, links_table, write_events
+    from beforehand.sim.log import event_table, events_bytes, write_events
 
     run, promise = f"{spec.protocol}-{spec.seed}", find_order(spec.protocol).written
+    about = msgspec.structs.replace(spec.about(), range_m=parse_range(args.range))
     log = event_table(
-        run, result.columns, senders=result.senders, promise=promise, names=trace.names
+        run,
+        result.columns,
+        senders=result.senders,
+        promise=promise,
+        names=trace.names,
+        about=about,
     )
+    target: Path = args.events
     if target == STDOUT:
         sys.stdout.buffer.write(events_bytes(log))
     else:
         write_events(log, target)
-        write_events(links_table(trace.contacts), links_beside(target))
-        note(f"wrote {2 * len(trace.contacts)} changes of links to {links_beside(target)}")
+        _write_beside(target, trace, places, result)
     note(f"wrote {len(result.columns['t_us'])} events to {target}")
+
+
+def _write_beside(target: Path, trace: Trace, places: Positions | None, result: Result) -> None:
+    """Write the links, the causes and the places. Remove the places of an earlier run there."""
+    import pyarrow as pa
+
+    from beforehand.sim.log import links_table, pasts_table, write_events
+
+    write_events(links_table(trace.contacts), beside(target, LINKS_SUFFIX))
+    note(f"wrote {2 * len(trace.contacts)} changes of links to {beside(target, LINKS_SUFFIX)}")
+    write_events(pasts_table(result.pasts), beside(target, PASTS_SUFFIX))
+    note(f"wrote {len(result.pasts)} named causes to {beside(target, PASTS_SUFFIX)}")
+    at = beside(target, POSITIONS_SUFFIX)
+    if places is None:
+        at.unlink(missing_ok=True)
+        return
+    write_events(pa.table(places.segments._asdict()), at)
+    note(f"wrote {len(places.node)} ways of nodes to {at}")
 
 
 def read_spec(args: argparse.Namespace) -> Spec:
@@ -179,7 +209,7 @@ def read_spec(args: argparse.Namespace) -> Spec:
     return with_settings(spec, found)
 
 
-def read_trace(args: argparse.Namespace) -> Trace:
+def read_movement(args: argparse.Namespace) -> tuple[Trace, Positions | None]:
     if args.example == (args.input is not None):
         raise InputError("give a mobility trace, or `--example`", hint=EXAMPLE)
     if args.example:
@@ -188,9 +218,9 @@ def read_trace(args: argparse.Namespace) -> Trace:
             raise InputError(problem, where="--example", hint="leave them out")
         from beforehand.mobility.generators import crowd
 
-        return crowd.generate(args.seed, nodes_mean=400, hours=1)
+        return crowd.generate(args.seed, nodes_mean=400, hours=1), None
     refuse_device(args.input)
-    return load_trace(args)
+    return load_movement(args)
 
 
 def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:

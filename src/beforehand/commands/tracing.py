@@ -13,6 +13,7 @@ from beforehand.scenario.quantities import FLAGS
 from beforehand.units import parse_duration
 
 if TYPE_CHECKING:
+    from beforehand.mobility.positions import Positions
     from beforehand.mobility.trace import Trace
 
 RANGE_M_MAX = 20_037_508
@@ -59,6 +60,11 @@ def given_trace_options(args: argparse.Namespace) -> list[str]:
 
 def load_trace(args: argparse.Namespace) -> Trace:
     """Return the contacts of `args.input`. Check the flags before reading it."""
+    return load_movement(args)[0]
+
+
+def load_movement(args: argparse.Namespace) -> tuple[Trace, Positions | None]:
+    """Return the contacts of `args.input`, and the places of the nodes if it has places."""
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.read import format_of, has_places, opened, read
 
@@ -78,6 +84,7 @@ def load_trace(args: argparse.Namespace) -> Trace:
             )
             raise InputError(problem, where=f"--range, {args.input}", hint=hint)
         found = read(path, format, **options, strict=args.strict)
+    places = found if isinstance(found, Positions) else None
     if not isinstance(found, Positions):
         trace = found
     else:
@@ -85,7 +92,7 @@ def load_trace(args: argparse.Namespace) -> Trace:
         trace = found.contacts_within(range_m)
     if args.strict and trace.changes:
         _refuse_mended(trace, args.input)
-    return trace
+    return trace, places
 
 
 def parse_range(written: str | None) -> float | None:

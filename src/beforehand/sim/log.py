@@ -8,10 +8,20 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.events import COLUMNS, FILE_COLUMNS, KINDS, RECEIVE, SEND, About, metadata_of
+from beforehand.events import (
+    COLUMNS,
+    FILE_COLUMNS,
+    KINDS,
+    PAST_COLUMNS,
+    RECEIVE,
+    SEND,
+    About,
+    metadata_of,
+)
 from beforehand.files import replaced
 from beforehand.protocols.contract.base import Message
 
@@ -65,12 +75,14 @@ def event_table(
     senders: NDArray[Any] | None = None,
     promise: str | None = None,
     names: Sequence[str] = (),
+    about: About | None = None,
 ) -> pa.Table:
     """Return the event log as an Arrow table, with the names of the kinds (dictionary-encoded).
 
     Its metadata contain the number of events, so that a truncated log is detected.
     senders: the node from which each `receive` row came, or a negative number where nobody knows.
     promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
+    about: the protocol and its settings, if the log shall name them.
     """
     import pyarrow as pa
 
@@ -80,8 +92,10 @@ def event_table(
     steps = pa.array(np.arange(size, dtype=np.int64))
     rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
     table = pa.table([runs, steps, *rest, _senders(columns, senders)], names=list(FILE_COLUMNS))
-    about = About(events=size, promise=promise, names=tuple(names))
-    return table.replace_schema_metadata(metadata_of(run, about))
+    told = msgspec.structs.replace(
+        about or About(), events=size, promise=promise, names=tuple(names)
+    )
+    return table.replace_schema_metadata(metadata_of(run, told))
 
 
 def _senders(columns: dict[str, NDArray[np.int64]], senders: NDArray[Any] | None) -> pa.Array[Any]:
@@ -122,6 +136,18 @@ def links_table(contacts: NDArray[np.int64]) -> pa.Table:
     order = np.lexsort((ends[1], ends[0], is_up, t_us))
     arrays = [pa.array(array[order]) for array in (t_us, *ends, is_up)]
     return pa.table(arrays, names=["t_us", "a", "b", "up"])
+
+
+def pasts_table(pasts: NDArray[np.int64]) -> pa.Table:
+    """Return the causes that messages name, in the order of the broadcasts.
+
+    pasts: rows of origin, seq, cause_origin, cause_seq.
+    """
+    import pyarrow as pa
+
+    origin, seq, cause_origin, cause_seq = pasts.T
+    columns = (origin.astype(np.int32), seq, cause_origin.astype(np.int32), cause_seq)
+    return pa.table([pa.array(column) for column in columns], names=list(PAST_COLUMNS))
 
 
 def write_events(table: pa.Table, path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from beforehand.events import METADATA, About, Runs
 from beforehand.promises import LEAST_PROMISE
+
+SETTINGS = ("protocol", "lifetime_us", "range_m", "skew_us")
 
 
 def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
@@ -46,6 +49,13 @@ def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
         promise=LEAST_PROMISE if len(promises) > 1 else next(iter(promises), None),
         events=max(counts, default=None),
         names=next((about.names for about in here if about.names), ()),
+        **{name: _agreed(here, name) for name in SETTINGS},
         doubts=tuple(sorted(doubts)),
         members=tuple(sorted({name for about in here for name in about.members})),
     )
+
+
+def _agreed(here: Sequence[About], name: str) -> Any:
+    """Return the setting that all files agree on; None if they differ, or none of them tells."""
+    found = {getattr(about, name) for about in here} - {None}
+    return found.pop() if len(found) == 1 else None

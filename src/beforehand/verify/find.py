@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
-from beforehand.events import EVENTS_FILE, LINKS_SUFFIX
+from beforehand.events import BESIDE, EVENTS_FILE
 from beforehand.files import unreadable
 from beforehand.verify.event_log import (
     GZIP_MARK,
@@ -47,7 +47,7 @@ def find_logs(path: Path) -> list[tuple[Path, ...]]:
     nodes: list[Path] = []
     others: list[Path] = []
     for file in _tables(path):
-        if file.name.endswith(LINKS_SUFFIX) and not _is_log(file):
+        if file.name.endswith(BESIDE) and not _is_log(file):
             continue
         whole = _named(file, path)
         if fnmatch(file.name, NODE_FILES):

@@ -129,6 +129,8 @@ def find_difference(cores: Result, twin: Result) -> str:
             return f"{len(column)} and {len(other)} rows"
     if not np.array_equal(cores.senders, twin.senders):
         return "senders"
+    if sorted(cores.pasts.tolist()) != sorted(twin.pasts.tolist()):
+        return "pasts"
     for name in ("gauges", "counters", *FRAMES):
         if getattr(cores, name) != getattr(twin, name):
             return f"{name}: {str(getattr(cores, name))[:300]} and {str(getattr(twin, name))[:300]}"

@@ -15,6 +15,7 @@ from beforehand.commands.shell.console import (
     note,
     print_json,
     print_table,
+    show_page,
     whole,
 )
 from beforehand.commands.shell.interrupt import Interruption, interruptible
@@ -102,15 +103,8 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         if path is not None:
             print(f"report:  {path}")
     if path is not None and args.open:
-        _show(path)
+        show_page(path)
     return EXIT_CODES[summary.state]
-
-
-def _show(path: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(path.absolute().as_uri()):
-        note(f"no browser here: open {path} yourself")
 
 
 def _look_ahead(args: argparse.Namespace, out: Path) -> int:

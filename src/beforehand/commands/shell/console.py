@@ -155,6 +155,14 @@ def note(text: str) -> None:
         say(text)
 
 
+def show_page(path: Path) -> None:
+    """Open a page in the browser, or print where it is."""
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        note(f"no browser here: open {path} yourself")
+
+
 def say(text: str) -> None:
     """Print to stderr. If stderr cannot be written, work continues, and the exit code shows the
     result."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beforehand.errors import InputError, list_some
-from beforehand.events import BROADCAST, DELIVER, EVENTS_FILE
+from beforehand.events import BROADCAST, DELIVER, EVENTS_FILE, PASTS_FILE
 from beforehand.mobility.trace import Trace
 from beforehand.pipeline.contacts.positions import read_trace
 from beforehand.pipeline.datasets import write_table
@@ -31,7 +31,7 @@ from beforehand.sim.contacts.engines import play_run, prepare
 from beforehand.sim.contacts.run import Result
 from beforehand.sim.contacts.summary import count_reachable, measure_delays, tally_hops
 from beforehand.sim.contacts.traffic import check_traffic
-from beforehand.sim.log import event_table, write_events
+from beforehand.sim.log import event_table, pasts_table, write_events
 
 
 class RunFacts(msgspec.Struct, frozen=True):
@@ -77,9 +77,15 @@ def simulate(job: Job) -> Made:
         write_table(job.dataset.file(EVICTIONS_FILE), evicted)
     promise = find_order(spec.protocol).written
     log = event_table(
-        job.name, result.columns, senders=result.senders, promise=promise, names=trace.names
+        job.name,
+        result.columns,
+        senders=result.senders,
+        promise=promise,
+        names=trace.names,
+        about=spec.about(),
     )
     write_events(log, job.dataset.file(EVENTS_FILE))
+    write_events(pasts_table(result.pasts), job.dataset.file(PASTS_FILE))
     kind = result.columns["kind"]
     broadcasts = int(np.count_nonzero(kind == BROADCAST))
     facts = RunFacts(

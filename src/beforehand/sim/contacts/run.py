@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
+from beforehand.events import About
 from beforehand.mobility.trace import Trace
 from beforehand.protocols.contract.base import Counters
 from beforehand.protocols.epidemic.epidemic import Epidemic
@@ -94,6 +95,12 @@ class Spec(msgspec.Struct, frozen=True):
         A deadline is on the clock of its origin, and the clock of a receiver may be behind it."""
         return None if self.lifetime_us is None else self.lifetime_us + self.clocks.skew_us
 
+    def about(self) -> About:
+        """Return what the event log of the run tells about its protocol."""
+        return About(
+            protocol=self.protocol, lifetime_us=self.lifetime_us, skew_us=self.clocks.skew_us
+        )
+
     @property
     def transfer_model(self) -> str:
         """Return the transfer model in words, to be printed beside every result."""
@@ -127,6 +134,8 @@ class Result:
     """Those of them that were under way when their contact ended; None if the engine does not count
     them."""
     bytes_sent: int
+    pasts: NDArray[np.int64]
+    """Origin and seq of the message, then of the cause, for each cause that a message names."""
     evictions: NDArray[np.int64] | None
     """t_us, node, origin and seq of each eviction; None if the engine does not record them."""
 
@@ -170,6 +179,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
         world.frames_lost,
         world.frames_aborted,
         world.bytes_sent,
+        np.array(world.pasts, np.int64).reshape(-1, 4),
         evictions.rows(),
     )
 

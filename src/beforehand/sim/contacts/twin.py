@@ -243,8 +243,19 @@ class Twin:
             lost,
             lost,  # without noise a frame is lost only when its contact ends
             int(counts[BYTES]),
-            np.empty((0, 4), np.int64),
+            _pasts(state, messages),
+            None,
         )
+
+
+def _pasts(state: State, messages: int) -> NDArray[np.int64]:
+    """Return origin and seq of each message and of each of its causes."""
+    size = state.past_size[:messages].astype(np.int64)
+    effect = np.repeat(np.arange(messages), size)
+    first = np.repeat(state.past_start[:messages] - np.cumsum(size) + size, size)
+    cause = state.past[first + np.arange(len(effect))]
+    ids = (state.origin[effect], state.seq[effect], state.origin[cause], state.seq[cause])
+    return np.stack(ids, axis=1).astype(np.int64)
 
 
 def compile_world(note: Callable[[str], object]) -> None:

@@ -76,6 +76,8 @@ class ContactWorld:
         self.gauges: list[tuple[int, int, str, int]] = []  # t_us, node, gauge, value
         self.senders = array("i")
         """The node that forwarded the message, for each `receive` row of the log."""
+        self.pasts = array("q")
+        """Origin and seq of the message, then of the cause, for each cause that a message names."""
         self.frames_sent = self.frames_lost = self.bytes_sent = 0
         self.frames_aborted = 0
         """Those of the lost frames that were under way when their contact ended."""
@@ -234,6 +236,8 @@ class ContactWorld:
         del deliveries[:own]
         spoken = deliveries[0]
         causes = len(spoken.past)
+        for cause in spoken.past:
+            self.pasts.extend((*spoken.id, *cause))  # type: ignore[arg-type]
         self.log.add(self.now_us, node, BROADCAST, (spoken,), causes)  # type: ignore[arg-type]
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:

@@ -1,0 +1,108 @@
+"""`beforehand play`: write a page that plays a run, a log or a trace."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from beforehand.commands.shell.console import (
+    Commands,
+    add_command,
+    add_json,
+    note,
+    print_json,
+    show_page,
+    told_stages,
+)
+from beforehand.commands.tracing import (
+    add_trace_options,
+    given_trace_options,
+    load_movement,
+    parse_range,
+    tell_trace,
+)
+from beforehand.errors import EXIT_VALID, InputError
+from beforehand.files import check_file_target, refuse_device, refuse_same
+from beforehand.units import parse_duration
+
+if TYPE_CHECKING:
+    from beforehand.play.run import Run
+
+EXAMPLE = "beforehand play out/city-bus --open"
+PAGE_NAME = "play.html"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(
+        commands, "play", "write an offline page that plays a run, a log or a trace", EXAMPLE
+    )
+    shown = "a results folder, an event log, or a mobility trace of any known format"
+    parser.add_argument("input", type=Path, help=shown)
+    parser.add_argument("--run", metavar="NAME", dest="wanted", help="which run of several")
+    parser.add_argument("--from", metavar="TIME", dest="begin", help="since the start: 90m")
+    parser.add_argument("--to", metavar="TIME", dest="end", help="since the start: 2h")
+    parser.add_argument("--nodes", metavar="NAMES", help="only events of these nodes: a,b,c")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: play.html")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    add_trace_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from beforehand.play.page import write_page
+    from beforehand.play.restrict import restrict
+
+    refuse_device(args.input)
+    window_us = _window(args)
+    target = args.out or _default_target(args.input)
+    check_file_target(target)
+    refuse_same(target, args.input)
+    with told_stages() as tell:
+        tell("reading the run", 0, None)
+        shown = _gather(args)
+        shown = restrict(shown, window_us, args.nodes)
+        size = write_page(shown, target)
+    for text in shown.notes:
+        note(text)
+    if args.json:
+        told = {"page": str(target), "bytes": size, "run": shown.name, "notes": shown.notes}
+        print_json({**told, "nodes": len(shown.names), "events": len(shown.events)})
+    else:
+        print(target)
+    if args.open:
+        show_page(target)
+    return EXIT_VALID
+
+
+def _default_target(source: Path) -> Path:
+    return source / PAGE_NAME if source.is_dir() else Path(PAGE_NAME)
+
+
+def _window(args: argparse.Namespace) -> tuple[int, int | None] | None:
+    if args.begin is None and args.end is None:
+        return None
+    begin_us = 0 if args.begin is None else parse_duration(args.begin, where="--from")
+    end_us = None if args.end is None else parse_duration(args.end, where="--to")
+    if end_us is not None and end_us <= begin_us:
+        hint = "both count from the start of the run: `--from 1h --to 2h`"
+        raise InputError("it ends before it begins", where="--from, --to", hint=hint)
+    return begin_us, end_us
+
+
+def _gather(args: argparse.Namespace) -> Run:
+    from beforehand.play.gather import gather_run, trace_run
+    from beforehand.play.kinds import is_run
+
+    if is_run(args.input):
+        if written := given_trace_options(args):
+            problem = f"an event log is no mobility trace: {', '.join(written)} cannot apply"
+            raise InputError(problem, where=str(args.input), hint="leave them out")
+        return gather_run(args.input, args.wanted)
+    if args.wanted is not None:
+        hint = "give the folder that `beforehand run` wrote to, or an event log"
+        raise InputError("a mobility trace has no runs", where="--run", hint=hint)
+    trace, places = load_movement(args)
+    tell_trace(trace)
+    return trace_run(trace, places, parse_range(args.range), args.input.name)

@@ -1,0 +1,22 @@
+// Elements and words. Texts never become markup.
+
+export const $ = (id) => document.getElementById(id);
+
+/** h("p", {class: "x"}, "text", node): texts never become markup. */
+export function h(name, props = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(props)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function span(ms) {
+  const s = ms / 1000;
+  if (s < 1) return `${Math.round(ms)} ms`;
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 3600) return s % 60 < 0.5 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 60)} min ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
+  return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} min`;
+}
