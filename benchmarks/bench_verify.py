@@ -44,6 +44,7 @@ def write_log(path: Path) -> None:
 def timed(path: Path) -> tuple[RunVerdict, float]:
     started_s = time.process_time()
     (verdict,) = verify_events(path).runs
+    assert isinstance(verdict, RunVerdict)
     return verdict, time.process_time() - started_s
 
 

@@ -32,7 +32,7 @@ from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.host import Host
 from beforehand.runtime.station import Station
 from beforehand.runtime.transport.limits import Limits
-from beforehand.verify.verdict import verify_events
+from beforehand.verify.verdict import RunVerdict, verify_events
 
 NAMES = ("ann", "bob", "cid", "dee", "eve")
 STATIONS = ("north", "mid", "south")
@@ -220,6 +220,7 @@ def main() -> None:
         finally:
             soak.stop()
         (run,) = verify_events(folder / "logs").runs
+    assert isinstance(run, RunVerdict)
     delivered = Counter(run.log.node[~run.log.is_broadcast].tolist())
     told = {
         "bench": f"kill/{args.kind}",

@@ -47,7 +47,9 @@ MAY_IMPORT = {
     "scenario": ("scenario", "mobility", "sim", "protocols.registry", *EVERYWHERE),
     "spark": ("spark", *EVERYWHERE),
     # Event logs in, verdicts out: whatever wrote a log, its columns are the contract.
-    "verify": ("verify", "kernels", *EVERYWHERE),
+    "verify": ("verify", "logs", "kernels", *EVERYWHERE),
+    # Logs of other systems in, events out.
+    "logs": ("logs", *EVERYWHERE),
     "export": ("export", "kernels", "verify", *EVERYWHERE),
     "pipeline": (
         *("pipeline", "protocols", "sim", "kernels", "mobility", "check"),

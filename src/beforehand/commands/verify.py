@@ -16,10 +16,12 @@ from beforehand.commands.shell.console import (
     print_table,
     told_stages,
 )
+from beforehand.commands.shell.log_tables import log_as_dict, print_readings, reading_as_dict
 from beforehand.errors import visible
 from beforehand.promises import PROMISES, label_of
 
 if TYPE_CHECKING:
+    from beforehand.verify.foreign.judge import LogVerdict
     from beforehand.verify.verdict import RunVerdict
 
 EXAMPLE = "beforehand verify events.parquet --explain"
@@ -35,7 +37,7 @@ def add_parser(commands: Commands) -> None:
         commands, "verify", "judge an event log: valid, invalid or unknown", EXAMPLE
     )
     parser.add_argument(
-        "events", type=Path, help="a Parquet file (or its .gz), a folder of them, or `-`"
+        "events", type=Path, help="a log (see `beforehand logs`), a folder of logs, or `-`"
     )
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
     parser.add_argument(
@@ -44,23 +46,50 @@ def add_parser(commands: Commands) -> None:
         help="the promise to judge the runs by, overriding that of the log; default for a log "
         "without one: causal",
     )
+    parser.add_argument(
+        "--map",
+        nargs="+",
+        default=[],
+        metavar="ROLE=FIELD",
+        help="the fields of another system's log: node=host.name message=attributes.id kind=event",
+    )
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="a TOML file that maps the log"
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="the log has every event, so a message that was never sent is a violation",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from beforehand.verify.verdict import verify_events
+    from beforehand.verify.verdict import RunVerdict, verify_events
 
     with told_stages() as tell:
-        verdict = verify_events(args.events, promise=args.promise, on_done=tell)
+        verdict = verify_events(
+            args.events,
+            promise=args.promise,
+            mapping=args.map,
+            profile=args.profile,
+            is_whole=args.whole,
+            on_done=tell,
+        )
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.json:
         runs = [_as_dict(run) for run in verdict.runs]
         told = {"verdict": verdict.state, "runs": runs, "lost": verdict.lost, "stories": stories}
-        print_json({**told, "stories_not_shown": hidden})
+        read = {"readings": [reading_as_dict(reading) for reading in verdict.readings]}
+        print_json({**told, "stories_not_shown": hidden, **(read if verdict.readings else {})})
         return verdict.exit_code
-    print_table(str(args.events), HEADINGS, [_row(run) for run in verdict.runs])
+    own = [_row(run) for run in verdict.runs if isinstance(run, RunVerdict)]
+    if own or not verdict.readings:
+        print_table(str(args.events), HEADINGS, own)
+    if verdict.readings:
+        print_readings(str(args.events), verdict)
     for story in stories:
         print(f"\n{story}")
     if args.explain:
@@ -79,7 +108,11 @@ def _row(run: RunVerdict) -> tuple[str, ...]:
     return (run.run, *(f"{count:,}" for count in counts), label_of(run.promise), run.state)
 
 
-def _as_dict(run: RunVerdict) -> dict[str, object]:
+def _as_dict(run: RunVerdict | LogVerdict) -> dict[str, object]:
+    from beforehand.verify.foreign.judge import LogVerdict
+
+    if isinstance(run, LogVerdict):
+        return log_as_dict(run)
     return {
         "run": run.run,
         "verdict": run.state,

@@ -72,15 +72,19 @@ class Log:
         return visible(names[node]) if 0 <= node < len(names) else str(node)
 
 
-def read_logs(files: Path | Sequence[Path]) -> Iterator[Log]:
-    """Yield every run of one log; a log without rows yields a run without events."""
+def read_logs(files: Path | Sequence[Path], *, content: bytes | None = None) -> Iterator[Log]:
+    """Yield every run of one log; a log without rows yields a run without events.
+
+    content: the bytes of the one file, if they were read before.
+    """
     paths = (files,) if isinstance(files, Path) else tuple(files)
     where = str(paths[0] if len(paths) == 1 else paths[0].parent)
     if damage := [found for path in paths if (found := _damage(path))]:
         yield empty_log(paths[0], where, tuple(damage))
         return
     parts = [
-        read_parquet(path, READ_COLUMNS, hint=HINT, content=content_of(path)) for path in paths
+        read_parquet(path, READ_COLUMNS, hint=HINT, content=content_of(path, content))
+        for path in paths
     ]
     if not any(map(len, parts)):
         joined(parts, NUMBERS, TEXTS, where)
@@ -142,14 +146,18 @@ def empty_log(path: Path, where: str, doubts: tuple[str, ...]) -> Log:
     return Log(named, none, none, none, none.astype(bool), none, none, where, doubts=doubts)
 
 
-def content_of(path: Path) -> bytes | None:
+def content_of(path: Path, given: bytes | None = None) -> bytes | None:
     """Return the content of gzip or of the standard input; None for a plain Parquet file.
+
+    given: the bytes of the file, if they were read before.
 
     Raise InputError if the first bytes are not those of Parquet, before Arrow parses the content.
     """
-    content = None
+    content = given
     try:
-        if path == STDIN:
+        if content is not None:
+            begins = content
+        elif path == STDIN:
             content = begins = sys.stdin.buffer.read()
         elif not path.is_file():
             raise InputError("not a regular file", where=str(path), hint=HINT)

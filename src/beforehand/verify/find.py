@@ -74,8 +74,13 @@ def _tables(folder: Path) -> Iterable[Path]:
     name of a Parquet file is included, so that its reader reports it.
     """
     for file in sorted(_files(folder)):
-        if _has_name(file) or (file.is_file() and _begins(file) == PARQUET_MARK):
+        if _has_name(file) or (file.is_file() and begins_of(file) == PARQUET_MARK):
             yield file
+
+
+def holds_tables(folder: Path) -> bool:
+    """Return whether a folder has Parquet files, or what has their name."""
+    return next(iter(_tables(folder)), None) is not None
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -111,7 +116,7 @@ def _named(file: Path, root: Path) -> Path | None:
     return root / above[0] if above else None
 
 
-def _begins(file: Path) -> bytes:
+def begins_of(file: Path) -> bytes:
     """Return the first bytes, after decompression if the file is gzip."""
     try:
         with file.open("rb") as opened:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -24,12 +25,20 @@ from beforehand.kernels.verify.causality import (
     first_follower,
     spread_of,
 )
+from beforehand.logs.mapping import fields_of
+from beforehand.logs.model import Reading
 from beforehand.promises import DEFAULT_PROMISE, PROMISES
 from beforehand.units import format_duration
-from beforehand.verify.event_log import STDIN, Log, read_logs
+from beforehand.verify.event_log import READ_COLUMNS, STDIN, Log, logs_of, read_logs
 from beforehand.verify.find import find_logs
+from beforehand.verify.foreign import entry as foreign
+from beforehand.verify.foreign.judge import LogVerdict, judge_reading
 from beforehand.verify.node_logs import are_of_nodes, read_node_logs
 from beforehand.verify.plan import find_lost_logs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 OnDone = Callable[[str, int, int], object]
 """Called with a stage, the number of its steps done, and their total."""
@@ -80,9 +89,11 @@ class RunVerdict:
 class Verdict:
     """The verdict on all runs of a log: the worst of theirs."""
 
-    runs: tuple[RunVerdict, ...]
+    runs: tuple[RunVerdict | LogVerdict, ...]
     lost: tuple[str, ...] = ()
     """The folders of logs that the plan of the folder names and that are missing."""
+    readings: tuple[Reading, ...] = ()
+    """What was understood of logs of other systems, and what was skipped or assumed."""
 
     @property
     def state(self) -> State:
@@ -103,30 +114,64 @@ class Verdict:
 
 
 def verify_events(
-    path: str | os.PathLike[str],
+    log: str | os.PathLike[str] | pa.Table | pd.DataFrame,
     *,
     promise: str | None = None,
+    mapping: Mapping[str, str] | Sequence[str] | None = None,
+    profile: str | os.PathLike[str] | None = None,
+    is_whole: bool = False,
     on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
-    """Judge every run of an event log: a Parquet file, or a folder with the logs of many runs.
+    """Judge every run of a log: an event log, a folder of them, or a log of another system.
 
     The logs of real nodes are merged by causality first. In a folder that `beforehand run` wrote, a
-    missing log that the plan names makes the verdict unknown.
+    missing log that the plan names makes the verdict unknown. `docs/logs.md` tells how logs of
+    other systems are read.
 
+    log: a path, an Arrow table, or a DataFrame of pandas.
     promise: a key of `PROMISES`; overrides the log. By default the log's own promise, or causal
     order if the log does not say.
+    mapping: the field of each role, as in `{"node": "host.name"}`; by default they are detected.
+    profile: a TOML file that maps the log.
+    is_whole: whether the log has every event of the run, so that a message that was never sent is
+    a violation.
     on_done: called with the number of logs judged; and for each log with the number of senders
     whose messages are checked.
     """
-    path = Path(path)
+    asked = foreign.Asked(fields_of(mapping), Path(profile) if profile else None, is_whole)
+    if not isinstance(log, str | os.PathLike):
+        return _of_table(foreign.arrow_of(log), promise, asked)
+    path = Path(log)
+    content = sys.stdin.buffer.read() if path == STDIN else None
+    if asked.is_any or foreign.is_foreign(path, content):
+        readings = foreign.read(path, content, asked)
+        return _of_readings(readings, promise, asked)
     lost = () if path == STDIN else tuple(find_lost_logs(path))
-    found, judged = list(find_logs(path)), []
+    found: list[tuple[Path, ...]] = list(find_logs(path))
+    judged: list[RunVerdict | LogVerdict] = []
     for done, files in enumerate(found):
         on_done(LOGS, done, len(found))
-        read = read_node_logs if are_of_nodes(files) else read_logs
-        judged += [judge(log, promise, partial(on_done, SENDERS)) for log in read(files)]
+        is_of_nodes = are_of_nodes(files)
+        logs = read_node_logs(files) if is_of_nodes else read_logs(files, content=content)
+        judged += [judge(log, promise, partial(on_done, SENDERS)) for log in logs]
     on_done(LOGS, len(found), len(found))
     return Verdict(tuple(judged), lost)
+
+
+def _of_table(table: pa.Table, promise: str | None, asked: foreign.Asked) -> Verdict:
+    if not asked.is_any and set(READ_COLUMNS) <= {*table.column_names} and len(table):
+        logs = logs_of([table.select(READ_COLUMNS)], "the table")
+        return Verdict(tuple(judge(log, promise) for log in logs))
+    return _of_readings(foreign.read_table(table, asked), promise, asked)
+
+
+def _of_readings(readings: Sequence[Reading], promise: str | None, asked: foreign.Asked) -> Verdict:
+    runs = [
+        run
+        for reading in readings
+        for run in judge_reading(reading, promise, is_whole=asked.is_whole)
+    ]
+    return Verdict(tuple(runs), readings=tuple(readings))
 
 
 def worst(states: Iterable[str]) -> State:

@@ -12,7 +12,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from beforehand import __version__
-from beforehand.commands import contacts, doctor, export, fuzz, observe, play, simulate, verify
+from beforehand.commands import (
+    contacts,
+    doctor,
+    export,
+    fuzz,
+    logs,
+    observe,
+    play,
+    simulate,
+    verify,
+)
 from beforehand.commands.experiments import diff, report, run, scenarios, status
 from beforehand.commands.nodes import chat, group, host, node, station
 from beforehand.commands.shell import completion
@@ -43,6 +53,7 @@ COMMANDS = (
         contacts,
         export,
         verify,
+        logs,
         play,
         report,
         diff,

@@ -1,0 +1,144 @@
+"""The formats of logs: how each is recognised by its content, and the reader of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from beforehand.errors import InputError
+from beforehand.logs.mapping import Fields
+from beforehand.logs.model import Reading
+from beforehand.logs.profile import Profile, read_with, recognises, shipped
+from beforehand.logs.readers import clocks, tables
+from beforehand.logs.source import HEAD_BYTES, HINT, Source
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format."""
+
+    name: str
+    title: str
+    example: str
+    """A line of such a log."""
+    test: Callable[[Source], str]
+    """Returns the mark by which a file is of the format; empty if it is not."""
+    read: Callable[[list[Source], str], Reading]
+    """Reads the files of one run. The second argument is the mark."""
+    causality: str = ""
+
+
+def _table(name: str, fields: Fields | None = None) -> Callable[[list[Source], str], Reading]:
+    records = tables.csv_records if name == "csv" else tables.json_records
+
+    def read(sources: list[Source], why: str) -> Reading:
+        reading = Reading(name, why, [], [source.name for source in sources])
+        rows = [row for source in sources for row in records(source)]
+        return tables.read_records(rows, reading, fields, sources[0].name)
+
+    return read
+
+
+TABLES = (
+    Format(
+        "json",
+        "JSON lines, or an array, of objects with named fields",
+        '{"node": "a", "kind": "send", "message": "m1"}',
+        lambda source: tables.is_json_lines(source) or tables.is_json_array(source),
+        _table("json"),
+    ),
+    Format(
+        "csv",
+        "a table with a header: comma, tab or semicolon",
+        "node,kind,message\na,broadcast,m1",
+        tables.is_csv,
+        _table("csv"),
+    ),
+)
+READERS = (
+    Format(
+        "shiviz",
+        "ShiViz, GoVector, Akka and TLC: a host and a vector clock",
+        'alice {"alice":2, "bob":1}',
+        clocks.is_shiviz,
+        clocks.read_shiviz,
+        "clocks",
+    ),
+    Format(
+        "synoptic",
+        "Synoptic: a vector of counters and an event",
+        "1,0 send_m",
+        clocks.is_synoptic,
+        clocks.read_synoptic,
+        "clocks",
+    ),
+)
+"""Formats with readers of their own, in the order in which they are tried."""
+
+
+@cache
+def all_formats() -> tuple[Format, ...]:
+    """Return all formats in the order in which they are tried: tables are the last."""
+    return (*READERS, *map(_declared, shipped()), *TABLES)
+
+
+def _declared(profile: Profile) -> Format:
+    declared = profile.declared
+
+    def test(source: Source) -> str:
+        return recognises(profile, source)
+
+    def read(sources: list[Source], why: str) -> Reading:
+        return read_with(profile, sources, why=why)
+
+    return Format(profile.name, declared.title, declared.example, test, read, declared.causality)
+
+
+def detect(source: Source) -> tuple[Format, str] | None:
+    """Return the first format that recognises a file, and by which mark; None if none does."""
+    if b"\0" in source.data[:HEAD_BYTES]:
+        return None  # binary
+    for form in all_formats():
+        if why := form.test(source):
+            return form, why
+    return None
+
+
+def read_sources(sources: list[Source], fields: Fields | None = None) -> list[Reading]:
+    """Read files. The files of one format in one folder are read together.
+
+    fields: which field has which role, for tables; None to detect it.
+    """
+    groups: dict[tuple[str, str], list[Source]] = {}
+    found: dict[tuple[str, str], tuple[Format, str]] = {}
+    strange: list[str] = []
+    for source in sources:
+        detected = _detect_table(source) if fields else detect(source)
+        if detected is None:
+            strange.append(source.name)
+            continue
+        key = (source.folder, detected[0].name)
+        groups.setdefault(key, []).append(source)
+        found[key] = detected
+    if not groups:
+        tried = ", ".join(form.name for form in all_formats())
+        problem = "no known format of a log" if sources[0].data.strip() else "an empty file"
+        hint = f"tried: {tried}. {HINT}"
+        raise InputError(problem, where=strange[0], hint=hint)
+    readings = []
+    for key, files in sorted(groups.items(), key=lambda item: item[0]):
+        form, why = found[key]
+        files.sort(key=lambda source: source.name)
+        read = _table(form.name, fields) if fields else form.read
+        readings.append(read(files, why))
+    for name in strange:
+        readings[0].skipped[f"file `{name}`: no known format of a log"] += 1
+    return readings
+
+
+def _detect_table(source: Source) -> tuple[Format, str] | None:
+    for form in TABLES:
+        if why := form.test(source):
+            return form, f"{why}; the fields were named"
+    return None

@@ -1,0 +1,140 @@
+"""Decide whether a log of another system is in causal order, and say from which source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from beforehand import events
+from beforehand.errors import visible
+from beforehand.logs.model import BROADCAST, DELIVER, KINDS, RECEIVE, SEND, Reading, Run
+from beforehand.promises import DEFAULT_PROMISE, PROMISES
+from beforehand.verify.foreign.broadcasts import judge_broadcasts
+from beforehand.verify.foreign.clocks import judge_clocks
+from beforehand.verify.foreign.findings import Finding, Judged
+from beforehand.verify.foreign.messages import judge_messages
+from beforehand.verify.foreign.parents import judge_parents
+
+State = Literal["valid", "invalid", "unknown"]
+SOURCES = {
+    "clocks": "vector clocks",
+    "parents": "ids of direct causes",
+    "messages": "messages that events name",
+    "none": "nowhere",
+}
+KNOWN = {*KINDS, *events.KINDS, *events.NODE_KINDS}
+REASONS_MAX = 8
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """The verdict on one run of another system's log."""
+
+    run: str
+    state: State
+    reason: str
+    """Why the verdict is unknown, or what was allowed; else empty."""
+    promise: str
+    promise_from: Literal["option", "log", "default"]
+    format: str
+    causality: str
+    """The source of causality: clocks, parents, messages or none."""
+    nodes: int
+    events: int
+    messages: int
+    """Clocks: inferred messages. Parents: edges between nodes. Else: receptions."""
+    edges: int
+    skew: int
+    counts: dict[str, int]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    broadcasts: int
+    deliveries: int
+
+    def stories(self) -> Iterator[str]:
+        """Yield for each violation the events that prove it, with their files and lines."""
+        for finding in self.findings:
+            yield finding.story(self.run)
+
+
+def judge_reading(
+    reading: Reading, promise: str | None, *, is_whole: bool = False
+) -> Iterator[LogVerdict]:
+    """Yield the verdict on each run of what was read."""
+    for run in reading.runs:
+        yield judge_run(run, reading.format, promise, is_whole=is_whole)
+
+
+def judge_run(
+    run: Run, form: str, promise: str | None = None, *, is_whole: bool = False
+) -> LogVerdict:
+    held_to = promise or DEFAULT_PROMISE
+    parts = _judged(run, is_whole)
+    kinds = Counter(event.kind for event in run.events)
+    findings = [finding for part in parts for finding in part.findings]
+    doubts = [*run.doubts, *(doubt for part in parts for doubt in part.doubts)]
+    doubts += _strange(kinds) if run.causality == "messages" else []
+    counts: Counter[str] = Counter(finding.kind for finding in findings)
+    allowed = {"late"} - {*PROMISES[held_to].broken_by}
+    state: State = "valid"
+    if any(kind not in allowed for kind in counts):
+        state = "invalid"
+    elif doubts:
+        state = "unknown"
+    allowed_late = PROMISES[held_to].tell_late(counts["late"], kinds[DELIVER])
+    reason = _joined(doubts) if state == "unknown" else allowed_late if state == "valid" else ""
+    notes = [*run.notes, *(note for part in parts for note in part.notes)]
+    notes += [f"besides: {_joined(doubts)}"] if doubts and state == "invalid" else []
+    return LogVerdict(
+        run.name, state, reason, held_to, "option" if promise else "default",
+        form, run.causality,
+        len({event.node for event in run.events}), len(run.events),
+        sum(part.messages for part in parts), sum(part.edges for part in parts),
+        sum(part.skew for part in parts),
+        dict(sorted((kind, count) for kind, count in counts.items() if count)),
+        tuple(findings), tuple(notes), kinds[BROADCAST], kinds[DELIVER],
+    )  # fmt: skip
+
+
+def _judged(run: Run, is_whole: bool) -> list[Judged]:
+    """Return the results of the judges that the source of causality asks for."""
+    kinds = {event.kind for event in run.events}
+    if not run.events:
+        return [Judged(doubts=["there are no events in the log"])]
+    if run.causality == "none":
+        reason = "causality comes from nowhere: no clocks, no parents, no messages"
+        return [Judged(doubts=[reason])]
+    if run.causality == "parents":
+        return [judge_parents(run)]
+    parts = [judge_clocks(run)] if run.causality == "clocks" else []
+    if kinds & {BROADCAST, DELIVER}:
+        broadcasts = judge_broadcasts(run, is_whole=is_whole)
+        if parts:
+            broadcasts.edges = broadcasts.messages = 0  # those of the clocks are counted
+        parts.append(broadcasts)
+    if parts and run.causality == "messages" and kinds & {SEND, RECEIVE}:
+        parts[-1].notes.append("sends and receives beside broadcasts are not judged")
+    if run.causality == "messages" and not parts:
+        messages = judge_messages(run, is_whole=is_whole)
+        if not messages.messages and not messages.findings and not parts:
+            messages.doubts.append("no message has a send and a receive: there is nothing to judge")
+        parts.append(messages)
+    return parts
+
+
+def _strange(kinds: Counter[str]) -> list[str]:
+    """Return a doubt about events of unknown kinds: they may be misspelt deliveries."""
+    strange = {kind: count for kind, count in kinds.items() if kind not in KNOWN}
+    if not strange:
+        return []
+    shown = ", ".join(
+        f"`{visible(kind[:40])}` {count:,}" for kind, count in sorted(strange.items())[:5]
+    )
+    return [f"{sum(strange.values()):,} events are of no known kind: {shown}"]
+
+
+def _joined(reasons: list[str]) -> str:
+    more = [f"{len(reasons) - REASONS_MAX:,} more reasons"] if len(reasons) > REASONS_MAX else []
+    return "; ".join([*reasons[:REASONS_MAX], *more])
