@@ -41,7 +41,7 @@ MUTANTS = [
         "sumo:_told",
         "np.abs(x).max() <= 180",
         "np.abs(x).max() <= 0",
-        "test_places_of_sumo_that_may_be_degrees_are_refused_until_told",
+        "test_sumo_coordinates_that_may_be_degrees_are_refused_without_a_setting",
     ),
     (
         "a track goes on between its segments",

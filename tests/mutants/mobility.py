@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     (
         "a range for contacts is ignored",
-        "load_trace",
+        "load_movement",
         "if not has_places(format) and range_m is not None:",
         "if not format:",
         "test_a_range_is_not_ignored_for_a_list_of_contacts",

@@ -17,7 +17,7 @@ MUTANTS = [
     ),
     (
         "a block goes on into the senders of the next one",
-        "find_violations",
+        "causality:find_violations",
         "min(start + width, high), wrong)",
         "start + width, wrong)",
         "test_the_blocks_do_not_matter",

@@ -320,7 +320,7 @@ MUTANTS = [
     ),
     (
         "a heap that overlooks one of the four below",
-        "pop",
+        "heap:pop",
         "        for i in range(below + 1, below + 4):",
         "        for i in range(below + 1, below + 3):",
         "test_the_heap_sorts_many_with_ties",
