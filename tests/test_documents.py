@@ -39,6 +39,7 @@ NOT_RUN = {
 }
 """By how they begin: why they are only looked at."""
 EXIT_CODES = {
+    "beforehand verify hosts.csv": 1,  # a delivery in it is late
     "beforehand verify events.parquet": 1,  # the log of the fixture is one with a story
     "beforehand status out/": 3,  # nothing of it is there yet
     "beforehand doctor": None,  # it depends on the machine
@@ -68,6 +69,15 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "contacts.txt").write_text("a b 0 600\nb c 100 900\nc d 500 1200\n")
     rows = "1,0,18.06,59.33,3\n1,60,18.07,59.33,3\n2,0,18.07,59.33,4\n2,60,18.06,59.33,4\n"
     (tmp_path / "taxis.csv").write_text(f"taxi_id,timestamp,lng,lat,speed\n{rows}")
+    (tmp_path / "sends.csv").write_text("node,kind,message\na,send,1\nb,receive,1\n")
+    hosts = (
+        "ann,broadcast,1",
+        "bob,deliver,1",
+        "bob,broadcast,2",
+        "eve,deliver,2",
+        "eve,deliver,1",
+    )
+    (tmp_path / "hosts.csv").write_text("\n".join(["host,what,uuid", *hosts]))
     new_group("harbour").write(tmp_path / "harbour.key")
     pq.write_table(table_of(CHAIN), tmp_path / "events.parquet")
     (tmp_path / "parts").mkdir()

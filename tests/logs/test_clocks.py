@@ -40,7 +40,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("kind", PLANTED)
-def test_a_planted_violation_of_clocks_is_told_with_its_lines(tmp_path, kind, header):
+def test_a_planted_violation_of_clocks_is_reported_with_its_lines(tmp_path, kind, header):
     path = tmp_path / "log.txt"
     (run,) = judged(path, EVENTS, HEADERS[header]).runs
     assert (run.state, run.messages, run.edges) == ("valid", 2, 4)

@@ -95,7 +95,7 @@ def test_frames_and_tables_in_memory_get_the_verdict_and_the_lines_of_the_file(t
         assert [line.split()[0].rpartition(":")[2] for line in story.splitlines()[1:]] == [*"12345"]
 
 
-def test_fields_are_detected_by_their_names_and_the_assumption_is_told(tmp_path, capsys):
+def test_fields_are_detected_by_their_names_and_the_assumption_is_shown(tmp_path, capsys):
     names = {"host": "Node", "what": "Kind", "uuid": "message_id"}
     path = tmp_path / "log.csv"
     path.write_text(csv_of([{names[key]: row[key] for key in row} for row in LATE]))
@@ -149,7 +149,7 @@ def test_own_columns_as_csv_get_the_verdict_of_the_parquet_file(tmp_path):
         assert foreign.counts == {kind: count for kind, count in own.counts.items() if count}
 
 
-def test_what_lies_outside_the_files_is_unknown_and_told(tmp_path):
+def test_a_message_from_outside_the_files_is_unknown_with_the_reason(tmp_path):
     for node in ("bob", "eve"):
         rows = [row for row in ROWS if row["host"] == node]
         (tmp_path / f"{node}.csv").write_text(csv_of(rows))
@@ -183,7 +183,7 @@ def test_a_planted_violation_among_sends_and_receives_is_found(tmp_path, kind):
     assert all(f"{path}:" in story for story in run.stories())
 
 
-def test_a_cycle_of_parents_is_told_and_a_parent_outside_is_unknown(tmp_path):
+def test_a_cycle_of_parents_is_found_and_a_parent_outside_is_unknown(tmp_path):
     path = tmp_path / "log.jsonl"
     rows = [
         {"node": "a", "id": "1", "parents": ["3"]},

@@ -21,8 +21,8 @@ CONTAINERS = frozenset(
 )
 """Keys whose records are located, besides those of the document itself."""
 BLANK = re.compile(r"[\s,\x1e]*")
-_scan: Callable[[str, int], tuple[Any, int]]
-_scan = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
+DECODER: Any = json.JSONDecoder()
+_scan: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once
 DEPTH_MAX = 12
 
 

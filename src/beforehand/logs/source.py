@@ -112,7 +112,7 @@ def _unpacked(name: str, data: bytes) -> list[Source]:
         with gzip.open(io.BytesIO(data)) as opened:
             plain = opened.read(BYTES_MAX + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot unpack it: {error}", where=name, hint=HINT) from error
+        raise InputError(f"cannot read it: {error}", where=name, hint=HINT) from error
     if len(plain) > BYTES_MAX:
         raise _too_large(name)
     return [Source(name, plain)]
@@ -132,7 +132,7 @@ def _members(name: str, data: bytes) -> Iterator[Source]:
                     raise _too_large(name)
                 yield Source(f"{name}/{member}", plain)
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError) as error:
-        raise InputError(f"cannot unpack it: {error}", where=name, hint=HINT) from error
+        raise InputError(f"cannot read it: {error}", where=name, hint=HINT) from error
 
 
 def _too_large(name: str) -> InputError:

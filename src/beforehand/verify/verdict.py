@@ -114,7 +114,7 @@ class Verdict:
 
 
 def verify_events(
-    log: str | os.PathLike[str] | pa.Table | pd.DataFrame,
+    path: str | os.PathLike[str] | pa.Table | pd.DataFrame,
     *,
     promise: str | None = None,
     mapping: Mapping[str, str] | Sequence[str] | None = None,
@@ -128,7 +128,7 @@ def verify_events(
     missing log that the plan names makes the verdict unknown. `docs/logs.md` tells how logs of
     other systems are read.
 
-    log: a path, an Arrow table, or a DataFrame of pandas.
+    path: a file, a folder, `-`, an Arrow table, or a DataFrame of pandas.
     promise: a key of `PROMISES`; overrides the log. By default the log's own promise, or causal
     order if the log does not say.
     mapping: the field of each role, as in `{"node": "host.name"}`; by default they are detected.
@@ -139,9 +139,9 @@ def verify_events(
     whose messages are checked.
     """
     asked = foreign.Asked(fields_of(mapping), Path(profile) if profile else None, is_whole)
-    if not isinstance(log, str | os.PathLike):
-        return _of_table(foreign.arrow_of(log), promise, asked)
-    path = Path(log)
+    if not isinstance(path, str | os.PathLike):
+        return _of_table(foreign.arrow_of(path), promise, asked)
+    path = Path(path)
     content = sys.stdin.buffer.read() if path == STDIN else None
     if asked.is_any or foreign.is_foreign(path, content):
         readings = foreign.read(path, content, asked)
