@@ -159,7 +159,7 @@ def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing, nam
 
 def test_public_functions_take_paths_as_strings():
     paths = {
-        beforehand.verify_events: ["log"],
+        beforehand.verify_events: ["path"],
         MemberConfig: ["store", "key", "log"],
         beforehand.Overlay: ["members"],
         beforehand.Station: ["stations", "key"],
