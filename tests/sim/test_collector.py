@@ -17,7 +17,7 @@ A_FEW = 100
 
 
 def contacts():
-    trace = crowd.generate(3, nodes_mean=200, hours=1)
+    trace = crowd.generate(3, nodes_mean=100, hours=1)
     links, layer = LinkModel(loss=0.1), Options(retry_us=5_000_000, capacity=50)
     spec = Spec("delta", seed=1, lifetime_us=600_000_000, links=links, layer=layer)
     return run_one(trace, spec)

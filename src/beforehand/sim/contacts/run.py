@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -156,7 +157,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
     def make_core(node: int) -> Epidemic:
         order = make_order(spec.protocol, node, lifetimes, **literal)
         if spec.layer.capacity is not None:
-            evictions.watch(node, order, lambda: world.now_us)
+            evictions.watch(node, order, lambda: weak_world.now_us)
         return Epidemic(node, order, KeyedDraws(spec.seed, "transfer", node), spec.layer)
 
     world = ContactWorld(
@@ -168,6 +169,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
         clocks=_clocks(trace, spec),
         gauge_us=spec.gauge_us,
     )
+    weak_world = weakref.proxy(world)  # the world keeps `make_core`
     with no_collection():
         world.run(on_done=on_done)
     return Result(
