@@ -207,7 +207,7 @@ def test_messages_a_silent_peer_does_not_send_are_requested_from_another(tmp_pat
 
 def test_a_long_frame_over_a_slow_link_was_cut_before_it_arrived(tmp_path, monkeypatch):
     """And again, for ever: a record of 128 kB takes longer than 30 s at 24 kbit/s."""
-    set_flow(monkeypatch, stall_us=1_000_000)
+    set_flow(monkeypatch, stall_us=800_000)
 
     async def play():
         net = Net()
@@ -215,7 +215,7 @@ def test_a_long_frame_over_a_slow_link_was_cut_before_it_arrived(tmp_path, monke
             eve = Stranger(net)
             eve.say("ann", Announce(1, frozenset([("eve", ann._clock_us() + 60_000_000)])))
             await until(lambda: eve.got)
-            for came in range(1, 13):  # on a busy machine, a pause may take several times as long
+            for came in range(1, 17):  # on a busy machine, a pause may take several times as long
                 net.underway["eve", "ann"] = 100 * came
                 await asyncio.sleep(0.1)
             assert ann.counters.node.stalled == 0
