@@ -256,9 +256,7 @@ def test_links_are_written_beside_the_events_and_are_no_log(tmp_path, capsys):
         (["contacts", "empty", "--range", "200m"], "the folder is empty"),
     ],
 )
-def test_the_reason_is_told_and_not_what_follows_from_it(
-    tmp_path, monkeypatch, capsys, words, told
-):
+def test_an_error_names_the_first_cause(tmp_path, monkeypatch, capsys, words, told):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "met.txt").write_text("a b 0 600\n")
     (tmp_path / "empty").mkdir()
