@@ -264,7 +264,7 @@ def test_an_error_names_the_first_cause(tmp_path, monkeypatch, capsys, words, to
     assert told in capsys.readouterr().err
 
 
-def test_a_run_without_a_broadcast_says_why(tmp_path, capsys):
+def test_a_run_without_a_broadcast_is_reported_with_its_reason(tmp_path, capsys):
     trace = tmp_path / "met.txt"
     trace.write_text("a b 0 5\nb c 3 9\n")
     assert main(["simulate", str(trace)]) == 0

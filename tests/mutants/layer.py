@@ -11,7 +11,7 @@ MUTANTS = [
     (
         "a mark for what came again",
         "VersionVectors.set_news",
-        "if told.get(origin, LONG_AGO) < seq <= reached(origin):",
+        "if sent.get(origin, LONG_AGO) < seq <= reached(origin):",
         "if seq <= reached(origin):",
         "test_an_evicted_message_that_returned_is_announced_by_its_id",
     ),
