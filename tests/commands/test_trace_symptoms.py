@@ -256,9 +256,7 @@ def test_links_are_written_beside_the_events_and_are_no_log(tmp_path, capsys):
         (["contacts", "empty", "--range", "200m"], "the folder is empty"),
     ],
 )
-def test_the_reason_is_told_and_not_what_follows_from_it(
-    tmp_path, monkeypatch, capsys, words, told
-):
+def test_an_error_names_the_first_cause(tmp_path, monkeypatch, capsys, words, told):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "met.txt").write_text("a b 0 600\n")
     (tmp_path / "empty").mkdir()
@@ -266,7 +264,7 @@ def test_the_reason_is_told_and_not_what_follows_from_it(
     assert told in capsys.readouterr().err
 
 
-def test_a_run_without_a_broadcast_says_why(tmp_path, capsys):
+def test_a_run_without_a_broadcast_is_reported_with_its_reason(tmp_path, capsys):
     trace = tmp_path / "met.txt"
     trace.write_text("a b 0 5\nb c 3 9\n")
     assert main(["simulate", str(trace)]) == 0

@@ -74,7 +74,7 @@ def test_a_message_spreads_along_the_chain_in_memory_and_on_disk(chain, tmp_path
         propagation(path, "ann", int(spoken["seq"]))
 
 
-def test_an_error_says_place_problem_and_cure(tmp_path):
+def test_an_error_has_place_problem_and_cure(tmp_path):
     path = tmp_path / "met.txt"
     path.write_text("1 2 10 20\n1 2 40 30\n")
     with pytest.raises(InputError) as caught:

@@ -217,7 +217,7 @@ MUTANTS = [
         "Net._after",
         "        self.held |= self.fresh\n",
         "",
-        "test_fuzz::test_the_swarm_finds_planted_faults[causal-Tightlipped-lost it silently]",
+        "test_fuzz::test_the_swarm_finds_planted_faults[causal-HidesLosses-lost it silently]",
     ),
     (
         "a lost frame arrives",
@@ -344,7 +344,7 @@ MUTANTS = [
         "heal",
         "            net.problem = next(net.family.problems(net), None)\n",
         "",
-        "test_fuzz::test_the_swarm_finds_planted_faults[causal-Tightlipped-lost it silently]",
+        "test_fuzz::test_the_swarm_finds_planted_faults[causal-HidesLosses-lost it silently]",
     ),
     (
         "only one end of a link is judged",

@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     (
         "degrees of SUMO are metres",
-        "sumo:_told",
+        "sumo:_detect_unit",
         "np.abs(x).max() <= 180",
         "np.abs(x).max() <= 0",
         "test_sumo_coordinates_that_may_be_degrees_are_refused_without_a_setting",

@@ -4,14 +4,14 @@ MUTANTS = [
     (
         "a mark for what waits",
         "VersionVectors.set_news",
-        "if told.get(origin, LONG_AGO) < seq <= reached(origin):",
-        "if told.get(origin, LONG_AGO) < seq:",
+        "if sent.get(origin, LONG_AGO) < seq <= reached(origin):",
+        "if sent.get(origin, LONG_AGO) < seq:",
         "test_version_vectors_do_not_cover_pending_or_returned_messages",
     ),
     (
         "a mark for what came again",
         "VersionVectors.set_news",
-        "if told.get(origin, LONG_AGO) < seq <= reached(origin):",
+        "if sent.get(origin, LONG_AGO) < seq <= reached(origin):",
         "if seq <= reached(origin):",
         "test_an_evicted_message_that_returned_is_announced_by_its_id",
     ),
@@ -86,7 +86,7 @@ MUTANTS = [
         "test_a_hello_omits_expired_messages",
     ),
     (
-        "who loses a link speaks of its neighbours",
+        "a node that loses a link asks about its peers",
         "VersionVectors.on_gone",
         "if o not in links and o != own]",
         "if o != own]",
@@ -95,15 +95,15 @@ MUTANTS = [
     (
         "what the dead were told is kept",
         "VersionVectors.forget",
-        "for origin, n in link.unasked.items() if origin in self._told}",
+        "for origin, n in link.unasked.items() if origin in self._sent}",
         "for origin, n in link.unasked.items()}",
         "test_known_version_vectors_are_bounded_by_live_messages",
     ),
     (
         "marks of the dead are kept",
         "VersionVectors.forget",
-        "for origin, seq in self._told.items() if seq > horizon_us}",
-        "for origin, seq in self._told.items()}",
+        "for origin, seq in self._sent.items() if seq > horizon_us}",
+        "for origin, seq in self._sent.items()}",
         "test_known_version_vectors_are_bounded_by_live_messages",
     ),
     (
@@ -121,7 +121,7 @@ MUTANTS = [
         "test_a_peer_before_its_hello_learns_of_a_push_by_the_later_announcement",
     ),
     (
-        "ask every neighbour that offers",
+        "ask every peer that offers",
         "Epidemic._on_announce",
         "lacking.difference(self._requested_from)",
         "lacking",
@@ -213,14 +213,14 @@ MUTANTS = [
         "test_evicted_messages_are_not_held_again_after_a_restart",
     ),
     (
-        "another neighbour's copy does not cancel a request",
+        "another peer's copy does not cancel a request",
         "Epidemic._on_data",
         "            self._links[requested_of].requested.discard(id)",
         "            pass",
         "test_a_message_received_from_another_peer_is_not_requested_again",
     ),
     (
-        "another neighbour's regrets cancel a request",
+        "another peer's refusals cancel a request",
         "Epidemic._on_data",
         "gone = gone.intersection(link.requested)",
         "gone = gone",
@@ -234,7 +234,7 @@ MUTANTS = [
         "test_messages_evicted_before_the_tick_are_not_announced",
     ),
     (
-        "announce to a neighbour what it was sent",
+        "announce to a peer what it was sent",
         "Direct.serve",
         "    link.known_to_peer.update([message.id for message in messages])\n",
         "",
@@ -340,7 +340,7 @@ MUTANTS = [
         "test_announcements_of_expired_messages_are_not_remembered",
     ),
     (
-        "remember for ever what a neighbour has",
+        "remember for ever what a peer has",
         "Peer.trim",
         "    if len(self.known_to_peer) > KNOWN_TO_PEER_MIN + 2 * (\n"
         "        len(held) + len(requested_from) + len(offers)\n"

@@ -6,7 +6,7 @@ MUTANTS = [
         "kernels.epidemic.sets:turn",
         "if which != AWAITED:",
         "if which >= 0:",
-        "test_what_expired_while_a_node_was_away_for_many_lifetimes_expires_when_it_returns",
+        "test_messages_that_expired_while_a_node_was_away_expire_when_it_returns",
     ),
     (
         "deadlines out of order are played",
@@ -20,14 +20,14 @@ MUTANTS = [
         "refusal",
         "bool(spec.clocks.skew_us)",
         "False",
-        "test_what_the_twin_does_not_have_it_refuses_by_name[clocks that differ]",
+        "test_an_option_that_the_twin_lacks_is_refused_by_name[clocks that differ]",
     ),
     (
         "lost frames are played as if they arrived",
         "refusal",
         "links.is_noisy",
         "False",
-        "test_what_the_twin_does_not_have_it_refuses_by_name[jitter]",
+        "test_an_option_that_the_twin_lacks_is_refused_by_name[jitter]",
     ),
     (
         "a step writes more rows than its bound says",
@@ -62,6 +62,6 @@ MUTANTS = [
         "play_run",
         'return Played(run_one(trace, spec, on_done=on_done), "cores", why)',
         'return Played(run_one(trace, spec, on_done=on_done), "cores", "")',
-        "test_what_the_twin_does_not_have_it_refuses_by_name[push]",
+        "test_an_option_that_the_twin_lacks_is_refused_by_name[push]",
     ),
 ]

@@ -22,7 +22,7 @@ def claim(comparison, **fields):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_claim_says_where_it_is_from_and_what_is_asked(page):
+def test_each_claim_names_its_source_and_its_range(page):
     claims = read_claims(page)
     keys = [claim.key for claim in claims]
     assert len(set(keys)) == len(keys) > 0

@@ -90,7 +90,7 @@ def test_losses_and_crashes_are_on_the_page(tmp_path):
     ]
 
 
-def test_without_senders_and_causes_the_page_says_so_and_guesses_nothing(tmp_path):
+def test_unknown_senders_and_causes_are_noted_on_the_page_and_not_guessed(tmp_path):
     log = late_log(tmp_path / "late.parquet")
     rows = gather_run(log)
     assert any("causes" in note for note in rows.notes)

@@ -55,7 +55,7 @@ def cluster(monkeypatch):
 @pytest.mark.parametrize(
     ("found", "fragments"),
     [
-        ({"code": OTHER}, ["runs other code: version 0.0.9", "at node7", "install this very"]),
+        ({"code": OTHER}, ["runs other code: version 0.0.9", "at node7", "install this version"]),
         (
             {"code": "", "problem": "No module named 'beforehand'"},
             ["does not have this package: No module", "at node7", "install"],

@@ -42,7 +42,7 @@ class Event:
 
 @dataclass
 class Read:
-    """What one read of one session showed: the ids of messages, with repetitions."""
+    """The observations of one read of one session: the ids of messages, with repetitions."""
 
     event: Event
     shown: tuple[str, ...]
@@ -71,7 +71,7 @@ class Run:
 
 @dataclass
 class Reading:
-    """What was understood of one or several files of one format."""
+    """The meaning found in one or several files of one format."""
 
     format: str
     why: str
@@ -81,4 +81,4 @@ class Reading:
     skipped: Counter[str] = field(default_factory=Counter)
     """How many lines or records were skipped, by reason."""
     assumed: list[str] = field(default_factory=list)
-    """What the reader assumed because the log does not say."""
+    """Assumptions of the reader, made because the log does not say."""

@@ -14,11 +14,11 @@ Floats = NDArray[np.float64]
 EARTH_RADIUS_M = 6_371_008.8
 """The mean radius of the Earth in metres."""
 
-STRETCH_TOLD = 0.01
+STRETCH_REPORTED = 0.01
 STRETCH_MAX = 0.25
 """Relative errors of east-west distances at the northern or southern edge of the map.
 
-Above `STRETCH_TOLD` the reader reports the error; above `STRETCH_MAX` it rejects the file.
+Above `STRETCH_REPORTED` the reader reports the error; above `STRETCH_MAX` it rejects the file.
 """
 
 
@@ -67,7 +67,7 @@ def check_area(lon: Floats, lat: Floats, where: str) -> list[str]:
             where=where,
             hint="cut the file to one region; is a place of 0, 0 among them?",
         )
-    if stretch > STRETCH_TOLD:
+    if stretch > STRETCH_REPORTED:
         return [
             f"one flat map for the whole area: distances from east to west are off by up to "
             f"{100 * stretch:.0f} % at its ends"

@@ -15,7 +15,7 @@ from beforehand.mobility.trace import Ints, Trace, make_trace
 
 Floats = NDArray[np.float64]
 
-SPEED_TOLD = 150.0
+SPEED_REPORTED = 150.0
 """Metres per second. A faster node is reported: no bus, train or car is as fast."""
 SMALL_M = 5.0
 """Metres. A smaller area is reported as probably degrees: in degrees a city spans less than 1."""
@@ -58,12 +58,12 @@ class Positions:
         """Return implausibly fast segments in words: most likely a place or a time is wrong."""
         ways_m = np.hypot(self.x1 - self.x0, self.y1 - self.y0)
         speeds = ways_m / np.maximum((self.t1_us - self.t0_us) / 1e6, 1e-6)
-        fast = int((speeds > SPEED_TOLD).sum())
+        fast = int((speeds > SPEED_REPORTED).sum())
         if not fast:
             return self._doubt_of_unit()
         worst = int(np.argmax(speeds))
         return [
-            f"all places are right, though {fast:,} ways are faster than {SPEED_TOLD:g} m/s: "
+            f"all places are right, though {fast:,} ways are faster than {SPEED_REPORTED:g} m/s: "
             f"`{self.names[self.node[worst]]}` goes {ways_m[worst] / 1000:,.1f} km "
             f"at {speeds[worst]:,.0f} m/s"
         ]

@@ -31,13 +31,13 @@ FOREVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Beside:
-    """What was kept with an event log. None: it was not kept."""
+    """The data kept with an event log. None: it was not kept."""
 
     contacts: Ints | None = None
     pasts: Ints | None = None
     movement: Movement | None = None
     about: About = field(default_factory=About)
-    """What the datasets of a results folder know about the run, for logs that do not say."""
+    """The facts of the run in the datasets of a results folder, for logs that do not say."""
 
 
 class _Made(msgspec.Struct):

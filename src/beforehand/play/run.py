@@ -1,4 +1,4 @@
-"""What a page shows: the tables of one run in memory."""
+"""The data that a page shows: the tables of one run in memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Movement:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. What is None was not kept with it, and the page says so in `notes`."""
+    """One run. A value of None was not kept with it, and the page says so in `notes`."""
 
     name: str
     title: str

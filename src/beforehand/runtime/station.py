@@ -72,7 +72,7 @@ class Station:
     """One station of mobile hosts. It is the `Port` of its core's driver.
 
     Use it as an asynchronous context manager: entering starts it, leaving stops it. `failed` waits
-    for a failure. A station that was stopped or has failed cannot come back alone: its neighbours
+    for a failure. A station that was stopped or has failed cannot come back alone: its peers
     in the tree refuse it, because its state is lost. Restart all stations then.
     """
 
@@ -126,8 +126,8 @@ class Station:
             self,
         )
         refuse_unmet(self._driver.core.needs, GIVEN)
-        neighbours = self._stations.neighbours(self.name)
-        self._wires = {n: ReliableChannel(n, incarnation, self._hears(n)) for n in neighbours}
+        peers = self._stations.neighbours(self.name)
+        self._wires = {n: ReliableChannel(n, incarnation, self._hears(n)) for n in peers}
         self._air = self._make_air()
         self._mesh = self._make_mesh()
         await self._air.start()
@@ -287,10 +287,10 @@ class Station:
             self._acking = self._loop.call_later(ACK_SECONDS, self._acknowledge)
         self._pump(peer)
 
-    def _hears(self, neighbour: str) -> Callable[[bytes], None]:
+    def _hears(self, peer: str) -> Callable[[bytes], None]:
         def on_frame(data: bytes) -> None:
             frame = WIRES.decode(data)
-            self._driver.on_message(_now_us(), neighbour, frame)
+            self._driver.on_message(_now_us(), peer, frame)
 
         return on_frame
 

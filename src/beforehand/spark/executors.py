@@ -31,7 +31,7 @@ LOCAL = re.compile(r"local(\[.*\])?")
 CONNECT_TASKS = 16
 """The number of probe tasks on a Connect server, which does not report its parallelism."""
 ERRORS_MAX = 5
-SAID = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
+EXCEPTION_LINE = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """Matches the last line of a Python traceback within pages of Java output."""
 NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 NOT_THERE = "No module named 'beforehand"
@@ -209,5 +209,5 @@ def _last_words(error: Exception) -> str:
     text = str(error)
     if nowhere := NO_PYTHON.search(text):
         return f"there is no Python at `{nowhere[1]}`"
-    found = SAID.findall(text)
+    found = EXCEPTION_LINE.findall(text)
     return found[-1] if found else (text.splitlines() or [type(error).__name__])[0]

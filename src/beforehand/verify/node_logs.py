@@ -177,8 +177,8 @@ class _Merge:
             if not is_stop[high - 1]:
                 found.setdefault("no end, so killed or still there:", []).append(f"`{node}`")
             starts = value[low:high][is_start[low:high]]
-            is_told = is_start[low] and np.array_equal(starts, np.arange(1, len(starts) + 1))
-            if not is_told and not missing:
+            is_complete = is_start[low] and np.array_equal(starts, np.arange(1, len(starts) + 1))
+            if not is_complete and not missing:
                 found.setdefault("was there without a log:", []).append(f"`{node}`")
         if twice := sorted({*self.nodes} - self.has_one_life):
             found["lived more than once, in no known order:"] = [f"`{node}`" for node in twice]

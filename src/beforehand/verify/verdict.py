@@ -93,7 +93,7 @@ class Verdict:
     lost: tuple[str, ...] = ()
     """The folders of logs that the plan of the folder names and that are missing."""
     readings: tuple[Reading, ...] = ()
-    """What was understood of logs of other systems, and what was skipped or assumed."""
+    """The meaning found in logs of other systems, and what was skipped or assumed."""
 
     @property
     def state(self) -> State:

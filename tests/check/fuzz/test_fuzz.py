@@ -147,8 +147,8 @@ class Sluggish(Epidemic):
         super().__init__(node, order, _Still(), case.options.options, durable=case.is_mortal)
 
 
-class Tightlipped(Causal):
-    """Says nothing of what it drops."""
+class HidesLosses(Causal):
+    """Does not report the messages that it drops."""
 
     def on_message(self, now_us, source, frame, out):
         super().on_message(now_us, source, frame, out)
@@ -171,7 +171,7 @@ class _Still:
         ("causal", Postponing, ""),
         ("causal", Garbling, "another payload"),
         ("delta", Sluggish, "after its deadline"),
-        ("causal", Tightlipped, "lost it silently"),
+        ("causal", HidesLosses, "lost it silently"),
     ],
 )
 def test_the_swarm_finds_planted_faults(name, make_core, words):

@@ -25,6 +25,7 @@ from beforehand.protocols.orders.order import Lifetimes
 
 SECOND_US = 1_000_000
 NO_THRESHOLDS = {
+    "protocols.registry.SIZE_MAX": "bounds the size in the name of a protocol, not a state",
     "protocols.contract.base.NAME_CHARS_MAX": "a limit of the wire",
     "protocols.contract.base.PROOF_BYTES_MAX": "a limit of the wire",
     "protocols.contract.codec.BYTES_MAX": "a limit of the wire",

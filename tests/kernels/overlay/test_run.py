@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from beforehand import events
 from beforehand.kernels.overlay import send
 from beforehand.kernels.overlay.state import NONE, heights_of
 from beforehand.kernels.queue import heap
@@ -80,7 +81,7 @@ def test_columns_have_the_types_of_the_event_log():
 
 def test_kinds_of_events_have_the_codes_of_the_event_log():
     ours = (send.BROADCAST, send.RECEIVE, send.DELIVER, send.SEND)
-    assert ours == (log.BROADCAST, log.RECEIVE, log.DELIVER, log.SEND)
+    assert ours == (events.BROADCAST, events.RECEIVE, events.DELIVER, events.SEND)
 
 
 @given(

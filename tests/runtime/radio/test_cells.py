@@ -262,7 +262,7 @@ def test_a_restarted_station_reports_it_and_its_wired_station_refuses_it(tmp_pat
         async with station(tmp_path, "north") as north:
             async with station(tmp_path, "south") as south:
                 await until(lambda: north._wires["south"]._is_met)
-            with pytest.raises(InputError, match="knows an earlier life"):
+            with pytest.raises(InputError, match="knows an earlier incarnation"):
                 async with station(tmp_path, "south") as south:
                     await south.failed()
             assert north.counters.malformed
@@ -330,7 +330,7 @@ def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
         ("239.77", "10.77", "not a cell"),
         ('name = "south"', 'name = "north"', "two of the name `north`"),
         ("group", "grup", "cannot make sense"),
-        ("127.0.0.1:", ":", "nobody can reach"),
+        ("127.0.0.1:", ":", "an unreachable address"),
     ],
 )
 def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_position(

@@ -126,9 +126,9 @@ def test_a_loss_of_channel_state_is_reported_to_both_ends():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"nonsense", "no word of a wire"),
-        (wires._encode(wires.Part(1, True, b"x")), "without a greeting"),
-        (wires._encode(wires.Hello(22, 0, 3)), "parts of nobody"),
+        (b"nonsense", "not a record of a channel"),
+        (wires._encode(wires.Part(1, True, b"x")), "not a hello"),
+        (wires._encode(wires.Hello(22, 0, 3)), "parts of an unknown incarnation"),
     ],
 )
 def test_frames_that_no_station_sends_are_refused(data, problem):
@@ -141,10 +141,10 @@ def test_frames_that_no_station_sends_are_refused(data, problem):
 def test_parts_out_of_turn_and_claims_of_more_than_was_sent_are_refused():
     pair = Pair()
     pair.settle()
-    with pytest.raises(RemoteError, match="out of turn"):
+    with pytest.raises(RemoteError, match="out of order"):
         pair.ends["a"].on_data(wires._encode(wires.Part(2, True, b"x")))
     pair.ends["a"].add(b"not sent yet")
-    with pytest.raises(RemoteError, match="was not sent so"):
+    with pytest.raises(RemoteError, match="were sent"):
         pair.ends["a"].on_data(wires._encode(wires.Ack(1)))
 
 

@@ -19,13 +19,13 @@ FRAMES = ("frames_sent", "frames_lost", "frames_aborted", "bytes_sent")
 
 
 class Compared(NamedTuple):
-    """What one random world has shown."""
+    """The observations of one random world."""
 
     rows: int
     refused: str
     """Why the twin did not play the world, or empty."""
     difference: str
-    """What differs first, or empty."""
+    """The first difference, or empty."""
 
 
 def draw_world(seed: int, *, size: float = 1.0) -> tuple[Trace, Spec]:

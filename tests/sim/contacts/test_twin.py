@@ -68,7 +68,7 @@ def test_in_a_few_random_worlds_nothing_differs():
     assert same(2000, 12) > 500
 
 
-def test_what_expired_while_a_node_was_away_for_many_lifetimes_expires_when_it_returns():
+def test_messages_that_expired_while_a_node_was_away_expire_when_it_returns():
     """The ring has turned meanwhile: other messages are where the awaited ones were."""
     contacts = [(0, 1, t, t + 3) for t in range(0, 90, 4)]
     contacts += [(1, 2, t, t + 1) for t in (1, 3, 80, 84)] + [(0, 2, 86, 89)]
@@ -130,7 +130,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("named", REFUSED)
-def test_what_the_twin_does_not_have_it_refuses_by_name(named):
+def test_an_option_that_the_twin_lacks_is_refused_by_name(named):
     spec = REFUSED[named]
     assert named.strip() in str(refusal(PAIR, spec))
     with pytest.raises(InputError, match="twin cannot play"):
@@ -145,7 +145,7 @@ def test_an_unknown_engine_is_refused():
         play_run(PAIR, Spec("causal"), "fast")
 
 
-def test_the_result_says_which_engine_has_played():
+def test_the_result_names_the_engine_of_the_run():
     played = [play_run(PAIR, Spec("causal"), engine) for engine in ("cores", "twin")]
     assert [one.engine for one in played] == ["cores", "twin"]
     assert [one.why for one in played] == ["", ""]

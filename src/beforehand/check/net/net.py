@@ -155,9 +155,9 @@ class Net(Clocks, Cells, Pacing, Effects):
 
     def _do_up(self, a: int, b: int) -> bool:
         pair = (a, b)
-        is_told = all({node, peer} != {a, b} for node, peer, _, _ in self.news)
+        is_known = all({node, peer} != {a, b} for node, peer, _, _ in self.news)
         both = self.drivers[a].is_up and self.drivers[b].is_up
-        if pair in self.contacts or not both or not is_told:
+        if pair in self.contacts or not both or not is_known:
             return False
         self.contacts.add(pair)
         self._tell(a, b, True)

@@ -120,8 +120,8 @@ class Pacing(ABC):
                 driver = self.drivers[node]
                 if not isinstance(driver, PacedDriver) or self.case.room_bytes is None:
                     continue
-                is_told = driver.core.room_left(peer) >= self.case.room_bytes
-                if not is_told and not any(f[:2] == (node, peer) for f in self.flights):
+                is_known = driver.core.room_left(peer) >= self.case.room_bytes
+                if not is_known and not any(f[:2] == (node, peer) for f in self.flights):
                     yield node, peer
 
     def _do_flush(self, node: int) -> bool:

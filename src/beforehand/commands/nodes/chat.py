@@ -58,10 +58,10 @@ class Chat:
         self._stay, self._peers = stay, peers
         self._troubles = LinkTroubles()
         self._is_terminal = sys.stdin.isatty()
-        self._said = self._shown = 0
+        self._broadcasts = self._shown = 0
         self._here: set[str] = set()
         self._has_clock_trouble = False
-        self._told: set[object] = set()
+        self._reported: set[object] = set()
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
         self._group, self._stop = group, stop
@@ -73,7 +73,7 @@ class Chat:
         try:
             await until_first(self._show(), self._look(), stop.wait())
         finally:
-            note(f"said {self._said:,}, shown {self._shown:,}; {self._waiting()}")
+            note(f"said {self._broadcasts:,}, shown {self._shown:,}; {self._waiting()}")
 
     def _waiting(self) -> str:
         with suppress(Exception):  # if the group has failed, that error is reported instead
@@ -99,7 +99,7 @@ class Chat:
     async def _say_one(self, line: bytes) -> None:
         try:
             await self._group.broadcast(line)
-            self._said += 1
+            self._broadcasts += 1
         except (InputError, LocalError) as error:
             note(f"not said: {error.problem}")
 
@@ -150,9 +150,9 @@ class Chat:
             note("nothing waits")
         for waiting in pending:
             age_us = max(0, now_us - waiting.since_us)
-            if all_of_them or (age_us >= WAITS_US and waiting.id not in self._told):
+            if all_of_them or (age_us >= WAITS_US and waiting.id not in self._reported):
                 missing = ", ".join(map(shown_id, waiting.missing))
                 age = format_duration(age_us)
                 note(f"* a message of {waiting.id[0]} waits for {missing}, {age} now")
-                self._told.add(waiting.id)
-        self._told.intersection_update(waiting.id for waiting in pending)
+                self._reported.add(waiting.id)
+        self._reported.intersection_update(waiting.id for waiting in pending)

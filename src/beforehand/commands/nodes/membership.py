@@ -16,9 +16,9 @@ from beforehand.units import format_duration
 if TYPE_CHECKING:
     from beforehand.runtime.group import Group
 
-TOLD = ("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery")
+REPORTED = ("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery")
 """Disconnect kinds that waiting does not fix, so the command reports them."""
-TOLD_MAX = 1000
+REPORTED_MAX = 1000
 NAME_HINT = "; two members have one name: one of them needs another, with another store"
 CLOCK_US_MAX = 60_000_000
 """The maximum allowed difference between the clocks of two members."""
@@ -110,7 +110,7 @@ class LinkTroubles:
     """Reasons why peers cannot be connected; each is reported once per address."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def news(self, group: Group, given: Collection[str]) -> list[str]:
         """Return the new reasons. given: addresses from the command line.
@@ -120,9 +120,11 @@ class LinkTroubles:
         found = []
         for ending in group.endings:
             place = ending.address, ending.problem
-            is_news = ending.kind in TOLD or (ending.kind == "unreachable" and place[0] in given)
-            if is_news and place not in self._told and len(self._told) < TOLD_MAX:
-                self._told.add(place)
+            is_news = ending.kind in REPORTED or (
+                ending.kind == "unreachable" and place[0] in given
+            )
+            if is_news and place not in self._reported and len(self._reported) < REPORTED_MAX:
+                self._reported.add(place)
                 hint = NAME_HINT if "wrong_name" in (ending.kind, ending.problem[-10:]) else ""
                 found.append(f"{ending.name or ending.address}: {ending.problem}{hint}")
         return found

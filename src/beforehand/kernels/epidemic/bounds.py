@@ -1,4 +1,4 @@
-"""What one event can need at most: proven bounds, checked before the event.
+"""State proven bounds of what one event can need, checked before the event.
 
 The bounds follow from what a step does, with D the links of the node, E its stored messages, P its
 pending ones, C the messages of the frame that arrives, I the ids in it, B the entries of the

@@ -1,4 +1,4 @@
-"""What the plan brings to nodes: broadcasts, link-ups and link-downs, joining and leaving."""
+"""Carry out the plan at nodes: broadcasts, link-ups and link-downs, joining and leaving."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from beforehand.kernels.overlay.send import (
 )
 from beforehand.kernels.overlay.state import (
     ARRIVALS,
+    AT_BROADCAST,
     DELIVERED,
     EARLY,
     HEIGHT,
@@ -40,7 +41,6 @@ from beforehand.kernels.overlay.state import (
     READY,
     SEEN,
     TARGET,
-    TOLD,
     ZERO,
     Fixed,
     Longs,
@@ -114,7 +114,7 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
         state.needed[cause, m >> 6] |= ONE << np.uint64(m & 63)
     if m > node * fixed.messages:
         state.needed[m - 1, m >> 6] |= ONE << np.uint64(m & 63)
-    for which in (PASSED, DELIVERED, TOLD):
+    for which in (PASSED, DELIVERED, AT_BROADCAST):
         add(state.sets, node, which, m)
     if fixed.root == NONE or fixed.root == node:
         serve(fixed, state, rows, now_us, node, m, 0, fixed.dimension)
@@ -131,8 +131,8 @@ def _take_past(fixed: Fixed, state: State, node: int, m: int) -> None:
     sets = state.sets
     start = end = state.counts[PAST]
     for word in range(sets.shape[2]):
-        new = sets[node, DELIVERED, word] & ~sets[node, TOLD, word]
-        sets[node, TOLD, word] = sets[node, DELIVERED, word]
+        new = sets[node, DELIVERED, word] & ~sets[node, AT_BROADCAST, word]
+        sets[node, AT_BROADCAST, word] = sets[node, DELIVERED, word]
         while new != ZERO:
             cause = (word << 6) + lowest(new)
             new &= new - ONE

@@ -19,7 +19,7 @@ Bits = NDArray[np.uint64]
 NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
-PASSED, HELD, DELIVERED, PENDING, EARLY, TOLD = range(6)
+PASSED, HELD, DELIVERED, PENDING, EARLY, AT_BROADCAST = range(6)
 """The sets of messages that a node keeps:
 
 - PASSED: received, with all earlier ones of the same origin
@@ -27,7 +27,7 @@ PASSED, HELD, DELIVERED, PENDING, EARLY, TOLD = range(6)
 - DELIVERED: delivered
 - PENDING: waiting for delivery
 - EARLY: received before an earlier one of the same origin
-- TOLD: delivered when the node last broadcast"""
+- AT_BROADCAST: delivered when the node last broadcast"""
 HOT = 4
 """How many of these sets, from the first on, are read for every message."""
 

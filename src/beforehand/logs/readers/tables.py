@@ -20,7 +20,7 @@ NEEDED = "a log needs a node, and clocks, parents or messages"
 MAP_HINT = "name the fields: `--map node=host kind=event message=id`; `beforehand logs` has more"
 CELL_MAX = 1 << 24
 NAME = re.compile(r"\s*[A-Za-z_][\w .()/-]{0,60}")
-"""What the name of a column looks like."""
+"""The form of the name of a column."""
 OWN_COLUMNS = ("run", "step", "node", "kind", "origin", "seq")
 """The columns of our own event log that give every event of a run its place."""
 

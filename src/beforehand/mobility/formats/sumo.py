@@ -56,7 +56,7 @@ def read_sumo(path: str | Path, *, places: str | None = None, strict: bool = Fal
     index = {name: i for i, name in enumerate(names)}
     xs, ys = (np.array([row[i] for row in rows]) for i in (2, 3))
     assumed: list[str] = []
-    if (places or _told(xs, ys, path)) == "degrees":
+    if (places or _detect_unit(xs, ys, path)) == "degrees":
         assumed += geo.check_area(xs, ys, str(path))
         xs, ys = geo.project(xs, ys)
     gap_us = max((b - a for a, b in pairwise(sorted(times))), default=None)
@@ -75,7 +75,7 @@ def check_places(places: str | None) -> None:
         raise InputError(f"no such places: `{places}`", hint="pass `metres` or `degrees`")
 
 
-def _told(x: Floats, y: Floats, path: Path) -> str:
+def _detect_unit(x: Floats, y: Floats, path: Path) -> str:
     could_be_degrees = np.abs(x).max() <= 180 and np.abs(y).max() <= 90
     if not could_be_degrees:
         return "metres"

@@ -26,7 +26,7 @@ class Run(NamedTuple):
     point: str = ""
     """The values of the swept keys in words; empty without a sweep."""
     engine: str = "auto"
-    """What plays the run (`sim.contacts.engines`)."""
+    """The engine of the run (`sim.contacts.engines`)."""
 
     @property
     def label(self) -> str:

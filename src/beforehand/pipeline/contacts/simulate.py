@@ -54,7 +54,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     transfer_model: str
     cpu_s: float
     engine: str
-    """What played the run: `cores`, or their compiled `twin`."""
+    """The engine of the run: `cores`, or their compiled `twin`."""
     engine_why: str
     """Why the twin did not play it, if it was not the twin by choice."""
 

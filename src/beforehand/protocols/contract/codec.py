@@ -66,7 +66,7 @@ class Codec(Generic[FrameT]):
             data = self._pack(frame)
             self._read(data)
         except (OverflowError, TypeError, ValueError, RemoteError) as error:
-            problem, where = _told(error)
+            problem, where = _describe(error)
             raise LocalError(
                 f"a frame that no peer would take: {problem}",
                 where=where or f"{self.family}: {type(frame).__name__}",
@@ -93,7 +93,7 @@ class Codec(Generic[FrameT]):
         try:
             frame = self._decoder.decode(memoryview(data)[1:])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            problem, where = _told(error)
+            problem, where = _describe(error)
             raise self._refusal(f"not a frame: {problem}", data, where, BROKEN_PEER) from error
         kind = type(frame)
         flaw = self._flaws[kind](frame) if kind in self._flaws else ""
@@ -158,7 +158,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _describe(error: Exception) -> tuple[str, str]:
     """Return the problem that an error describes, and its place, or "" if it names no place."""
     if isinstance(error, BeforehandError):
         return error.problem, error.where

@@ -51,7 +51,8 @@ class VersionVectors:
         self._sender = sender
         self.are_on = options.marks_after is not None
         self._after = options.marks_after
-        self._told: dict[NodeId, int] = {}
+        self._sent: dict[NodeId, int] = {}
+        """By origin, the seq of the last digest sent."""
         self._seqs: dict[NodeId, list[int]] = {}
         """By origin, the sorted seqs of the held messages, and of some that are not held any
         more."""
@@ -81,18 +82,18 @@ class VersionVectors:
         are pending, or that were evicted and received again."""
         if self._after is None:
             return
-        told, reached = self._told, self._order.reached
+        sent, reached = self._sent, self._order.reached
         news: dict[NodeId, tuple[int, list[MessageId]]] = {}
         rest = []
         for id in fresh:
             origin, seq = id
-            if told.get(origin, LONG_AGO) < seq <= reached(origin):
+            if sent.get(origin, LONG_AGO) < seq <= reached(origin):
                 mark, ids = news.get(origin, (seq, []))
                 ids.append(id)
                 news[origin] = (max(seq, mark), ids)
             else:
                 rest.append(id)
-        told.update({origin: mark for origin, (mark, _) in news.items()})
+        sent.update({origin: mark for origin, (mark, _) in news.items()})
         self._news, self._rest = news, frozenset(rest)
 
     def tell(
@@ -203,7 +204,7 @@ class VersionVectors:
         if self._after is None:
             return
         own, reached = self._order.node, self._order.reached
-        origins = [o for o in dict.fromkeys((peer, *self._told)) if o not in links and o != own]
+        origins = [o for o in dict.fromkeys((peer, *self._sent)) if o not in links and o != own]
         known = [(origin, max(NOWHERE, reached(origin))) for origin in origins]
         for other in links if known else ():
             self._sender.want(other, known, out)
@@ -212,11 +213,11 @@ class VersionVectors:
 
     def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
         """Remove the state for marks up to the horizon: their messages have expired."""
-        self._told = {origin: seq for origin, seq in self._told.items() if seq > horizon_us}
+        self._sent = {origin: seq for origin, seq in self._sent.items() if seq > horizon_us}
         for link in links:
             alive = {origin: seq for origin, seq in link.unfolded.items() if seq > horizon_us}
             link.unfolded = alive
-            link.unasked = {origin: n for origin, n in link.unasked.items() if origin in self._told}
+            link.unasked = {origin: n for origin, n in link.unasked.items() if origin in self._sent}
 
     def gauges(self, links: Iterable[Peer]) -> dict[str, int]:
         unfolded = unasked = 0
@@ -224,7 +225,7 @@ class VersionVectors:
             unfolded += len(link.unfolded)
             unasked += len(link.unasked)
         by_origin = {"by_origin": self._count, "unfolded": unfolded, "unasked": unasked}
-        return {"marks": len(self._told), **by_origin}
+        return {"marks": len(self._sent), **by_origin}
 
     def _insert(self, id: MessageId) -> None:
         origin, seq = id

@@ -133,7 +133,7 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
     if figures := tree_figures(overlay):
         yield Section("One tree for all", figures=figures)
     if said := statement_table(overlay):
-        yield Section("Sentences of the text", SAID_PROSE, (said,))
+        yield Section("Sentences of the text", STATEMENTS_PROSE, (said,))
     yield Section("The fit", FIT_PROSE, (tried_table(published),))
 
 
@@ -175,7 +175,7 @@ def _run_table(overlay: Overlay) -> Table:
     return Table("systems", "Runs", head, tuple(rows), frame, is_wide=True)
 
 
-SAID_PROSE = (
+STATEMENTS_PROSE = (
     "Figures that the paper names in words; its charts have no numbers to compare with. They were "
     "not fitted and are shown, not judged.",
     "Our reception latency grows faster with the number of nodes than the published one. A message "

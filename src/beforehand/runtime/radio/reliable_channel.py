@@ -4,7 +4,7 @@ No frame is lost, duplicated or reordered. Frames are split into numbered parts,
 keeps until they are acknowledged. On link-up both ends exchange their incarnation and the number of
 parts received, and then retransmit the missing ones.
 
-A station that restarts has lost its state, and is not the same station. Its neighbours in the tree
+A station that restarts has lost its state, and is not the same station. Its peers in the tree
 detect the new incarnation and report the loss instead of continuing.
 """
 
@@ -21,7 +21,7 @@ from beforehand.protocols.contract.base import Count
 PART_BYTES = 128 << 10
 """A longer frame is split into parts of this size."""
 WIRE_BYTES_MAX = 256 << 20
-"""Bytes that may wait for a neighbour. A station that would have to keep more fails."""
+"""Bytes that may wait for a peer. A station that would have to keep more fails."""
 ACK_PARTS = 64
 """Received parts after which an acknowledgement is sent at once."""
 
@@ -58,10 +58,10 @@ _decode = msgspec.msgpack.Decoder(Hello | Part | Ack).decode
 class ReliableChannel:
     """One end of a channel. It does no I/O: its owner sends the bytes that it returns."""
 
-    def __init__(self, neighbour: str, incarnation: int, on_frame: Callable[[bytes], None]) -> None:
+    def __init__(self, peer: str, incarnation: int, on_frame: Callable[[bytes], None]) -> None:
         """incarnation: of this process, above 0.
         on_frame: called with each complete frame."""
-        self.neighbour = neighbour
+        self.peer = peer
         self._incarnation = incarnation
         self._on_frame = on_frame
         self._theirs = 0
@@ -88,7 +88,7 @@ class ReliableChannel:
         """
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
-            problem = f"station `{self.neighbour}` is away, and {self._kept_bytes:,} bytes wait"
+            problem = f"station `{self.peer}` is away, and {self._kept_bytes:,} bytes wait"
             raise InputError(problem, hint="stations do not fail: bring it back, or restart all")
         for start in range(0, len(frame), PART_BYTES):
             end = start + PART_BYTES
@@ -116,11 +116,11 @@ class ReliableChannel:
         try:
             frame = _decode(data)
         except msgspec.MsgspecError as error:
-            raise RemoteError(f"no word of a wire: {error}", where=self.neighbour) from error
+            raise RemoteError(f"not a record of a channel: {error}", where=self.peer) from error
         if isinstance(frame, Hello):
             self._on_hello(frame)
         elif not self._is_met:
-            raise RemoteError("a wire that begins without a greeting", where=self.neighbour)
+            raise RemoteError("the first record is not a hello", where=self.peer)
         elif isinstance(frame, Part):
             self._on_part(frame)
         else:
@@ -141,14 +141,14 @@ class ReliableChannel:
 
     def _on_hello(self, hello: Hello) -> None:
         if hello.known not in (0, self._incarnation):
-            problem = f"station `{self.neighbour}` knows an earlier incarnation of this one"
+            problem = f"station `{self.peer}` knows an earlier incarnation of this one"
             hint = "a station cannot rejoin alone: restart all stations of the tree"
             raise InputError(problem, hint=hint)
         if self._theirs and hello.incarnation != self._theirs:
             problem = "it was restarted and lost the state of the channel"
-            raise RemoteError(problem, where=self.neighbour)
+            raise RemoteError(problem, where=self.peer)
         if hello.known == 0 and hello.received:
-            raise RemoteError("it has parts of nobody", where=self.neighbour)
+            raise RemoteError("it acknowledges parts of an unknown incarnation", where=self.peer)
         self._theirs = hello.incarnation
         self._drop(hello.received)
         self._sent = hello.received
@@ -158,11 +158,11 @@ class ReliableChannel:
     def _on_part(self, part: Part) -> None:
         # Retransmission starts at the number that our hello asked for, so no part comes twice.
         if part.number != self._received + 1:
-            raise RemoteError(f"part {part.number} is out of turn", where=self.neighbour)
+            raise RemoteError(f"part {part.number} is out of order", where=self.peer)
         self._received += 1
         self._assembled += part.data
         if len(self._assembled) > WIRE_BYTES_MAX:
-            raise RemoteError("a frame without an end", where=self.neighbour)
+            raise RemoteError(f"a frame of more than {WIRE_BYTES_MAX:,} bytes", where=self.peer)
         if part.is_last:
             frame, self._assembled = bytes(self._assembled), bytearray()
             self._on_frame(frame)
@@ -170,7 +170,8 @@ class ReliableChannel:
     def _drop(self, received: int) -> None:
         """Forget the parts that the other end has received."""
         if not self._first - 1 <= received <= self._sent_ever:
-            raise RemoteError(f"it has {received} parts, but was not sent so", where=self.neighbour)
+            problem = f"it acknowledges {received} parts, and {self._sent_ever} were sent"
+            raise RemoteError(problem, where=self.peer)
         while self._first <= received:
             data, _ = self._kept.popleft()
             self._kept_bytes -= len(data)

@@ -104,7 +104,7 @@ class EventLog:
         self._rows_max, self._age_us_max = rows_max, age_us_max
         # Not saved yet. No effect of these events has left the node.
         self._noted: list[Event] = []
-        self._told_before: set[MessageId] = set()
+        self._recorded: set[MessageId] = set()
         self._events: list[Event] = []  # saved, but in no file yet
         self._saved: list[int] = []  # the keys of their rows in the store
         self._is_rotating = False
@@ -134,7 +134,7 @@ class EventLog:
             if delivery.id == message:
                 break
             self._note(DELIVER, delivery.id)
-            self._told_before.add(delivery.id)
+            self._recorded.add(delivery.id)
         self._note(BROADCAST, message)
         self._keep()
 
@@ -150,9 +150,9 @@ class EventLog:
         Redeliveries of an inbox are not reported here, because the first delivery was recorded.
         """
         for message in messages:
-            if message.id not in self._told_before:
+            if message.id not in self._recorded:
                 self._note(DELIVER, message.id)
-        self._told_before.clear()
+        self._recorded.clear()
         self._keep()
 
     def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None:

@@ -96,7 +96,7 @@ class DiskStore:
         """Whether there was no store at this path."""
         self._durable = durable
         self._is_synced = self._is_ours = True
-        with self._told():
+        with self._translated_errors():
             self._refuse_log()
             if self.is_new:
                 self._make(group, name)
@@ -113,7 +113,7 @@ class DiskStore:
 
     def load(self, tables: Sequence[Table]) -> Rows:
         """Return all rows of the tables, decoded, in the order in which they were first saved."""
-        with self._told():
+        with self._translated_errors():
             return {table.name: self._load(table) for table in tables}
 
     def stage(
@@ -126,7 +126,7 @@ class DiskStore:
 
         This call does not wait for the disk; `commit` may.
         """
-        with self._told():
+        with self._translated_errors():
             self._set_synced(sync)
             self._database.execute("BEGIN")
             try:
@@ -152,7 +152,7 @@ class DiskStore:
 
     def commit(self) -> None:
         """Commit the staged transaction atomically; roll back on failure."""
-        with self._told():
+        with self._translated_errors():
             try:
                 self._database.execute("COMMIT")
             except BaseException:
@@ -161,26 +161,26 @@ class DiskStore:
 
     def note(self, key: str) -> bytes | None:
         """Return the value saved by `keep`, or None."""
-        with self._told():
+        with self._translated_errors():
             found = self._database.execute("SELECT value FROM about WHERE key = ?", (key,))
             row = found.fetchone()
         return None if row is None else bytes(row[0])
 
     def keep(self, key: str, value: bytes) -> None:
         """Save a fact about this member that never changes, such as its key."""
-        with self._told():
+        with self._translated_errors():
             self._database.execute("INSERT INTO about VALUES (?, ?)", (key, value))
 
     def sync(self) -> None:
         """Sync everything written so far to the disk."""
-        with self._told():
+        with self._translated_errors():
             self._set_synced(True)
             self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
 
     def close(self) -> None:
         """Close the file and release its lock, except in a forked process."""
         if self._is_ours:
-            with self._told():
+            with self._translated_errors():
                 self._database.close()
 
     def leave_to_parent(self) -> None:
@@ -295,7 +295,7 @@ class DiskStore:
         return InputError(problem, where=str(self.path), hint=hint)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Convert errors of the disk to `InputError`; refuse use in a forked process."""
         if not self._is_ours:
             hint = "open a group of its own, with another store, after the fork"

@@ -38,7 +38,9 @@ class Tally:
     def __init__(self, nodes: int) -> None:
         self._kinds: dict[type[Any], int] = {}
         self._counts = [[[0, 0, 0] for _ in KINDS] for _ in NETWORKS]
-        self._said: list[set[Any]] = [set() for _ in range(nodes)]  # by node: message and target
+        self._sent_before: list[set[Any]] = [
+            set() for _ in range(nodes)
+        ]  # by node: message and target
 
     def count(self, network: int, node: int, target: int | None, frame: Any) -> tuple[int, Size]:
         """Count a frame, and return its purpose and its size."""
@@ -65,9 +67,9 @@ class Tally:
         messages = (frame.message,) if several is None else several
         if not messages:
             return ACK
-        said, before = self._said[node], len(self._said[node])
-        said.update((message.id, target) for message in messages)
-        return APPLICATION if len(said) > before else REPETITION
+        sent, before = self._sent_before[node], len(self._sent_before[node])
+        sent.update((message.id, target) for message in messages)
+        return APPLICATION if len(sent) > before else REPETITION
 
     def read(self) -> NDArray[np.int64]:
         """Return the counts so far, by (network, kind, quantity)."""

@@ -1,4 +1,4 @@
-"""What a judge of another system's log finds: violations with their events, doubts and numbers."""
+"""The findings of a judge of another system's log: violations and their events, doubts, numbers."""
 
 from __future__ import annotations
 
