@@ -406,9 +406,9 @@ MUTANTS = [
     ),
     (
         "a former name of a protocol is unknown",
-        "find_target",
-        "FORMER.get(written, written)",
-        "written",
+        "present_name",
+        "FORMER.get(hyphened, hyphened)",
+        "hyphened",
         "test_a_protocol_has_one_name_with_hyphens_or_not[mobile-was]",
     ),
     (

@@ -1,4 +1,7 @@
-"""A new order is its file, its registry entry and its tests, as with plausible clocks."""
+"""The entries of the registry, and the names under which they are found.
+
+`test_new_order.py` adds an entry; plausible clocks are the order here that came last.
+"""
 
 import json
 import re
@@ -18,9 +21,11 @@ from beforehand.protocols.registry import (
     FORMER,
     ORDERS,
     PROTOCOLS,
+    FormerName,
     check_protocol,
     find_protocol,
     make_order,
+    present_name,
 )
 from beforehand.scenario.document import Document
 from beforehand.scenario.protocols import read_protocols
@@ -104,7 +109,43 @@ def test_systems_of_cells_and_former_names_are_in_the_registry():
     cells = {name for name, entry in PROTOCOLS.items() if entry.world == "cells"}
     assert cells == {name.replace("_", "-") for name in SYSTEMS}
     assert not FORMER.keys() & PROTOCOLS.keys()
-    assert find_protocol("mobile") is None  # former names are accepted with a note, by `fuzz`
+    assert find_protocol("mobile") is None  # `present_name` accepts it, with a warning
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("mobile", "was"), ("was_flood", "was-flood"), ("tcp_flooding", "tcp-flooding")],
+)
+def test_former_name_is_accepted_with_a_warning(written, name):
+    with pytest.warns(FormerName, match=f"`{written}` is called `{name}` now"):
+        assert present_name(written) == name
+    assert present_name(name) == name
+
+
+def test_unknown_name_has_no_present_one():
+    assert [present_name(name) for name in ("was_flod", "causal_push", "")] == [
+        *("was_flod", "causal_push", "")
+    ]
+
+
+def test_each_family_of_the_checkers_is_of_a_protocol_with_an_entry():
+    variants = {name for name in FAMILIES if name.endswith("_push")}
+    kinds = {name.removesuffix("_push") for name in variants} | (FAMILIES.keys() - variants)
+    assert {name.replace("_", "-") for name in kinds} == PROTOCOLS.keys()
+
+
+@pytest.mark.parametrize("name", ["was", "vcube", "observer", "group"])
+def test_protocol_of_another_world_is_refused_over_contacts_with_its_world(name):
+    with pytest.raises(InputError, match=f"in the world `{PROTOCOLS[name].world}`"):
+        check_protocol(name, None)
+
+
+@pytest.mark.filterwarnings("always")
+def test_simulate_names_the_present_name_of_a_former_one(capsys):
+    assert main(["simulate", "--example", "--protocol", "mobile"]) == 2
+    told = capsys.readouterr().err
+    assert "`mobile` is called `was` now" in told
+    assert "`was` does not run over contacts, but in the world `cells`" in told
 
 
 @pytest.mark.parametrize("name", PROMISES)

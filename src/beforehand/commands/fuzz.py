@@ -61,14 +61,11 @@ def run(args: argparse.Namespace) -> int:
 def _find(written: str) -> str:
     from beforehand.check.fuzz.fuzz import spelled
     from beforehand.check.fuzz.targets import TARGETS, find_target
-    from beforehand.protocols.registry import FORMER
 
     name = find_target(written)
     if name is None:
         hint = choose(written, map(spelled, TARGETS))
         raise InputError(f"unknown protocol `{written}`", hint=hint)
-    if written in FORMER:
-        note(f"`{written}` is called `{spelled(name)}` now")
     return name
 
 

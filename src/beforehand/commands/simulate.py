@@ -194,12 +194,13 @@ def _write_beside(target: Path, trace: Trace, places: Positions | None, result: 
 
 
 def read_spec(args: argparse.Namespace) -> Spec:
+    from beforehand.protocols.registry import present_name
     from beforehand.sim.contacts.run import Spec
 
     lifetime_us = None
     if args.lifetime is not None:
         lifetime_us = parse_duration(args.lifetime, positive=True, where="--lifetime")
-    spec = Spec(args.protocol, args.seed, lifetime_us, literal_deadlines=args.literal)
+    spec = Spec(present_name(args.protocol), args.seed, lifetime_us, literal_deadlines=args.literal)
     written = {name: getattr(args, name) for name in FLAGS}
     found = {
         FLAGS[name].field: parse_flag(name, text)

@@ -7,6 +7,7 @@ runs of different sizes are never taken for runs of one protocol.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +22,7 @@ from beforehand.protocols.orders.plausible import Plausible
 from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.orders.vector import Vector
 
-World = Literal["contacts", "cells", "overlay"]
+World = Literal["contacts", "cells", "overlay", "drift", "sockets"]
 SIZED = re.compile(r"([a-z-]+)-([1-9][0-9]*)")
 SIZE_MAX = 65_535
 
@@ -34,7 +35,7 @@ class Protocol:
     paper: str
     """The paper that defines it, with the section."""
     world: World
-    """The world that simulates it."""
+    """The world that simulates it. `sockets`: no world does, but its family checks it."""
     written: str = "causal"
     """Its promise, as an event log names it: a key of `PROMISES`."""
     label: str = ""
@@ -100,19 +101,41 @@ PROTOCOLS: dict[str, Protocol] = {
         lifetimes="may",
     ),
     "was": Protocol(
-        "wireless stations, hosts that move", "MOB section 3", "cells", former=("mobile",)
+        "wireless stations, hosts that move", "MOB section 4", "cells", former=("mobile",)
     ),
-    "was-flood": Protocol("WAS whose stations flood", "MOB section 5", "cells"),
-    "ck": Protocol("vector clocks and a central discard", "MOB section 5", "cells"),
-    "tcp-flooding": Protocol("flooding over TCP connections", "MOB section 5", "cells"),
-    "vcube": Protocol("causal broadcast over spanning trees", "VCU", "overlay"),
+    "was-flood": Protocol("WAS whose handoffs flood the tree", "MOB-TR section IV", "cells"),
+    "ck": Protocol("vector clocks and a central discard", "MOB section 6", "cells"),
+    "tcp-flooding": Protocol("flooding over TCP connections", "MOB-TR section V.A", "cells"),
+    "vcube": Protocol("causal broadcast over spanning trees", "VCU section 4", "overlay"),
+    "observer": Protocol(
+        "small timestamps; causal after the full wait", "OBS sections 3 and 4", "drift"
+    ),
+    "group": Protocol("Δ-causal members with proofs and flow control", "OPP section V", "sockets"),
 }
-"""Each protocol by its name on the command line."""
+"""Each protocol by its name on the command line. A world makes its own cores, except for orders:
+`protocols.mobile.systems` makes those of cells, `runtime` those of a group."""
 
 ORDERS = {name: entry for name, entry in PROTOCOLS.items() if entry.world == "contacts"}
 """The protocols that run over contacts."""
 FORMER = {former: name for name, entry in PROTOCOLS.items() for former in entry.former}
-"""The present name of each former one."""
+"""The present name of each former one, besides those with underscores instead of hyphens."""
+
+
+class FormerName(UserWarning):
+    """A protocol was named as in an earlier version."""
+
+
+def present_name(written: str) -> str:
+    """Return the present name of a protocol, and warn if the written one is a former one.
+
+    written: an unknown name is returned as it is.
+    """
+    hyphened = written.replace("_", "-")
+    name = FORMER.get(hyphened, hyphened)
+    if name == written or find_protocol(name) is None:
+        return written
+    warnings.warn(f"`{written}` is called `{name}` now", FormerName, stacklevel=2)
+    return name
 
 
 def find_protocol(name: str) -> Protocol | None:
@@ -136,6 +159,9 @@ def written_promise(name: str) -> str:
 def find_order(name: str) -> Protocol:
     """Return the facts of a protocol for contacts; raise InputError for an unknown name."""
     found = find_protocol(name)
+    if found is not None and found.make is None:
+        problem = f"`{name}` does not run over contacts, but in the world `{found.world}`"
+        raise InputError(problem, hint=choose(name, ORDERS))
     if found is None or found.make is None:
         raise InputError(f"unknown protocol `{name}`", hint=choose(name, ORDERS))
     return found

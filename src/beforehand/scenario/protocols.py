@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beforehand.errors import InputError
-from beforehand.protocols.registry import LITERAL, ORDERS, find_order, find_protocol
+from beforehand.protocols.registry import LITERAL, ORDERS, find_order, find_protocol, present_name
 from beforehand.scenario import values
 from beforehand.scenario.document import Document, Table
 from beforehand.scenario.lines import KeyPath
@@ -43,7 +43,7 @@ def read_protocols(document: Document) -> tuple[Spec, ...]:
 
 def _known(value: object) -> str:
     """Parse the name of a protocol for contacts, perhaps with the size of its clock."""
-    name = values.text(value)
+    name = present_name(values.text(value))
     found = find_protocol(name)
     return name if found is not None and found.make else str(values.one_of(*ORDERS)(name))
 

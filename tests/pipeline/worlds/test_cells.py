@@ -11,12 +11,14 @@ from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
 from beforehand.pipeline.worlds import cells
 from beforehand.protocols.mobile.systems import SYSTEMS
+from beforehand.protocols.registry import FormerName
 from beforehand.report.mobile.page import build_mobile_page
 from beforehand.scenario.shipped import FOLDER
 from beforehand.verify.verdict import verify_events
 from tests.pipeline.in_process import InProcess
 
 SCENARIOS = FOLDER
+PRESENT = {"mobile": "was", "was_flood": "was-flood"}
 SMALL = """
 [scenario]
 world = "cells"
@@ -155,6 +157,17 @@ def test_problems_of_an_experiment_are_reported_too(scenario, tmp_path):
     assert "`payload`" in refused.value.render()
 
 
+@pytest.mark.parametrize("written", ["mobile", "was_flood"])
+def test_scenario_may_name_a_system_as_it_was_called_formerly(scenario, written):
+    named = read_scenario(scenario, overrides=[f"cells.systems=['{PRESENT[written]}']"])
+    with pytest.warns(FormerName, match=f"`{written}` is called `{PRESENT[written]}` now"):
+        former = read_scenario(scenario, overrides=[f"cells.systems=['{written}']"])
+    assert former.options == named.options
+    twice = f"cells.systems=['{written}', '{PRESENT[written]}']"
+    with pytest.warns(FormerName), pytest.raises((InputError, InputErrors)):
+        read_scenario(scenario, overrides=[twice])
+
+
 def test_a_system_whose_hosts_cannot_move_is_not_made_to_walk(scenario, monkeypatch):
     monkeypatch.setitem(SYSTEMS, "was", SYSTEMS["was"]._replace(is_mobile=False))
     with pytest.raises(InputErrors) as refused:
@@ -163,7 +176,7 @@ def test_a_system_whose_hosts_cannot_move_is_not_made_to_walk(scenario, monkeypa
 
 
 OTHERWISE = {
-    "systems": '["was_flood"]',
+    "systems": '["was-flood"]',
     "sizes": "[[2, 9]]",
     "rates": "[9]",
     "macs": '["none"]',

@@ -9,13 +9,14 @@ from typing import Any
 from beforehand.check.families.mobile import SECOND_US, missing
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net
+from beforehand.protocols.contract.base import Core
 from beforehand.protocols.contract.needs import LinkKind
 from beforehand.protocols.mobile.ck.frames import Cast, Given, Refused
-from beforehand.protocols.mobile.ck.host import CkHost
 from beforehand.protocols.mobile.ck.station import CkStation
 from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
-from beforehand.protocols.mobile.tcp_flooding.flooding import TcpHost, TcpStation
+from beforehand.protocols.mobile.tcp_flooding.flooding import TcpStation
 from beforehand.protocols.mobile.tcp_flooding.frames import Segment
 
 
@@ -77,10 +78,10 @@ class CkFamily(CellFamily):
         hosts, flaps = rng.choice(((1, 60), (2, 60), (2, 0), (3, 3), (4, 10), (6, 30)))
         return self._draw(rng, pace, hosts, flaps)
 
-    def make_core(self, case: Case, node: int) -> CkHost | CkStation:
+    def make_core(self, case: Case, node: int) -> Core[Any]:
         if node < case.stations:
-            return CkStation(node, case.edges or (), case.options)
-        return CkHost(node, case.options)
+            return SYSTEMS[self.name].make_station(node, case.edges or (), case.options)
+        return SYSTEMS[self.name].make_host(node, case.options)
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, Cast):
@@ -117,10 +118,10 @@ class TcpFamily(CellFamily):
         )
         return self._draw(rng, tcp, hosts=rng.choice((2, 3, 4, 6)), flaps=0)
 
-    def make_core(self, case: Case, node: int) -> TcpHost | TcpStation:
+    def make_core(self, case: Case, node: int) -> Core[Any]:
         if node < case.stations:
-            return TcpStation(node, case.edges or (), tcp=case.options)
-        return TcpHost(node, tcp=case.options)
+            return SYSTEMS[self.name].make_station(node, case.edges or (), tcp=case.options)
+        return SYSTEMS[self.name].make_host(node, tcp=case.options)
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, Segment) and len(frame.messages) > 1:

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net
+from beforehand.protocols.contract.base import Core
 from beforehand.protocols.contract.needs import LinkKind
 from beforehand.protocols.mobile.pace import Pace
+from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.protocols.mobile.was.frames import CatchUp, ConnectAck, Forgotten
 from beforehand.protocols.mobile.was.host import Host
 from beforehand.protocols.mobile.was.station import Station
@@ -85,16 +87,11 @@ class MobileFamily(Family):
             inbox=rng.random() < 0.3,
         )
 
-    def make_core(self, case: Case, node: int) -> Host | Station:
-        setup = case.options
+    def make_core(self, case: Case, node: int) -> Core[Any]:
+        setup, system = case.options, SYSTEMS[self.name]
         if node < case.stations:
-            return Station(node, case.edges or (), setup.pace, floods=self._floods)
-        return Host(
-            *(node, setup.pace),
-            saves=setup.saves,
-            names_stations=not self._floods,
-            durable=case.is_mortal,
-        )
+            return system.make_station(node, case.edges or (), setup.pace)
+        return system.make_host(node, setup.pace, saves=setup.saves, durable=case.is_mortal)
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, CatchUp):

@@ -8,7 +8,7 @@ from functools import partial
 from beforehand.check.families import FAMILIES
 from beforehand.check.fuzz.fuzz import Outcome, run_seed
 from beforehand.check.fuzz.wide import run_wide
-from beforehand.protocols.registry import FORMER
+from beforehand.protocols.registry import present_name
 
 WIDE = ("was", "was_flood", "ck")
 TARGETS: dict[str, Callable[[int], Outcome]] = {
@@ -18,6 +18,9 @@ TARGETS: dict[str, Callable[[int], Outcome]] = {
 
 
 def find_target(written: str) -> str | None:
-    """Return the name of the target that a user wrote, with or without hyphens, or None."""
-    name = FORMER.get(written, written).replace("-", "_")
+    """Return the name of the target that a user wrote, with or without hyphens, or None.
+
+    The former name of a protocol is accepted with a warning.
+    """
+    name = present_name(written).replace("-", "_")
     return name if name in TARGETS else None

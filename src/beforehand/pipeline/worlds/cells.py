@@ -77,14 +77,23 @@ def _retry_min(value: object) -> int:
     return retry_us
 
 
+def _system(value: object) -> str:
+    """Parse the name of a system; tables and datasets have it with underscores."""
+    from beforehand.protocols.mobile.systems import SYSTEMS
+    from beforehand.protocols.registry import present_name
+
+    known = (system.replace("_", "-") for system in SYSTEMS)
+    name = values.one_of(*known)(present_name(str(values.text(value))))
+    return str(name).replace("-", "_")
+
+
 def _options() -> dict[str, Option]:
     """Return the keys of an experiment; in `[cells]` they apply to all experiments."""
-    from beforehand.protocols.mobile.systems import SYSTEMS
     from beforehand.sim.cells.spec import CellsSpec
 
     default = CellsSpec()
     return {
-        "systems": Option(values.list_of(values.one_of(*SYSTEMS)), ("was",)),
+        "systems": Option(values.list_of(_system), ("was",)),
         "sizes": Option(_sizes, ((10, 200),)),
         "rates": Option(values.list_of(_rate), (35.0,)),
         "macs": Option(values.list_of(values.one_of("dcf", "csma", "none")), ("dcf",)),

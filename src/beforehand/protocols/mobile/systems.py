@@ -1,4 +1,4 @@
-"""The systems of the mobile papers by name, each with its station core and its host core."""
+"""The systems of the mobile papers by name. Only this file makes their station and host cores."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Wires = Sequence[tuple[NodeId, NodeId]]
 
 
 class System(NamedTuple):
-    make_station: Callable[[NodeId, Wires, Pace], Core[Any]]
-    make_host: Callable[[NodeId, Pace], Broadcaster[Any]]
+    make_station: Callable[..., Core[Any]]
+    """Takes the node, the wires and the pace, and options of its class by name."""
+    make_host: Callable[..., Broadcaster[Any]]
+    """Takes the node and the pace, and options of its class by name."""
     is_mobile: bool = True
     """Whether hosts may change their cell."""
     survives_crashes: bool = True
@@ -29,16 +31,16 @@ class System(NamedTuple):
     """Bytes of the UDP, IPv4 and MAC headers of a radio frame (MOB section 5)."""
 
 
-def _was_host(node: NodeId, pace: Pace) -> Host:
-    return Host(node, pace, durable=True)
+def _was_host(node: NodeId, pace: Pace, *, durable: bool = True, **options: Any) -> Host:
+    return Host(node, pace, durable=durable, **options)
 
 
 def _was_flood_station(node: NodeId, wires: Wires, pace: Pace) -> Station:
     return Station(node, wires, pace, floods=True)
 
 
-def _was_flood_host(node: NodeId, pace: Pace) -> Host:
-    return Host(node, pace, names_stations=False, durable=True)
+def _was_flood_host(node: NodeId, pace: Pace, **options: Any) -> Host:
+    return _was_host(node, pace, names_stations=False, **options)
 
 
 SYSTEMS = {
