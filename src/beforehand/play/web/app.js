@@ -46,7 +46,7 @@ export class App {
       this.handovers = this.spread && model.plane ? handoversOf(model, this.spread) : [];
       this.proofs = this.spread ? model.proofs(state.message) : [];
       this.wrongNodes = new Map();
-      for (let i = 0; i < model.wrong.t.length; i++) if (model.wrong.message[i] === state.message) this.wrongNodes.set(model.wrong.node[i], model.wrong.t[i]);
+      for (let i = 0; i < model.wrong.t.length; i++) if (model.wrong.message[i] === state.message && !this.wrongNodes.has(model.wrong.node[i])) this.wrongNodes.set(model.wrong.node[i], model.wrong.t[i]);
       if (state.message >= 0) {
         state.node = -1;
         const end = this.spread.deadline === NEVER ? model.length : this.spread.deadline;
