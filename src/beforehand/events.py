@@ -25,6 +25,8 @@ LINKS_SUFFIX = ".links.parquet"
 """The end of the name of the links that lie beside the event log of a simulation."""
 PASTS_FILE, POSITIONS_FILE = "pasts.parquet", "positions.parquet"
 PASTS_SUFFIX, POSITIONS_SUFFIX = f".{PASTS_FILE}", f".{POSITIONS_FILE}"
+PLAY_FILE = "play.html"
+"""The page in a results folder that plays its first run."""
 BESIDE = (LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX)
 """The ends of the names of the tables beside the event log of a simulation: its links, the causes
 that each message names, and the places of the nodes."""

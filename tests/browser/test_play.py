@@ -233,3 +233,37 @@ def test_violations_open_with_their_proof_and_hostile_names_stay_text(browser, p
     assert steps == 5  # broadcast, delivery, reply, delivery of the reply, late delivery
     browser.evaluate("document.querySelectorAll('.tour button')[2].click()")
     assert browser.evaluate("beforehand.app.state.t") == 6000
+
+
+def test_hints_explain_a_first_visit_and_close(browser, pages):
+    browser.open(pages / "late.html", until=SHOWN)
+    browser.evaluate("localStorage.clear()")
+    browser.open(pages / "late.html", until=SHOWN)
+    assert browser.evaluate("document.getElementById('hints').textContent").startswith("1 of 3")
+    for _ in range(3):
+        browser.evaluate("document.querySelector('#hints .link').click()")
+    assert browser.evaluate("document.getElementById('hints').hidden")
+    browser.open(pages / "late.html", until=SHOWN)
+    assert browser.evaluate("document.getElementById('hints').hidden")
+
+
+def test_the_rows_are_a_table_for_screen_readers(page):
+    rows = page.evaluate("document.querySelectorAll('#rows tbody tr').length")
+    assert rows == page.evaluate("beforehand.app.view.rows.length") > 10
+    assert "waits since" in page.evaluate("document.getElementById('rows').textContent")
+
+
+def test_forced_colours_and_reduced_motion_still_draw_and_play(page, browser, pages):
+    features = [
+        {"name": "forced-colors", "value": "active"},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    browser.call("Emulation.setEmulatedMedia", features=features)
+    browser.open(pages / "buses.html", until=SHOWN)
+    colours = browser.evaluate("Object.values(beforehand.app.colours)")
+    assert all(len(colour) == 7 and colour[0] == "#" for colour in colours)
+    t = state(page, "t")
+    press(page, " ")
+    page.wait(f"beforehand.app.state.t > {t}")
+    press(page, " ")
+    assert browser.complaints() == []

@@ -23,6 +23,7 @@ from beforehand.commands.tracing import (
     tell_trace,
 )
 from beforehand.errors import EXIT_VALID, InputError
+from beforehand.events import PLAY_FILE
 from beforehand.files import check_file_target, refuse_device, refuse_same
 from beforehand.units import parse_duration
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from beforehand.play.run import Run
 
 EXAMPLE = "beforehand play out/city-bus --open"
-PAGE_NAME = "play.html"
 
 
 def add_parser(commands: Commands) -> None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _default_target(source: Path) -> Path:
-    return source / PAGE_NAME if source.is_dir() else Path(PAGE_NAME)
+    return source / PLAY_FILE if source.is_dir() else Path(PLAY_FILE)
 
 
 def _window(args: argparse.Namespace) -> tuple[int, int | None] | None:

@@ -11,20 +11,23 @@ from beforehand.commands.shell.console import (
     Commands,
     add_command,
     add_json,
+    note,
     note_rest,
     print_json,
     print_table,
     told_stages,
 )
 from beforehand.commands.shell.log_tables import log_as_dict, print_readings, reading_as_dict
-from beforehand.errors import visible
+from beforehand.errors import InputError, visible
+from beforehand.files import check_file_target, refuse_same
 from beforehand.promises import PROMISES, label_of
 
 if TYPE_CHECKING:
     from beforehand.verify.foreign.judge import LogVerdict
-    from beforehand.verify.verdict import RunVerdict
+    from beforehand.verify.verdict import RunVerdict, Verdict
 
 EXAMPLE = "beforehand verify events.parquet --explain"
+STDIN = Path("-")
 STORIES_MAX, LOST_MAX = 20, 20
 HEADINGS = (
     *("run", "broadcasts", "deliveries", "late", "twice", "unknown"),
@@ -40,6 +43,12 @@ def add_parser(commands: Commands) -> None:
         "events", type=Path, help="a log (see `beforehand logs`), a folder of logs, or `-`"
     )
     parser.add_argument("--explain", action="store_true", help="the causal chain of each violation")
+    parser.add_argument(
+        "--diagram",
+        type=Path,
+        metavar="FILE.html",
+        help="with --explain: a page that shows the first violations in a space-time diagram",
+    )
     parser.add_argument(
         "--promise",
         choices=tuple(PROMISES),
@@ -68,6 +77,8 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from beforehand.verify.verdict import RunVerdict, verify_events
 
+    if args.diagram is not None:
+        _check_diagram(args)
     with told_stages() as tell:
         verdict = verify_events(
             args.events,
@@ -79,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
         )
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
+    if args.diagram is not None:
+        _write_diagram(args, verdict)
     if args.json:
         runs = [_as_dict(run) for run in verdict.runs]
         told = {"verdict": verdict.state, "runs": runs, "lost": verdict.lost, "stories": stories}
@@ -101,6 +114,33 @@ def run(args: argparse.Namespace) -> int:
     note_rest(hidden_logs, "lost logs")
     print(f"verdict: {verdict.state}")
     return verdict.exit_code
+
+
+def _check_diagram(args: argparse.Namespace) -> None:
+    """Refuse, before work starts, what cannot be drawn."""
+    if not args.explain:
+        raise InputError("it shows what `--explain` tells", where="--diagram", hint="add --explain")
+    if args.events == STDIN:
+        raise InputError(
+            "a diagram needs a file", where="--diagram", hint="write the log to a file"
+        )
+    check_file_target(args.diagram)
+    refuse_same(args.diagram, args.events)
+
+
+def _write_diagram(args: argparse.Namespace, verdict: Verdict) -> None:
+    """Write the page of the first run with a violation, else of the first run."""
+    from beforehand.play.gather import gather_run
+    from beforehand.play.page import write_page
+    from beforehand.verify.verdict import RunVerdict
+
+    runs = [run for run in verdict.runs if isinstance(run, RunVerdict)]
+    if not runs:
+        hint = "it draws logs of `beforehand simulate` and of the world `contacts`"
+        raise InputError("`--diagram` cannot draw this log", where=str(args.events), hint=hint)
+    wanted = next((run for run in runs if any(run.counts.values())), runs[0]).run
+    write_page(gather_run(args.events, wanted), args.diagram)
+    note(f"wrote {args.diagram}")
 
 
 def _row(run: RunVerdict) -> tuple[str, ...]:

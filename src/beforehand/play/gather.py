@@ -57,6 +57,12 @@ def gather_run(path: Path, run: str | None = None) -> Run:
     return _read_run(path, run, read_beside_file(path), "")
 
 
+def draws(root: Path) -> bool:
+    """Return whether `play` draws the runs of a results folder."""
+    plan = read_plan(root)
+    return plan.world == CONTACTS_WORLD and bool(plan.stages.get(EVENTS_STAGE))
+
+
 def _find_dataset(root: Path, run: str | None) -> tuple[Path, str]:
     """Return the folder of a run's events, and the title of the scenario."""
     plan = read_plan(root)

@@ -50,15 +50,15 @@ def fill_page(head: dict[str, Any], body: bytes) -> str:
     return Template((PARTS / "index.html").read_text()).substitute(
         title=escape(f"{head['title']}: {head['name']}"),
         style=(PARTS / "play.css").read_text(),
-        head=_embedded(json.dumps(head, separators=(",", ":"))),
+        head=_embedded_json(head),
         pack=base64.b64encode(body).decode(),
-        script=_embedded(bundle(ENTRY)),
+        script=bundle(ENTRY),
     )
 
 
-def _embedded(text: str) -> str:
-    """Return text that cannot end the script element that it is in."""
-    return text.replace("</", "<\\/").replace("<!--", "<\\!--")
+def _embedded_json(value: object) -> str:
+    """Return JSON that cannot end the script element that it is in, whatever names it holds."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def bundle(entry: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from beforehand.events import PLAY_FILE
 from beforehand.files import write_bytes, write_text
 from beforehand.report.content import Page
 from beforehand.report.export import csv_text, png_bytes, svg_text
@@ -28,5 +29,6 @@ def write_page(page: Page, directory: Path) -> Path:
             write_text(folder / f"{figure.slug}.svg", svg)
             write_bytes(folder / f"{figure.slug}.png", png_bytes(svg))
     target = directory / "report.html"
-    write_text(target, render_page(page, stills))
+    play = PLAY_FILE if (directory / PLAY_FILE).is_file() else ""
+    write_text(target, render_page(page, stills, play=play))
     return target

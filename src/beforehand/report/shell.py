@@ -19,10 +19,11 @@ MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the 
 VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
 
 
-def render_page(page: Page, stills: Mapping[str, str]) -> str:
+def render_page(page: Page, stills: Mapping[str, str], *, play: str = "") -> str:
     """Return one self-contained HTML document.
 
     stills: each figure as SVG by slug, for browsers without scripts and for download.
+    play: the address of a page that plays a run; empty if there is none.
     """
     template = Template((PARTS / "page.html").read_text())
     figures = [figure for section in page.sections for figure in section.figures]
@@ -34,6 +35,7 @@ def render_page(page: Page, stills: Mapping[str, str]) -> str:
         verdict_word=VERDICTS[page.verdict],
         headline=escape(page.headline),
         summary=escape(page.summary),
+        play=_play_link(play),
         tiles=_tiles(page.tiles),
         contents=_contents(page.sections),
         sections="\n".join(_section(section, stills) for section in page.sections),
@@ -42,6 +44,13 @@ def render_page(page: Page, stills: Mapping[str, str]) -> str:
         library=script() if figures else "",
         script=(PARTS / "page.js").read_text().strip(),
     )
+
+
+def _play_link(address: str) -> str:
+    if not address:
+        return ""
+    words = "nodes, contacts and messages in time, and why a message waits"
+    return f'<p class="play"><a href="{quote(address)}">▶ Play a run</a>: {words}</p>'
 
 
 def escape(text: str) -> str:

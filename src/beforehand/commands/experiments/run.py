@@ -19,7 +19,8 @@ from beforehand.commands.shell.console import (
     whole,
 )
 from beforehand.commands.shell.interrupt import Interruption, interruptible
-from beforehand.errors import EXIT_VALID
+from beforehand.errors import EXIT_VALID, InputError
+from beforehand.events import PLAY_FILE
 from beforehand.scenario.head import SEEDS_MAX
 from beforehand.scenario.shipped import find_scenario
 
@@ -80,11 +81,12 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         conf=conf,
         tell=interruption.unless_asked(note),
     )
-    path = None
+    path = played = None
     if not args.no_report:
         from beforehand.lab.report import write_report
 
         note("report")
+        played = _write_play(out)
         path = write_report(out)
     if args.json:
         print_json(
@@ -94,6 +96,7 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
                 "computed": summary.computed,
                 "out": str(out),
                 "report": str(path) if path else None,
+                "play": str(played) if played else None,
                 summary.experiment.noun: summary.rows,
             }
         )
@@ -102,9 +105,28 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         print(f"verdict: {summary.state}")
         if path is not None:
             print(f"report:  {path}")
+        if played is not None:
+            print(f"play:    {played}")
     if path is not None and args.open:
         show_page(path)
     return EXIT_CODES[summary.state]
+
+
+def _write_play(out: Path) -> Path | None:
+    """Write the page that plays the first run: 2 s of CPU for 215,000 events. None if it cannot."""
+    from beforehand.play.gather import draws, gather_run
+    from beforehand.play.page import write_page
+
+    target = out / PLAY_FILE
+    target.unlink(missing_ok=True)  # the report would link the page of an earlier scenario
+    if not draws(out):
+        return None
+    try:
+        write_page(gather_run(out), target)
+    except InputError as error:
+        note(f"no page that plays a run: {error.problem}")
+        return None
+    return target
 
 
 def _look_ahead(args: argparse.Namespace, out: Path) -> int:

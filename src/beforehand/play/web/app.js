@@ -9,16 +9,19 @@ import { $ } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { SPEEDS, onKey } from "./keys.js";
 import { handoversOf, longestWait } from "./opening.js";
+import { fillTable } from "./table.js";
 import { makeSearch } from "./search.js";
 import { readLink, writeLink } from "./link.js";
 
 const WORDS_EVERY_MS = 150;
+const CALM_STEP_MS = 500; // where motion is unwelcome, the run steps instead of gliding
 
 export class App {
   constructor(model) {
     this.model = model;
     this.state = { t: 0, isPlaying: false, speed: 60, message: -1, node: -1, stage: model.plane ? "map" : "circle", order: "arrival", tab: "stage" };
     this.dirty = new Set();
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.colours = readColours();
     this.waitMax = longestWait(model);
     this.view = new SpaceTime($("st-base"), $("st-over"), model, this);
@@ -43,7 +46,7 @@ export class App {
       this.handovers = this.spread && model.plane ? handoversOf(model, this.spread) : [];
       this.proofs = this.spread ? model.proofs(state.message) : [];
       this.wrongNodes = new Map();
-      for (let i = 0; i < model.wrong.t.length; i++) if (model.wrong.message[i] === state.message) this.wrongNodes.set(model.wrong.node[i], model.wrong.t[i]);
+      for (let i = 0; i < model.wrong.t.length; i++) if (model.wrong.message[i] === state.message && !this.wrongNodes.has(model.wrong.node[i])) this.wrongNodes.set(model.wrong.node[i], model.wrong.t[i]);
       if (state.message >= 0) {
         state.node = -1;
         const end = this.spread.deadline === NEVER ? model.length : this.spread.deadline;
@@ -158,8 +161,9 @@ export class App {
   frame(now) {
     this.asked = null;
     const { state, dirty } = this, began = performance.now();
+    if (state.isPlaying && now - this.lastFrame < (this.calm.matches ? CALM_STEP_MS : 0)) return this.wake();
     if (state.isPlaying) {
-      const passed = Math.min(250, now - this.lastFrame);
+      const passed = Math.min(2 * CALM_STEP_MS, now - this.lastFrame);
       this.lastFrame = now;
       state.t = Math.min(this.model.length, state.t + passed * state.speed);
       if (state.t >= this.model.length) this.play(false);
@@ -173,6 +177,7 @@ export class App {
     if (dirty.has("words")) {
       this.wordsAt = now;
       this.inspector.draw(state.t);
+      if (!state.isPlaying) fillTable($("rows-body"), $("rows-caption"), this.model, this, state.t);
       this.words();
     } else $("clock").textContent = this.model.clock(state.t);
     dirty.clear();
@@ -224,7 +229,7 @@ export class App {
     $("st-fit").onclick = () => this.fitView();
     $("st-in").onclick = () => this.view.zoomTime(1.6, this.view.x(state.t));
     $("st-out").onclick = () => this.view.zoomTime(1 / 1.6, this.view.x(state.t));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => this.repaint());
     addEventListener("hashchange", () => this.open(readLink(this.model)));
     addEventListener("keydown", (event) => onKey(this, event));
   }

@@ -1,5 +1,6 @@
 // The circle: a seat per node, for runs without places.
 
+import { brief } from "./dom.js";
 import { FONT } from "./paint.js";
 
 const FIXED_SEATS_MAX = 120; // up to here every node has a seat of its own
@@ -22,7 +23,7 @@ export function seatLabel(stage, g, colours, node, strong) {
   g.textAlign = isLeft ? "right" : "left";
   g.textBaseline = "middle";
   const off = node === stage.app.state.node ? 17 : 12;
-  g.fillText(stage.model.names[node], isLeft ? -off : off, 0);
+  g.fillText(brief(stage.model.names[node], 9), isLeft ? -off : off, 0);
   g.restore();
 }
 

@@ -2,6 +2,9 @@
 
 export const $ = (id) => document.getElementById(id);
 
+/** The beginning of a name, for places where there is no room for all of it. */
+export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
 /** h("p", {class: "x"}, "text", node): texts never become markup. */
 export function h(name, props = {}, ...children) {
   const element = document.createElement(name);

@@ -1,5 +1,6 @@
 // What went wrong or ended: violations with their proof, expiry, drops, crashes. Each has its shape.
 
+import { brief } from "./dom.js";
 import { TWICE, UNKNOWN } from "./model.js";
 import { tag } from "./paint.js";
 
@@ -45,7 +46,7 @@ export function drawProofs(view, g, colours) {
     g.lineTo(x1 - 7, y);
     g.stroke();
     const isLeft = x0 > view.base.width * 0.55;
-    tag(g, colours, `delivered ${view.model.title(proof.follower)}, which follows it`, x0 + (isLeft ? -6 : 6), y - 15, { strong: true, align: isLeft ? "right" : "left" });
+    tag(g, colours, `delivered ${brief(view.model.title(proof.follower), 30)}, which follows it`, x0 + (isLeft ? -6 : 6), y - 15, { strong: true, align: isLeft ? "right" : "left" });
   }
 }
 

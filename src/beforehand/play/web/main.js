@@ -2,6 +2,7 @@
 
 import { App } from "./app.js";
 import { $, span } from "./dom.js";
+import { showHints } from "./hints.js";
 import { readLink } from "./link.js";
 import { Model } from "./model.js";
 import { busiest, openingMessage } from "./opening.js";
@@ -43,6 +44,7 @@ async function start() {
   }
   if (head.window && !link.range) app.view.show(...head.window);
   app.open(link);
+  showHints($("hints"));
   document.body.classList.remove("loading");
   requestAnimationFrame(() => requestAnimationFrame(() => (marks.shown = performance.now())));
   window.beforehand = { app, model, marks };

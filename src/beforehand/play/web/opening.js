@@ -34,10 +34,11 @@ export function busiest(model, { rows, message }) {
   const steps = [];
   for (const row of rows) if (model.recEnd[row] > model.recT[row]) steps.push([model.recT[row], 1], [Math.min(model.recEnd[row], model.recT[row] + 600_000), -1]);
   steps.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  let waits = 0, most = 0, best = model.sent[message];
+  let waits = 0, most = 0, longest = 0, best = model.sent[message];
   for (let i = 0; i + 1 < steps.length; i++) {
     waits += steps[i][1];
-    if (waits > most && steps[i + 1][0] > steps[i][0]) [most, best] = [waits, (steps[i][0] + steps[i + 1][0]) / 2];
+    const lasts = steps[i + 1][0] - steps[i][0];
+    if (lasts > 0 && (waits > most || (waits === most && lasts > longest))) [most, longest, best] = [waits, lasts, steps[i][0] + lasts / 2];
   }
   return best;
 }

@@ -5,7 +5,14 @@ const NAMES = ["ground", "panel", "ink", "soft", "line", "has", "waits", "wrong"
 
 export function readColours() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  // A pixel turns the name of a system colour (forced colours) into numbers.
+  const g = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  return Object.fromEntries(NAMES.map((name) => {
+    g.fillStyle = style.getPropertyValue(`--${name}`).trim();
+    g.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = g.getImageData(0, 0, 1, 1).data;
+    return [name, `#${((1 << 24) | (red << 16) | (green << 8) | blue).toString(16).slice(1)}`];
+  }));
 }
 
 export class Surface {

@@ -1,5 +1,6 @@
 // The plane (or, without places, the circle): who is where, who meets whom, and how far a message has come.
 
+import { brief } from "./dom.js";
 import { drawRing, seatLabel, seatsOf } from "./circle.js";
 import { drawHandovers, drawRange, drawRuler, drawStreets, streetsOf } from "./map.js";
 import { makeMovable } from "./movable.js";
@@ -243,7 +244,7 @@ export class Stage {
       const cell = `${Math.round(this.x[node] / 54)},${Math.round(this.y[node] / 20)}`;
       if (!strong && taken.has(cell)) continue;
       taken.add(cell);
-      tag(g, colours, names[node], this.x[node] + 10, this.y[node], { strong });
+      tag(g, colours, brief(names[node], 24), this.x[node] + 10, this.y[node], { strong });
     }
   }
 
