@@ -48,6 +48,12 @@ from beforehand.observe.time_unit import NAMES
 from beforehand.units import format_duration
 
 POLL_SECONDS = 0.1
+FILE_AGE_MAX = "100000d"
+"""Spark never reads a file this much older than the newest, by their times of modification.
+
+Its default of 7 days drops files copied with their times (`cp -p`). In exchange the driver keeps
+the name of every file of the folder in memory.
+"""
 STOP_SECONDS_MAX, STOP_POLL_SECONDS = 2, 0.02
 
 Counts = dict[str, int]
@@ -179,8 +185,10 @@ def _start(
     # A bounded run disables micro-batches without rows: timers would trigger them for ever.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", is_live)
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
+    reader = reader.option("maxFileAge", FILE_AGE_MAX)
     events = read_events(reader, stream.folder, settings)
-    told = spark.readStream.schema(f"observer {_observer_type(settings)}")
+    told = spark.readStream.option("maxFileAge", FILE_AGE_MAX)
+    told = told.schema(f"observer {_observer_type(settings)}")
     ends = told.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
     # Timers are fixed in the checkpoint. So a bounded run sets them but ignores them.
