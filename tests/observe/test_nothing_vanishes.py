@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
-from beforehand.observe.files import Stream, order_stream
+from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import STREAM_CONF
 
@@ -47,3 +49,24 @@ def test_files_copied_with_times_of_weeks_ago_were_never_read(streaming, stream)
     write_times(stream.folder / "3.parquet", 20)
     os.utime(stream.folder / "3.parquet", (old, old))
     assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 10
+
+
+@pytest.mark.spark
+def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream):
+    # `kn` alone tells the effect (process 0) from its cause (process 1).
+    kns = {"lost": (5, 0, []), "effect": (0, 20, [1, 2]), "cause": (1, 20, [1, 1])}
+    rows = [
+        {"name": name, "process": process, "stamp": {"r": r, "c": 0, "kn": kn}}
+        for name, (process, r, kn) in kns.items()
+    ]
+    for form in ("empty", "null"):
+        (stream.folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out = stream.out / form
+        counts = order_table(streaming, stream.folder, out, PLAN)
+        found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
+        assert [row.name for row in found if not row.reset] == ["cause", "effect"]
+        assert [row.name for row in found if row.reset] == ["lost"]
+        assert counts["reset"] == 1
+        rows[0]["stamp"]["kn"] = None
+    asked = structs.replace(PLAN, elements=0)
+    assert order_table(streaming, stream.folder, stream.out / "r, c", asked)["reset"] == 0

@@ -310,6 +310,7 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
         settings.clock,
         waking,
         rejects.resolve(),  # a worker may have another working directory
+        settings.elements_min,
     )
 
 
