@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from beforehand.observe.files import Stream, order_stream, order_table
+from beforehand.observe.places import Read, unsorted_files
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import STREAM_CONF
 
@@ -70,3 +71,29 @@ def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream)
         rows[0]["stamp"]["kn"] = None
     asked = structs.replace(PLAN, elements=0)
     assert order_table(streaming, stream.folder, stream.out / "r, c", asked)["reset"] == 0
+
+
+def test_only_a_file_of_the_same_time_and_a_smaller_name_was_read_too_late():
+    before = Read(7, "/in/5")
+    reads = [Read(6, "/in/1"), Read(7, "/in/3"), Read(7, "/in/6"), Read(8, "/in/2")]
+    assert unsorted_files(reads, before) == ["/in/3"]
+    assert unsorted_files(reads, None) == []
+
+
+@pytest.mark.spark
+def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(streaming, stream):
+    # Systems list files by age, by age backwards or by a hash: none of these is the order of names.
+    names = [f"{number * 7 % 12:02}.parquet" for number in range(12)]
+    for name in names:
+        write_times(stream.folder / name, 10 * int(name[:2]))
+        os.utime(stream.folder / name, (1_700_000_000, 1_700_000_000))
+    told: list[str] = []
+    few = structs.replace(stream, files_per_batch=2)
+    counts = order_stream(streaming, few, PLAN, until="read", tell=told.append)
+    assert counts["unsorted_files"] > 0
+    assert any("was read after files of the same time of modification" in text for text in told)
+    whole = structs.replace(
+        stream, out=stream.folder.parent / "out2", checkpoint=stream.folder.parent / "state2"
+    )
+    counts = order_stream(streaming, whole, PLAN, until="empty")
+    assert (counts["unsorted_files"], counts["delivered"]) == (0, 120)
