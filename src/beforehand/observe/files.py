@@ -30,7 +30,14 @@ from beforehand.observe.columns import FLUSHES, times
 from beforehand.observe.failures import readable_files, tell_failure
 from beforehand.observe.input import list_files
 from beforehand.observe.packets import KEY
-from beforehand.observe.places import check_begun, check_places, files_between, new_columns
+from beforehand.observe.places import (
+    Read,
+    check_begun,
+    check_places,
+    new_columns,
+    reads_between,
+    unsorted_files,
+)
 from beforehand.observe.reading import READ, read_events, unknown_columns
 from beforehand.observe.rejects import folder_of_rejects
 from beforehand.observe.settings import Plan, Settings, keep_settings, settle, whole_times
@@ -48,6 +55,12 @@ from beforehand.observe.time_unit import NAMES
 from beforehand.units import format_duration
 
 POLL_SECONDS = 0.1
+FILE_AGE_MAX = "100000d"
+"""Spark never reads a file this much older than the newest, by their times of modification.
+
+Its default of 7 days drops files copied with their times (`cp -p`). In exchange the driver keeps
+the name of every file of the folder in memory.
+"""
 STOP_SECONDS_MAX, STOP_POLL_SECONDS = 2, 0.02
 
 Counts = dict[str, int]
@@ -179,8 +192,10 @@ def _start(
     # A bounded run disables micro-batches without rows: timers would trigger them for ever.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", is_live)
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
+    reader = reader.option("maxFileAge", FILE_AGE_MAX)
     events = read_events(reader, stream.folder, settings)
-    told = spark.readStream.schema(f"observer {_observer_type(settings)}")
+    told = spark.readStream.option("maxFileAge", FILE_AGE_MAX)
+    told = told.schema(f"observer {_observer_type(settings)}")
     ends = told.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
     # Timers are fixed in the checkpoint. So a bounded run sets them but ignores them.
@@ -203,8 +218,9 @@ class _Run:
         self._stream, self._settings = stream, settings
         self._on_batch, self._tell = on_batch, tell
         self._unknown: set[str] = set()
-        names = ("delivered", *COUNTED, "rejected", "unknown_columns", "gone", "observers")
-        self.totals: Counts = dict.fromkeys(names, 0)
+        self._last: Read | None = None
+        beside = ("rejected", "unknown_columns", "gone", "unsorted_files", "observers")
+        self.totals: Counts = dict.fromkeys(("delivered", *COUNTED, *beside), 0)
 
     def follow(self, query: StreamingQuery, stop: threading.Event) -> None:
         """Follow a query until it ends, and add up its counts."""
@@ -241,7 +257,7 @@ class _Run:
             self.totals["rejected"] += read["rejected"]
         for operator in progress.stateOperators:
             self.totals["observers"] = operator.numRowsTotal
-        files = files_between(self._stream.checkpoint, *_offsets(progress))
+        files = self._files_read(*_offsets(progress))
         self._look_for_gone(files)
         unknown = set() if read is None else unknown_columns(read)
         if self._settings.format == "parquet":
@@ -251,6 +267,21 @@ class _Run:
         self.totals["unknown_columns"] = len(self._unknown)
         if (row is not None and row["delivered"]) or (read is not None and read["rejected"]):
             self._on_batch(self.totals)
+
+    def _files_read(self, start: int, end: int) -> list[str]:
+        """Return the files of a micro-batch, and report those that were read too late."""
+        if self._last is None and start >= 0:  # those of earlier runs
+            self._last = max(reads_between(self._stream.checkpoint, -1, start), default=None)
+        reads = reads_between(self._stream.checkpoint, start, end)
+        if late := unsorted_files(reads, self._last):
+            self.totals["unsorted_files"] += len(late)
+            self._tell(
+                f"{late[0]} was read after files of the same time of modification whose names come"
+                f" later ({len(late)} such files): give files distinct times, or all of one time to"
+                " one batch (`--files-per-batch`)"
+            )
+        self._last = max((*reads, *filter(None, [self._last])), default=None)
+        return sorted({read.path for read in reads})
 
     def _look_for_gone(self, files: list[str]) -> None:
         """Report files that were gone when their micro-batch ended.
@@ -302,6 +333,7 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
         settings.clock,
         waking,
         rejects.resolve(),  # a worker may have another working directory
+        settings.elements_min,
     )
 
 

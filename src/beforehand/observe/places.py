@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +22,13 @@ SINK_LOG = "_spark_metadata"
 """The log in an output folder that lists its committed files."""
 EVENTS_SOURCE = 0
 NAMES_SHOWN = 3
+
+
+class Read(NamedTuple):
+    """A file that was read. Reads sort as files are to be read."""
+
+    modified_ms: int
+    path: str
 
 
 def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
@@ -65,8 +73,13 @@ def check_begun(checkpoint: Path) -> None:
 
 def files_between(checkpoint: Path, start: int, end: int) -> list[str]:
     """Return the files that the source of events read after one offset, up to another."""
+    return sorted({path for _, path in reads_between(checkpoint, start, end)})
+
+
+def reads_between(checkpoint: Path, start: int, end: int) -> list[Read]:
+    """Return the reads after one offset, up to another, in the order of `Read`."""
     folder = checkpoint / "spark" / "sources" / str(EVENTS_SOURCE)
-    found: dict[str, None] = {}
+    found: set[Read] = set()
     for log in folder.glob("[0-9]*"):
         number = int(log.name.removesuffix(".compact"))
         if number <= start:
@@ -74,8 +87,22 @@ def files_between(checkpoint: Path, start: int, end: int) -> list[str]:
         for line in log.read_text().splitlines()[1:]:
             entry = msgspec.json.decode(line, type=_Entry)
             if start < entry.batchId <= end:
-                found[local_path(entry.path)] = None
+                found.add(Read(entry.timestamp, local_path(entry.path)))
     return sorted(found)
+
+
+def unsorted_files(reads: list[Read], before: Read | None) -> list[str]:
+    """Return the files that should have been read in an earlier micro-batch.
+
+    Spark takes files by time of modification, and those of one time in the order in which the
+    system lists them, which may differ from run to run. Within a micro-batch the order of files has
+    no effect.
+
+    before: the last of the reads of all earlier micro-batches.
+    """
+    if before is None:
+        return []
+    return [read.path for read in reads if read.modified_ms == before.modified_ms and read < before]
 
 
 def new_columns(files: Iterable[str], known: set[str]) -> set[str]:
@@ -91,6 +118,7 @@ def new_columns(files: Iterable[str], known: set[str]) -> set[str]:
 
 class _Entry(msgspec.Struct):
     path: str
+    timestamp: int
     batchId: int  # Spark's spelling
 
 

@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     wait_percent: int = 100
     checks_queue: bool = True
     elements: int | None = None
-    """The number of `kn` elements to use; None: as many as the first stamp has."""
+    """The number of `kn` elements to use; None: as many as the stamps of the first files have."""
     tick_us: int | None = None
     """None: a millisecond for stamps, a microsecond for the column `time`."""
     clock: ClockSource | None = None
@@ -65,6 +65,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wait_percent: int
     checks_queue: bool
     elements: int
+    elements_min: int = 0
+    """A stamp with fewer `kn` elements is reset."""
     tick_us: int
     clock: ClockSource
     texts: dict[str, TextOfTime] = {}
@@ -113,9 +115,9 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
     clock: ClockSource = plan.clock or ("arrival" if "arrived" in table.columns else "event")
     check_columns(table.schema, clock, ())
     check_names(table.columns)
-    elements = plan.elements
-    if elements is None:
-        elements = _elements_sent(table) if has_stamp else 0
+    with readable_files(folder):
+        sent = _elements_sent(table) if has_stamp else 0
+    elements = sent if plan.elements is None else plan.elements
     found = times(table.schema, clock).values()
     texts = dict(_texts(table, found, str(folder)))
     unit, are_dates = _time_unit(table, found, texts, plan, folder)
@@ -127,6 +129,7 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         wait_percent=plan.wait_percent,
         checks_queue=plan.checks_queue,
         elements=elements,
+        elements_min=min(elements, sent),
         tick_us=plan.tick_us or default_tick_us(has_stamp=has_stamp),
         clock=clock,
         texts=texts,
@@ -237,5 +240,6 @@ def _spans(
 
 
 def _elements_sent(table: DataFrame) -> int:
-    first = table.where("stamp.kn is not null").select(F.size("stamp.kn")).first()
-    return 0 if first is None else int(first[0])
+    """Return the largest number of `kn` elements: one stamp may have lost its own."""
+    longest = table.agg(F.max(F.array_size("stamp.kn"))).first()
+    return 0 if longest is None or longest[0] is None else int(longest[0])

@@ -60,6 +60,8 @@ class Reordering(NamedTuple):
     rule: Rule
     tick_us: int
     clock: ClockSource
+    elements_min: int = 0
+    """A stamp with fewer `kn` elements is reset: padded, it would come before its causes."""
 
 
 class State(NamedTuple):
@@ -282,10 +284,16 @@ def _stamps(rows: pa.Table, order: Reordering) -> tuple[Stamps, Flags]:
         c = integers(pc.struct_field(stamp, "c"))
         kn = first_elements(pc.struct_field(stamp, "kn"), order.rule.elements)
         tick_us = 1
+        c = np.where(_lengths(pc.struct_field(stamp, "kn")) < order.elements_min, MISSING, c)
     is_readable = _is_believable(r) & _is_believable(c)
     r = np.where(is_readable, r // tick_us, 0)
     c = np.where(is_readable, c, -1)
     return Stamps(process, r, c, kn), (c >= 0) & (c <= order.rule.epsilon)
+
+
+def _lengths(lists: Any) -> Ints:
+    lengths: Ints = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return lengths
 
 
 def integers(column: Any) -> Ints:
@@ -310,8 +318,8 @@ def _is_believable(values: Ints) -> Flags:
 def first_elements(lists: Any, elements: int) -> Ints:
     """Return the first `elements` of each list, padded with zeros.
 
-    All processes send the same number of elements. If they send fewer than asked, the zeros compare
-    as equal, as missing elements should.
+    If all processes send the same number and fewer than asked, the zeros compare as equal, as
+    missing elements should. Otherwise see `Reordering.elements_min`.
     """
     matrix = np.zeros((len(lists), elements), np.int64)
     row = pc.list_parent_indices(lists).to_numpy()

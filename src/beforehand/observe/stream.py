@@ -142,12 +142,14 @@ def order_events(
     clock: ClockSource | None,
     waking: Waking,
     rejects: Path | None = None,
+    elements_min: int = 0,
 ) -> DataFrame:
     """Order events as `observe` does, also rows of files.
 
     Rows of files may have internal columns, and some are rejected.
 
     rejects: the folder of rejected rows; None if the rows are not from files.
+    elements_min: a stamp with fewer `kn` elements is reset.
     """
     chosen: ClockSource = clock or ("arrival" if "arrived" in events.columns else "event")
     check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
@@ -161,7 +163,7 @@ def order_events(
         )
     if "stamp" not in events.columns:
         dial = Dial(dial.wait_percent, dial.checks_queue, elements=0, uses_c=False)
-    order = Reordering(rule_of(dial, guarantees), tick_us, chosen)
+    order = Reordering(rule_of(dial, guarantees), tick_us, chosen, elements_min)
     beside = () if rejects is None else (FLUSHES, TIME_US, ARRIVED_US, *REJECTED)
     carried = [name for name in events.columns if name not in ("ends", *beside)]
     passed = () if rejects is None else REJECTED

@@ -1,0 +1,99 @@
+"""Rows that vanished from a stream, or came out in a wrong order, without a mark."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from msgspec import structs
+
+from beforehand.observe.files import Stream, order_stream, order_table
+from beforehand.observe.places import Read, unsorted_files
+from beforehand.observe.settings import Plan
+from beforehand.observe.stream import STREAM_CONF
+
+PLAN = Plan(epsilon_us=5_000, delta_us=10_000)
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture(scope="module")
+def streaming(spark):
+    for name, value in STREAM_CONF.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in (*STREAM_CONF, "spark.sql.streaming.noDataMicroBatches.enabled"):
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def stream(tmp_path) -> Stream:
+    (tmp_path / "in").mkdir()
+    return Stream(folder=tmp_path / "in", out=tmp_path / "out", checkpoint=tmp_path / "state")
+
+
+def write_times(path, first: int, count: int = 10) -> None:
+    at = [10_000 * number for number in range(first, first + count)]
+    pq.write_table(pa.table({"process": [1] * count, "time": at}), path)
+
+
+@pytest.mark.spark
+def test_files_copied_with_times_of_weeks_ago_were_never_read(streaming, stream):
+    write_times(stream.folder / "1.parquet", 0)
+    write_times(stream.folder / "2.parquet", 10)
+    old = (stream.folder / "1.parquet").stat().st_mtime - 400 * DAY_SECONDS
+    os.utime(stream.folder / "1.parquet", (old, old))
+    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 20
+    # A file that comes after newer ones were read is not lost either.
+    write_times(stream.folder / "3.parquet", 20)
+    os.utime(stream.folder / "3.parquet", (old, old))
+    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 10
+
+
+@pytest.mark.spark
+def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream):
+    # `kn` alone tells the effect (process 0) from its cause (process 1).
+    kns = {"lost": (5, 0, []), "effect": (0, 20, [1, 2]), "cause": (1, 20, [1, 1])}
+    rows = [
+        {"name": name, "process": process, "stamp": {"r": r, "c": 0, "kn": kn}}
+        for name, (process, r, kn) in kns.items()
+    ]
+    for form in ("empty", "null"):
+        (stream.folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out = stream.out / form
+        counts = order_table(streaming, stream.folder, out, PLAN)
+        found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
+        assert [row.name for row in found if not row.reset] == ["cause", "effect"]
+        assert [row.name for row in found if row.reset] == ["lost"]
+        assert counts["reset"] == 1
+        rows[0]["stamp"]["kn"] = None
+    asked = structs.replace(PLAN, elements=0)
+    assert order_table(streaming, stream.folder, stream.out / "r, c", asked)["reset"] == 0
+
+
+def test_only_a_file_of_the_same_time_and_a_smaller_name_was_read_too_late():
+    before = Read(7, "/in/5")
+    reads = [Read(6, "/in/1"), Read(7, "/in/3"), Read(7, "/in/6"), Read(8, "/in/2")]
+    assert unsorted_files(reads, before) == ["/in/3"]
+    assert unsorted_files(reads, None) == []
+
+
+@pytest.mark.spark
+def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(streaming, stream):
+    # Systems list files by age, by age backwards or by a hash: none of these is the order of names.
+    names = [f"{number * 7 % 12:02}.parquet" for number in range(12)]
+    for name in names:
+        write_times(stream.folder / name, 10 * int(name[:2]))
+        os.utime(stream.folder / name, (1_700_000_000, 1_700_000_000))
+    told: list[str] = []
+    few = structs.replace(stream, files_per_batch=2)
+    counts = order_stream(streaming, few, PLAN, until="read", tell=told.append)
+    assert counts["unsorted_files"] > 0
+    assert any("was read after files of the same time of modification" in text for text in told)
+    whole = structs.replace(
+        stream, out=stream.folder.parent / "out2", checkpoint=stream.folder.parent / "state2"
+    )
+    counts = order_stream(streaming, whole, PLAN, until="empty")
+    assert (counts["unsorted_files"], counts["delivered"]) == (0, 120)
