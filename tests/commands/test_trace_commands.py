@@ -92,8 +92,12 @@ def test_a_log_with_a_hole_is_unknown(events, capsys):
     assert "verdict: unknown" in capsys.readouterr().out
 
 
-def test_a_file_that_is_no_event_log_is_refused(tmp_path, walk, capsys):
-    assert main(["verify", str(walk)]) == 2
+def test_a_table_without_messages_has_an_unknown_verdict(walk, capsys):
+    assert main(["verify", str(walk)]) == 3
+    assert "no clocks, no parents, no messages" in capsys.readouterr().out
+
+
+def test_a_log_that_is_not_there_is_refused(tmp_path, capsys):
     assert main(["verify", str(tmp_path / "none.parquet")]) == 2
     assert "none.parquet" in capsys.readouterr().err
 
