@@ -56,7 +56,7 @@ def test_the_same_log_gives_the_same_page(log, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_log_of_an_earlier_version_plays_with_a_note_in_place_of_arrows(log, tmp_path, capsys):
+def test_a_log_of_an_earlier_version_plays_without_arrows_and_a_note(log, tmp_path, capsys):
     old = tmp_path / "old.parquet"
     pq.write_table(pq.read_table(log).drop_columns(["sender"]), old)
     page = tmp_path / "play.html"

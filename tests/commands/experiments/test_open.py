@@ -18,6 +18,7 @@ def test_open_shows_the_page_or_prints_its_path(tmp_path, monkeypatch, capsys, h
     )
     monkeypatch.setattr("beforehand.pipeline.jobs.run_scenario", lambda *_, **__: summary)
     monkeypatch.setattr("beforehand.lab.report.write_report", lambda _: page)
+    monkeypatch.setattr("beforehand.commands.experiments.run._write_play", lambda _: None)
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or has_browser)
     assert main(["run", "x.toml", "--open", "--out", str(tmp_path)]) == 0
     assert opened == [page.as_uri()]
