@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec import structs
 
+from beforehand.cli import main
+from beforehand.errors import InputError
+from beforehand.files import local_place
 from beforehand.observe.files import Stream, order_stream, order_table
-from beforehand.observe.places import Read, unsorted_files
+from beforehand.observe.places import Read, check_places, unsorted_files
 from beforehand.observe.settings import Plan
 from beforehand.observe.stream import STREAM_CONF
 
@@ -97,3 +101,40 @@ def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(s
     )
     counts = order_stream(streaming, whole, PLAN, until="empty")
     assert (counts["unsorted_files"], counts["delivered"]) == (0, 120)
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "hdfs", "abfss"])
+def test_an_address_of_another_system_became_a_local_folder_of_that_name(
+    stream, scheme, capsys, monkeypatch
+):
+    monkeypatch.chdir(stream.folder.parent)
+    write_times(stream.folder / "1.parquet", 0)
+    flags = ("--epsilon", "5ms", "--delta", "10ms")
+    for out, *others in (
+        (f"{scheme}://bucket/out",),
+        ("out", "--checkpoint", f"{scheme}://bucket/state"),
+    ):
+        assert main(["observe", "in", *flags, "--out", out, *others]) == 2
+        shown = capsys.readouterr().err
+        assert f"`{scheme}` addresses are not supported" in shown
+        assert "mount the storage" in shown
+    assert main(["observe", f"{scheme}://bucket/in", *flags, "--out", "out"]) == 2
+    with pytest.raises(InputError, match="not supported"):
+        check_places(stream.folder, Path(f"{scheme}://bucket/out"), None)
+    with pytest.raises(InputError, match="an address, not a path"):
+        check_places(stream.folder, Path("file:///out"), None)
+    assert [path.name for path in stream.folder.parent.iterdir()] == ["in"]
+
+
+def test_addresses_of_local_files_are_paths():
+    for address in (
+        "file:///tmp/a%20b",
+        "file:/tmp/a%20b",
+        "file://localhost/tmp/a%20b",
+        "/tmp/a b",
+    ):
+        assert local_place(address) == Path("/tmp/a b")
+    for name in ("out", "c:/out", "at 12:30", "a:b"):
+        assert local_place(name) == Path(name)
+    with pytest.raises(InputError, match="only local files"):
+        local_place("file://elsewhere/tmp")

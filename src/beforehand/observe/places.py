@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.files import local_place
 from beforehand.observe.rejects import folder_of_rejects, local_path
 
 SINK_LOG = "_spark_metadata"
@@ -35,6 +36,9 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
     """Raise InputError for folders that would make rows repeat or get lost."""
     places = {"the input": folder, "the output": out, "the rejects": folder_of_rejects(out)}
     places |= {} if checkpoint is None else {"the checkpoint": checkpoint}
+    for place in places.values():
+        if local_place(place) != place:
+            raise InputError("an address, not a path", where=str(place), hint="give the path")
     for (inner, inside), (outer, around) in permutations(places.items(), 2):
         if inside.resolve().is_relative_to(around.resolve()):
             raise InputError(
