@@ -174,6 +174,7 @@ def _run_on_spark(
     interruption: Interruption,
 ) -> int:
     from beforehand.observe.input import find_format, list_files
+    from beforehand.observe.lock import check_unlocked
     from beforehand.observe.places import check_begun, check_places
     from beforehand.spark.conf import read_conf
     from beforehand.spark.executors import check_executors, has_executors
@@ -190,6 +191,7 @@ def _run_on_spark(
         check_folder_target(args.checkpoint)
     check_places(args.input, args.out, args.checkpoint)
     if args.checkpoint is not None:
+        check_unlocked(args.checkpoint)
         check_begun(args.checkpoint)
     with open_session(args.master, args.remote, app="beforehand observe", conf=conf) as spark:
         if has_executors(spark):
