@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import msgspec
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 """The file beside a result that describes how it was made, with length and digest of each file."""
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?(.*)")
+"""A scheme of two letters or more, an optional host, and a path. `Path` makes one slash of two."""
 WRITE_HINT = "is there room on the disk, and may you write there?"
 
 
@@ -220,6 +224,22 @@ def check_folder_target(path: Path) -> None:
         raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
     _refuse_read_only(there)
     _try_to_write(_partial(there / path.name), path)
+
+
+def local_place(address: str | Path) -> Path:
+    """Return the path of a local address, `file:` or plain; refuse an address of another system.
+
+    As a path, `s3a://bucket/x` would be the local folder `s3a:/bucket/x`.
+    """
+    match = ADDRESS.match(str(address))
+    if match is None:
+        return Path(address)
+    scheme, host, path = match.groups()
+    if scheme.lower() == "file" and host in (None, "", "localhost"):
+        return Path(unquote(path))
+    hint = "give a local path, or mount the storage; copy the result there when it is complete"
+    problem = f"`{scheme}` addresses are not supported: only local files are"
+    raise InputError(problem, where=str(address), hint=hint)
 
 
 def first_folder(path: Path) -> Path:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec import structs
+from pyspark.errors import AnalysisException
 
+from beforehand.cli import main
+from beforehand.errors import InputError
+from beforehand.files import local_place
 from beforehand.observe.files import Stream, order_stream, order_table
-from beforehand.observe.places import Read, unsorted_files
+from beforehand.observe.lock import check_unlocked, locked
+from beforehand.observe.places import Read, check_places, unsorted_files
 from beforehand.observe.settings import Plan
-from beforehand.observe.stream import STREAM_CONF
+from beforehand.observe.stream import STREAM_CONF, observe
+from beforehand.protocols.observer.timestamp import Guarantees
 
 PLAN = Plan(epsilon_us=5_000, delta_us=10_000)
+FLAGS = ("--epsilon", "5ms", "--delta", "10ms")
 DAY_SECONDS = 86_400
 
 
@@ -97,3 +108,104 @@ def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(s
     )
     counts = order_stream(streaming, whole, PLAN, until="empty")
     assert (counts["unsorted_files"], counts["delivered"]) == (0, 120)
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "hdfs", "abfss"])
+def test_an_address_of_another_system_became_a_local_folder_of_that_name(
+    stream, scheme, capsys, monkeypatch
+):
+    monkeypatch.chdir(stream.folder.parent)
+    write_times(stream.folder / "1.parquet", 0)
+    for out, *others in (
+        (f"{scheme}://bucket/out",),
+        ("out", "--checkpoint", f"{scheme}://bucket/state"),
+    ):
+        assert main(["observe", "in", *FLAGS, "--out", out, *others]) == 2
+        shown = capsys.readouterr().err
+        assert f"`{scheme}` addresses are not supported" in shown
+        assert "mount the storage" in shown
+    assert main(["observe", f"{scheme}://bucket/in", *FLAGS, "--out", "out"]) == 2
+    with pytest.raises(InputError, match="not supported"):
+        check_places(stream.folder, Path(f"{scheme}://bucket/out"), None)
+    with pytest.raises(InputError, match="an address, not a path"):
+        check_places(stream.folder, Path("file:///out"), None)
+    assert [path.name for path in stream.folder.parent.iterdir()] == ["in"]
+
+
+def test_addresses_of_local_files_are_paths():
+    for address in (
+        "file:///tmp/a%20b",
+        "file:/tmp/a%20b",
+        "file://localhost/tmp/a%20b",
+        "/tmp/a b",
+    ):
+        assert local_place(address) == Path("/tmp/a b")
+    for name in ("out", "c:/out", "at 12:30", "a:b"):
+        assert local_place(name) == Path(name)
+    with pytest.raises(InputError, match="only local files"):
+        local_place("file://elsewhere/tmp")
+
+
+SECOND = """
+import sys
+from pathlib import Path
+from beforehand.observe.lock import locked
+
+with locked(Path(sys.argv[1])):
+    print("has it", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_ran_on_one_checkpoint(stream, capsys):
+    write_times(stream.folder / "1.parquet", 0)
+    places = ("--out", str(stream.out), "--checkpoint", str(stream.checkpoint))
+    check_unlocked(stream.checkpoint)
+    assert not stream.checkpoint.exists()
+    command = [sys.executable, "-c", SECOND, str(stream.checkpoint)]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "has it\n"
+        assert main(["observe", str(stream.folder), *FLAGS, *places, "--once"]) == 2
+        shown = capsys.readouterr().err
+        assert f"another stream runs on this checkpoint: process {other.pid}" in shown
+        assert str(stream.checkpoint / "lock") in shown
+        assert "stop it first" in shown
+        other.kill()
+    with (
+        locked(stream.checkpoint),
+        pytest.raises(InputError, match="another stream runs"),
+        locked(stream.checkpoint),
+    ):
+        pass
+    check_unlocked(stream.checkpoint)
+
+
+@pytest.mark.spark
+def test_a_deleted_part_of_the_checkpoint_was_an_internal_error_or_lost_rows(streaming, stream):
+    write_times(stream.folder / "1.parquet", 0)
+    order_stream(streaming, stream, PLAN, until="empty")
+    write_times(stream.folder / "2.parquet", 10)
+    whole = stream.checkpoint / "spark"
+    for part in (".", "offsets", "metadata", "sources", "state"):
+        (whole / part).resolve().rename(stream.checkpoint / "aside")
+        with pytest.raises(InputError, match="a part of the checkpoint is gone") as refused:
+            order_stream(streaming, stream, PLAN, until="read")
+        assert "another checkpoint and another output" in refused.value.hint
+        (stream.checkpoint / "aside").rename((whole / part).resolve())
+    with pytest.raises(InputError, match="another stream runs"), locked(stream.checkpoint):
+        order_stream(streaming, stream, PLAN, until="read")
+    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 10
+
+
+@pytest.mark.spark
+def test_two_observers_in_one_query_collided(streaming):
+    rows = streaming.createDataFrame([(1, 10), (2, 20)], "process long, time long")
+    one, other = (
+        observe(rows, Guarantees(2, epsilon=5, delta=10), tick_us=1, metrics=name)
+        for name in ("one", "other")
+    )
+    assert one.union(other).count() == 4
+    same = observe(rows, Guarantees(2, epsilon=5, delta=11), tick_us=1, metrics="one")
+    with pytest.raises(AnalysisException, match="DUPLICATED_METRICS_NAME"):
+        one.union(same).count()

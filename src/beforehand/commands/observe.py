@@ -22,7 +22,7 @@ from beforehand.commands.shell.console import (
 )
 from beforehand.commands.shell.interrupt import GOES_ON, Interruption, interruptible
 from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID, EXIT_VIOLATION, InputError
-from beforehand.files import check_folder_target, first_folder
+from beforehand.files import check_folder_target, first_folder, local_place
 from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "observe", "put a stream of events in causal order", EXAMPLE)
     parser.add_argument(
-        "input", type=Path, help="a folder of JSON lines or Parquet files, or one of them"
+        "input", type=local_place, help="a folder of JSON lines or Parquet files, or one of them"
     )
     parser.add_argument("--epsilon", required=True, metavar="TIME", help="between any two clocks")
     parser.add_argument("--delta", required=True, metavar="TIME", help="the longest way to here")
@@ -69,10 +69,10 @@ def add_parser(commands: Commands) -> None:
         choices=("arrival", "event", "wall"),
         help="the observer's: the column `arrived`, the largest stamp so far, or that of Spark",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="for Parquet files")
+    parser.add_argument("--out", type=local_place, metavar="DIR", help="for Parquet files")
     add_spark(parser)
     stream = parser.add_argument_group("a folder that grows")
-    stream.add_argument("--checkpoint", type=Path, metavar="DIR", help="go on from here")
+    stream.add_argument("--checkpoint", type=local_place, metavar="DIR", help="go on from here")
     stream.add_argument("--once", action="store_true", help="stop when all files are read")
     stream.add_argument("--flush", action="store_true", help="and deliver what is still held")
     stream.add_argument("--every", metavar="TIME", help="look for new files; default: 1s")
@@ -174,6 +174,7 @@ def _run_on_spark(
     interruption: Interruption,
 ) -> int:
     from beforehand.observe.input import find_format, list_files
+    from beforehand.observe.lock import check_unlocked
     from beforehand.observe.places import check_begun, check_places
     from beforehand.spark.conf import read_conf
     from beforehand.spark.executors import check_executors, has_executors
@@ -190,6 +191,7 @@ def _run_on_spark(
         check_folder_target(args.checkpoint)
     check_places(args.input, args.out, args.checkpoint)
     if args.checkpoint is not None:
+        check_unlocked(args.checkpoint)
         check_begun(args.checkpoint)
     with open_session(args.master, args.remote, app="beforehand observe", conf=conf) as spark:
         if has_executors(spark):

@@ -29,6 +29,7 @@ from beforehand.errors import BeforehandError, InputError
 from beforehand.observe.columns import FLUSHES, times
 from beforehand.observe.failures import readable_files, tell_failure
 from beforehand.observe.input import list_files
+from beforehand.observe.lock import locked
 from beforehand.observe.packets import KEY
 from beforehand.observe.places import (
     Read,
@@ -140,9 +141,21 @@ def order_stream(
     on_batch: called with the counts so far after each micro-batch that delivered or rejected rows.
     stop: when another thread sets it, the stream ends after the current micro-batch or aborts it.
     """
-    stop = stop or threading.Event()
     check_places(stream.folder, stream.out, stream.checkpoint)
-    check_begun(stream.checkpoint)
+    with locked(stream.checkpoint):
+        check_begun(stream.checkpoint)
+        return _run_stream(spark, stream, plan, until, on_batch, stop or threading.Event(), tell)
+
+
+def _run_stream(
+    spark: SparkSession,
+    stream: Stream,
+    plan: Plan,
+    until: Until,
+    on_batch: OnBatch,
+    stop: threading.Event,
+    tell: Tell,
+) -> Counts:
     kept = stream.checkpoint / "settings.json"
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)

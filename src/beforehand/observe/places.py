@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
+from beforehand.files import local_place
 from beforehand.observe.rejects import folder_of_rejects, local_path
 
 SINK_LOG = "_spark_metadata"
@@ -35,6 +36,9 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
     """Raise InputError for folders that would make rows repeat or get lost."""
     places = {"the input": folder, "the output": out, "the rejects": folder_of_rejects(out)}
     places |= {} if checkpoint is None else {"the checkpoint": checkpoint}
+    for place in places.values():
+        if local_place(place) != place:
+            raise InputError("an address, not a path", where=str(place), hint="give the path")
     for (inner, inside), (outer, around) in permutations(places.items(), 2):
         if inside.resolve().is_relative_to(around.resolve()):
             raise InputError(
@@ -53,6 +57,29 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
             where=str(checkpoint),
             hint="put it back; or start anew, with another checkpoint",
         )
+    if kept == str(out.resolve()):
+        _check_whole(out, checkpoint)
+
+
+def _check_whole(out: Path, checkpoint: Path) -> None:
+    """Raise InputError if a part of Spark's checkpoint was deleted.
+
+    Spark would count from 0 again, and skip the batches that the output has under these numbers.
+    """
+    log = checkpoint / "spark"
+    parts = {"offsets": out / SINK_LOG, "metadata": log / "offsets", "sources": log / "offsets"}
+    parts["state"] = log / "commits"
+    for part, after in parts.items():
+        if any(after.glob("[0-9]*")) and not _has_files(log / part):
+            raise InputError(
+                f"a part of the checkpoint is gone: {log / part}",
+                where=str(checkpoint),
+                hint="put it back; or start anew, with another checkpoint and another output",
+            )
+
+
+def _has_files(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
 def check_begun(checkpoint: Path) -> None:

@@ -117,6 +117,7 @@ def observe(
     tick_us: int,
     clock: ClockSource | None = None,
     idle_us: int | Literal["default"] | None = "default",
+    metrics: str = METRICS,
 ) -> DataFrame:
     """Return the events as every observer delivers them.
 
@@ -131,7 +132,8 @@ def observe(
     check_names(events.columns)
     if idle_us == "default":
         idle_us = idle_us_of(guarantees, tick_us) if events.isStreaming else None
-    return order_events(events, guarantees, dial, tick_us, clock, Waking(idle_us))
+    waking = Waking(idle_us)
+    return order_events(events, guarantees, dial, tick_us, clock, waking, metrics=metrics)
 
 
 def order_events(
@@ -143,6 +145,7 @@ def order_events(
     waking: Waking,
     rejects: Path | None = None,
     elements_min: int = 0,
+    metrics: str = METRICS,
 ) -> DataFrame:
     """Order events as `observe` does, also rows of files.
 
@@ -175,7 +178,7 @@ def order_events(
         ordered = _order_table(packets, order)
     delivered = ordered.mapInArrow(unpack, schema)
     delivered = delivered.withColumn("delivered_at", F.timestamp_micros("delivered_us"))
-    return delivered.select(*carried, *RESULTS).observe(METRICS, *counts())
+    return delivered.select(*carried, *RESULTS).observe(metrics, *counts())
 
 
 def counts() -> list[Column]:
