@@ -76,7 +76,7 @@ def test_a_budget_that_cannot_be_kept_exits_1(tmp_path, capsys):
         (["--out", "x", "--flush"], "are for streams"),
         (["--out", "x", "--clock", "wall"], "no wall clock"),
         (["--out", "x", "--checkpoint", "y", "--once", "--idle", "10s"], "does not wait"),
-        (["--out", "x", "--checkpoint", "y", "--remote", "sc://h"], "does not report what a stream"),
+        (["--out", "x", "--checkpoint", "y", "--remote", "sc://h"], "not report what a stream"),
         (["--out", "x", "--every", "5s"], "are for streams"),
         (["--out", "x", "--wait", "60"], "write it as `60%`"),
         (["--out", "x", "--wait", "101%"], "write `0%` to `100%`"),
