@@ -34,6 +34,7 @@ APPLICATIONS = [
     "STREAM_CONF",
     "Station",
     "Verdict",
+    "assert_causal",
     "new_group",
     "observe_events",
     "verify_events",

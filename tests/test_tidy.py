@@ -69,7 +69,15 @@ MAY_IMPORT = {
     "doctor": ("spark.java", *EVERYWHERE),
     "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.
-    "__init__": ("lazy", "protocols", "runtime", "observe.stream", "verify.verdict", *EVERYWHERE),
+    "__init__": (
+        "lazy",
+        "protocols",
+        "runtime",
+        "observe.stream",
+        "verify.verdict",
+        "verify.causal_assertion",
+        *EVERYWHERE,
+    ),
     "__main__": ("cli",),
 }
 MAY_IMPORT["commands"] = (*(MAY_IMPORT.keys() - {"__init__", "__main__"}), "commands")
@@ -79,7 +87,7 @@ MAY_IMPORT["cli"] = ("commands",)
 ENTRY_POINTS = ("__init__", "__main__", "cli")
 STANDALONE: tuple[str, ...] = (
     *("check.explore.explore", "check.fuzz.codec", "check.fuzz.links"),
-    *("check.explore.liveness", "check.explore.small_nets"),
+    *("check.explore.liveness", "check.explore.small_nets", "verify.pytest_plugin"),
 )
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from beforehand.runtime.queues.inbox import GroupMessage
     from beforehand.runtime.station import Station
     from beforehand.runtime.transport.limits import Limits
+    from beforehand.verify.causal_assertion import assert_causal
     from beforehand.verify.verdict import Verdict, verify_events
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "RemoteError",
     "Station",
     "Verdict",
+    "assert_causal",
     "new_group",
     "observe_events",
     "verify_events",
@@ -74,6 +76,7 @@ _MODULES = {
     "RemoteError": "errors",
     "Station": "runtime.station",
     "Verdict": "verify.verdict",
+    "assert_causal": "verify.causal_assertion",
     "new_group": "runtime.crypto.keys",
     "observe_events": "observe.stream:observe",
     "verify_events": "verify.verdict",

@@ -17,6 +17,7 @@ from beforehand.commands.shell.console import (
     print_table,
     told_stages,
 )
+from beforehand.commands.shell.junit import write_junit
 from beforehand.commands.shell.log_tables import log_as_dict, print_readings, reading_as_dict
 from beforehand.errors import InputError, visible
 from beforehand.files import check_file_target, refuse_same
@@ -70,6 +71,12 @@ def add_parser(commands: Commands) -> None:
         action="store_true",
         help="the log has every event, so a message that was never sent is a violation",
     )
+    parser.add_argument(
+        "--complete-reads",
+        action="store_true",
+        help="reads of sets promise to show all that the authors of their messages knew",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML for CI, too")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -86,8 +93,11 @@ def run(args: argparse.Namespace) -> int:
             mapping=args.map,
             profile=args.profile,
             is_whole=args.whole,
+            has_complete_reads=args.complete_reads,
             on_done=tell,
         )
+    if args.junit is not None:
+        write_junit(verdict, str(args.events), args.junit)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
     hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
     if args.diagram is not None:

@@ -10,7 +10,15 @@ from beforehand.errors import InputError
 from beforehand.logs.mapping import Fields
 from beforehand.logs.model import Reading
 from beforehand.logs.profile import Profile, read_with, recognises, shipped
-from beforehand.logs.readers import clocks, tables
+from beforehand.logs.readers import (
+    clocks,
+    graphs,
+    histories,
+    maelstrom,
+    mpi,
+    spans,
+    tables,
+)
 from beforehand.logs.source import HEAD_BYTES, HINT, Source
 
 
@@ -72,6 +80,118 @@ READERS = (
         clocks.is_synoptic,
         clocks.read_synoptic,
         "clocks",
+    ),
+    Format(
+        "otlp",
+        "OpenTelemetry spans as OTLP JSON, also of Tempo",
+        '{"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}',
+        spans.is_otlp,
+        spans.read_otlp,
+        "parents",
+    ),
+    Format(
+        "ssb",
+        "Secure Scuttlebutt: author, sequence, previous",
+        '{"key": "%a", "value": {"previous": null, "author": "@a", "sequence": 1}}',
+        graphs.is_ssb,
+        graphs.read_ssb,
+        "parents",
+    ),
+    Format(
+        "jaeger",
+        "Jaeger traces as JSON",
+        '{"data": [{"traceID": "1", "spans": [{"spanID": "2"}], "processes": {}}]}',
+        spans.is_jaeger,
+        spans.read_jaeger,
+        "parents",
+    ),
+    Format(
+        "zipkin-v1",
+        "Zipkin v1 (refused)",
+        '[{"traceId": "1", "id": "2", "binaryAnnotations": []}]',
+        spans.is_zipkin1,
+        spans.refuse_zipkin1,
+        "parents",
+    ),
+    Format(
+        "zipkin",
+        "Zipkin v2 spans",
+        '[{"traceId": "1", "id": "2", "localEndpoint": {"serviceName": "a"}}]',
+        spans.is_zipkin,
+        spans.read_zipkin,
+        "parents",
+    ),
+    Format(
+        "xtrace",
+        "X-Trace reports",
+        '[{"id": "1", "reports": [{"EventID": "2", "ParentEventID": ["1"]}]}]',
+        spans.is_xtrace,
+        spans.read_xtrace,
+        "parents",
+    ),
+    Format(
+        "matrix",
+        "Matrix events of a room",
+        '[{"event_id": "$1", "prev_events": [], "sender": "@a:b"}]',
+        graphs.is_matrix,
+        graphs.read_matrix,
+        "parents",
+    ),
+    Format(
+        "editing",
+        "editing traces of concurrent text editing",
+        '{"txns": [{"parents": [], "agent": 0}]}',
+        graphs.is_editing,
+        graphs.read_editing,
+        "parents",
+    ),
+    Format(
+        "automerge",
+        "Automerge changes as JSON lines",
+        '{"actor":"a","seq":1,"deps":{}}',
+        graphs.is_automerge,
+        graphs.read_automerge,
+        "parents",
+    ),
+    Format(
+        "jepsen-results",
+        "results of a Jepsen checker (skipped)",
+        "{:valid? true}",
+        histories.is_results,
+        histories.read_results,
+        "none",
+    ),
+    Format(
+        "jepsen-edn",
+        "Jepsen and Maelstrom histories as EDN",
+        "{:process 0, :type :invoke, :f :broadcast, :value 1}",
+        histories.is_edn_history,
+        histories.read_edn,
+        "messages",
+    ),
+    Format(
+        "maelstrom-node",
+        "the log of a node of Maelstrom",
+        '2024/11/07 16:30:52 Received {c10 n0 {"type":"broadcast","message":0}}',
+        maelstrom.is_node_log,
+        maelstrom.read_node_logs,
+        "messages",
+    ),
+    Format(
+        "jepsen",
+        "history.txt and jepsen.log",
+        "0\t:invoke\t:broadcast\t1",
+        histories.is_text_history,
+        histories.read_text,
+        "messages",
+    ),
+    Format(
+        "simgrid",
+        "time-independent traces of SimGrid",
+        "0 send 1 0 1024",
+        mpi.is_simgrid,
+        mpi.read_simgrid,
+        "messages",
     ),
 )
 """Formats with readers of their own, in the order in which they are tried."""

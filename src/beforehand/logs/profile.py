@@ -17,6 +17,7 @@ import msgspec
 from beforehand.errors import InputError, closest
 from beforehand.files import unreadable
 from beforehand.logs.bounded import compile_user, find_all
+from beforehand.logs.located import AT
 from beforehand.logs.mapping import NONE, ROLES, Fields
 from beforehand.logs.model import KINDS, Causality, Event, Reading, Run
 from beforehand.logs.readers import tables
@@ -34,6 +35,8 @@ class Declared(msgspec.Struct, forbid_unknown_fields=True):
     """A regular expression that recognises a file by its first lines."""
     re: str = ""
     """The regular expression of one event, with named groups; empty for CSV and JSON."""
+    each: str = ""
+    """The key of the records in a JSON document."""
     split: str = ""
     """Matches the line between two runs; the group `run` is the name."""
     comment: str = ""
@@ -192,8 +195,14 @@ def _records(
     if not profile.declared.re:
         is_json = tables.is_json_lines(source) or tables.is_json_array(source)
         rows = tables.json_records(source) if is_json else tables.csv_records(source)
+        comment = profile.patterns.get("comment")
         for _, line, record in rows:
-            yield "", dict(record), line
+            if comment and comment.search(source.lines[line - 1]):
+                reading.skipped["comments"] += 1
+                continue
+            inner = record.get(profile.declared.each) if profile.declared.each else None
+            for one in inner if isinstance(inner, list) else [record]:
+                yield "", dict(one), source.line_at(one[AT]) if inner else line
         return
     text, pattern = source.text, profile.patterns["re"]
     ends = [(0, "")]

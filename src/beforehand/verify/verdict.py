@@ -120,6 +120,7 @@ def verify_events(
     mapping: Mapping[str, str] | Sequence[str] | None = None,
     profile: str | os.PathLike[str] | None = None,
     is_whole: bool = False,
+    has_complete_reads: bool = False,
     on_done: OnDone = lambda _stage, _done, _all: None,
 ) -> Verdict:
     """Judge every run of a log: an event log, a folder of them, or a log of another system.
@@ -135,10 +136,12 @@ def verify_events(
     profile: a TOML file that maps the log.
     is_whole: whether the log has every event of the run, so that a message that was never sent is
     a violation.
+    has_complete_reads: whether a read promises to show all that the authors of its messages knew.
     on_done: called with the number of logs judged; and for each log with the number of senders
     whose messages are checked.
     """
-    asked = foreign.Asked(fields_of(mapping), Path(profile) if profile else None, is_whole)
+    of_user = Path(profile) if profile else None
+    asked = foreign.Asked(fields_of(mapping), of_user, is_whole, has_complete_reads)
     if not isinstance(path, str | os.PathLike):
         return _of_table(foreign.arrow_of(path), promise, asked)
     path = Path(path)
@@ -169,7 +172,12 @@ def _of_readings(readings: Sequence[Reading], promise: str | None, asked: foreig
     runs = [
         run
         for reading in readings
-        for run in judge_reading(reading, promise, is_whole=asked.is_whole)
+        for run in judge_reading(
+            reading,
+            promise,
+            is_whole=asked.is_whole,
+            has_complete_reads=asked.has_complete_reads,
+        )
     ]
     return Verdict(tuple(runs), readings=tuple(readings))
 

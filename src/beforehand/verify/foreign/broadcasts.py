@@ -32,6 +32,8 @@ def judge_broadcasts(run: Run, *, is_whole: bool = False) -> Judged:
     rows = [order.sequences[s][i] for s, i in places]
     if nameless := [event.where for event in rows if not event.message]:
         raise InputError("an event names no message", where=nameless[0])
+    if not any(event.kind == DELIVER for event in rows):
+        judged.doubts.append("nothing was delivered")
     spoken = _spoken(rows)
     line = np.array([s for s, _ in places], np.int32)
     numbers = {message: at for at, message in enumerate(spoken)}

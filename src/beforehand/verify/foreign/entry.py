@@ -37,6 +37,7 @@ class Asked:
     fields: Fields | None = None
     profile: Path | None = None
     is_whole: bool = False
+    has_complete_reads: bool = False
 
     @property
     def is_any(self) -> bool:

@@ -16,6 +16,7 @@ from beforehand.verify.foreign.clocks import judge_clocks
 from beforehand.verify.foreign.findings import Finding, Judged
 from beforehand.verify.foreign.messages import judge_messages
 from beforehand.verify.foreign.parents import judge_parents
+from beforehand.verify.foreign.reads import READ_KINDS, judge_reads
 
 State = Literal["valid", "invalid", "unknown"]
 SOURCES = {
@@ -60,15 +61,30 @@ class LogVerdict:
 
 
 def judge_reading(
-    reading: Reading, promise: str | None, *, is_whole: bool = False
+    reading: Reading,
+    promise: str | None,
+    *,
+    is_whole: bool = False,
+    has_complete_reads: bool = False,
 ) -> Iterator[LogVerdict]:
     """Yield the verdict on each run of what was read."""
     for run in reading.runs:
-        yield judge_run(run, reading.format, promise, is_whole=is_whole)
+        yield judge_run(
+            run,
+            reading.format,
+            promise,
+            is_whole=is_whole,
+            has_complete_reads=has_complete_reads,
+        )
 
 
 def judge_run(
-    run: Run, form: str, promise: str | None = None, *, is_whole: bool = False
+    run: Run,
+    form: str,
+    promise: str | None = None,
+    *,
+    is_whole: bool = False,
+    has_complete_reads: bool = False,
 ) -> LogVerdict:
     held_to = promise or DEFAULT_PROMISE
     parts = _judged(run, is_whole)
@@ -78,6 +94,7 @@ def judge_run(
     doubts += _strange(kinds) if run.causality == "messages" else []
     counts: Counter[str] = Counter(finding.kind for finding in findings)
     allowed = {"late"} - {*PROMISES[held_to].broken_by}
+    allowed |= set() if has_complete_reads else {*READ_KINDS}
     state: State = "valid"
     if any(kind not in allowed for kind in counts):
         state = "invalid"
@@ -85,6 +102,9 @@ def judge_run(
         state = "unknown"
     allowed_late = PROMISES[held_to].tell_late(counts["late"], kinds[DELIVER])
     reason = _joined(doubts) if state == "unknown" else allowed_late if state == "valid" else ""
+    if state == "valid" and not reason and counts:
+        listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        reason = f"{listed}: complete reads were not promised"
     notes = [*run.notes, *(note for part in parts for note in part.notes)]
     notes += [f"besides: {_joined(doubts)}"] if doubts and state == "invalid" else []
     return LogVerdict(
@@ -108,6 +128,8 @@ def _judged(run: Run, is_whole: bool) -> list[Judged]:
         return [Judged(doubts=[reason])]
     if run.causality == "parents":
         return [judge_parents(run)]
+    if run.reads or (run.causality == "messages" and run.doubts and not kinds & {DELIVER}):
+        return [judge_reads(run)]
     parts = [judge_clocks(run)] if run.causality == "clocks" else []
     if kinds & {BROADCAST, DELIVER}:
         broadcasts = judge_broadcasts(run, is_whole=is_whole)

@@ -26,10 +26,11 @@ def judge_parents(run: Run) -> Judged:
             if cause is None:
                 lost.append(f"{parent} (of {event.where})")
                 continue
-            judged.edge(cause, event)
-            judged.messages += cause.node != event.node
             if cause is event:
                 judged.add("cycle", f"event `{event.id}` is its own parent", event)
+                continue
+            judged.edge(cause, event)
+            judged.messages += cause.node != event.node
     if lost:
         judged.doubts.append(told(lost, "parents are not in the log"))
     _judge_cycles(by_id, judged)
