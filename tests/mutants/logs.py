@@ -106,4 +106,25 @@ MUTANTS = [
         "return len(",
         "test_a_frame_that_is_one_byte_too_long_with_its_version_ended_its_host",
     ),
+    (
+        "a clock that forgets is monotone",
+        "_judge_step",
+        "known.get(h, 0) < k]",
+        "known.get(h, 0) < 0]",
+        "test_a_planted_violation_of_clocks_is_reported_with_its_lines",
+    ),
+    (
+        "a parent outside the log is nothing",
+        "judge_parents",
+        """                lost.append(f"{parent} (of {event.where})")\n""",
+        "",
+        "test_a_cycle_of_parents_is_found_and_a_parent_outside_is_unknown",
+    ),
+    (
+        "a message without a send is a violation although its log may be elsewhere",
+        "_pairs",
+        "if not puts and not is_whole:",
+        "if False:",
+        "test_an_unknown_log_fails_unless_that_is_allowed",
+    ),
 ]
