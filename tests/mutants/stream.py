@@ -11,8 +11,8 @@ MUTANTS = [
     (
         "rows of one time are taken as they come, batch by batch",
         "_is_last",
-        "is_known & (arrived_us == last)",
-        "is_known & (arrived_us > last)",
+        "& (arrived_us >= last)",
+        "& (arrived_us > last)",
         "test_the_latest_rows_wait_for_others_of_the_same_time",
     ),
     (

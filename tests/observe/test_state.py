@@ -295,3 +295,19 @@ def test_batches_may_disagree_on_what_may_be_null():
     strict = rows.append_column(pa.field("deep", kind, nullable=False), loose["deep"].cast(kind))
     _, out = play(order_of(cbd(100), system=SMALL), strict.slice(0, 1), loose.slice(1))
     assert (names(out), out["deep"].to_pylist()[1]) == (["a", "b", "c"], {"tags": [0]})
+
+
+def test_a_missing_arrival_marked_a_sound_row_as_reset():
+    rows = [("a", 0, 5, 0, 5), ("x", 1, 6, 0, None), ("b", 0, 8, 0, 8), ("y", 1, 9, 0, None)]
+    order = order_of(cbd(100), system=SMALL)
+    _, whole = play(order, events(*rows))
+    assert names(whole) == ["a", "x", "b", "y"]
+    assert not pc.any(whole["reset"]).as_py()
+    _, parts = play(order, events(*rows[:2]), events(*rows[2:3]), events(rows[3]))
+    assert parts.equals(whole)
+    _, alone = play(order, events(rows[3], rows[1]))
+    assert names(alone) == ["x", "y"]
+    assert not pc.any(alone["reset"]).as_py()
+    # Without a stamp, too, nothing is known of the row.
+    _, nothing = play(order, events(*rows, ("z", 1, None, 0, None)))
+    assert [row["name"] for row in nothing.to_pylist() if row["reset"]] == ["z"]

@@ -138,7 +138,7 @@ def take_rows(
     if order.clock == "arrival":
         if state.unsettled is not None:
             rows = join([state.unsettled, rows])
-        is_unsettled = pa.array(_is_last(integers(rows[ARRIVED_US])))
+        is_unsettled = pa.array(_is_last(integers(rows[ARRIVED_US]), _arrived_us(rows, order)))
         state = state._replace(unsettled=rows.filter(is_unsettled))
         rows = rows.filter(pc.invert(is_unsettled))
     state, out = _admit(state, rows, order, now_us)
@@ -248,7 +248,7 @@ def _arrivals(
     keys = [rows[TIE].to_numpy(), stamps.process, *stamps.kn.T[::-1], high]
     shown = high
     if order.clock == "arrival":
-        arrived_us = integers(rows[ARRIVED_US])
+        arrived_us = _arrived_us(rows, order)
         is_sound = _is_believable(arrived_us)
         keys.append(np.where(is_sound, arrived_us, LEAST))
         shown = arrived_us // order.tick_us
@@ -302,11 +302,31 @@ def integers(column: Any) -> Ints:
     return values
 
 
-def _is_last(arrived_us: Ints) -> Flags:
-    """Return which rows have the latest arrival time. Rows without a time come first."""
-    is_known = _is_believable(arrived_us)
-    last = arrived_us[is_known].max(initial=-BELIEVABLE_MAX)
-    is_last: Flags = is_known & (arrived_us == last)
+def _arrived_us(rows: pa.Table, order: Reordering) -> Ints:
+    """Return the time of arrival. A row without one counts as arrived at its stamp.
+
+    Some process has read that value on its clock, as for the clock `event`.
+    """
+    arrived_us = integers(rows[ARRIVED_US])
+    is_missing = ~_is_believable(arrived_us)
+    if is_missing.any():
+        stamps, is_sound = _stamps(rows, order)
+        high = stamps.r + stamps.c
+        is_sound &= is_missing & (np.abs(high) <= BELIEVABLE_MAX // order.tick_us)
+        arrived_us = np.where(is_sound, np.where(is_sound, high, 0) * order.tick_us, arrived_us)
+    return arrived_us
+
+
+def _is_last(known_us: Ints, arrived_us: Ints) -> Flags:
+    """Return which rows have the latest arrival time or a later stamp. Rows without either come
+    first.
+
+    known_us: the arrival times before missing ones were replaced; only they can be trusted.
+    """
+    is_known = _is_believable(known_us)
+    times = known_us[is_known] if is_known.any() else arrived_us[_is_believable(arrived_us)]
+    last = times.max(initial=-BELIEVABLE_MAX)
+    is_last: Flags = _is_believable(arrived_us) & (arrived_us >= last)
     return is_last
 
 
