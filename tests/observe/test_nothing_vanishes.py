@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from subprocess import PIPE
 
@@ -21,7 +22,8 @@ from beforehand.files import local_place
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.lock import check_unlocked, locked
 from beforehand.observe.places import Read, check_places, unsorted_files
-from beforehand.observe.settings import Plan
+from beforehand.observe.rejects import folder_of_rejects, read_rejects
+from beforehand.observe.settings import TIME_ZONE, Plan, keep_settings
 from beforehand.observe.stream import STREAM_CONF, observe
 from beforehand.protocols.observer.timestamp import Guarantees
 
@@ -209,3 +211,61 @@ def test_two_observers_in_one_query_collided(streaming):
     same = observe(rows, Guarantees(2, epsilon=5, delta=11), tick_us=1, metrics="one")
     with pytest.raises(AnalysisException, match="DUPLICATED_METRICS_NAME"):
         one.union(same).count()
+
+
+BERLIN = "Europe/Berlin"
+
+
+@pytest.fixture
+def in_berlin(streaming):
+    before = streaming.conf.get(TIME_ZONE)
+    streaming.conf.set(TIME_ZONE, BERLIN)
+    yield streaming
+    streaming.conf.set(TIME_ZONE, before)
+
+
+@pytest.mark.spark
+def test_a_local_time_that_summer_time_skips_was_moved_by_an_hour(in_berlin, stream):
+    times = {
+        "2026-03-29T02:30:00": False,
+        "2026-03-29 2:00": False,
+        "2026-03-29T01:59:59.999999": True,
+        "2026-03-29T03:00": True,
+        "2026-03-29": True,
+        "2026-03-29T02:30:00Z": True,
+        "2026-03-29T02:30:00+01:00": True,
+        "2026-03-29T02:30:00 Europe/London": True,
+        "2026-10-25T02:30:00": True,  # twice
+    }
+    rows = [json.dumps({"process": 1, "time": time}) for time in times]
+    (stream.folder / "1.jsonl").write_text("\n".join(rows))
+    counts = order_table(in_berlin, stream.folder, stream.out, PLAN)
+    skipped = {time for time, is_there in times.items() if not is_there}
+    rejects = read_rejects(folder_of_rejects(stream.out))
+    assert {json.loads(row["raw"])["time"] for row in rejects} == skipped
+    assert {row["why"] for row in rejects} == {"`time` is no time"}
+    assert (counts["delivered"], counts["rejected"]) == (len(times) - 2, 2)
+    # The same of timestamps without a time zone, which Parquet has too.
+    local = pa.array([datetime(2026, 3, 29, hour, 30) for hour in (1, 2, 3)], pa.timestamp("us"))
+    (stream.folder / "1.jsonl").unlink()
+    pq.write_table(pa.table({"process": [1] * 3, "time": local}), stream.folder / "1.parquet")
+    counts = order_table(in_berlin, stream.folder, stream.out / "ntz", PLAN)
+    assert (counts["delivered"], counts["rejected"]) == (2, 1)
+
+
+@pytest.mark.spark
+def test_a_stream_was_resumed_in_another_time_zone(streaming, stream):
+    write_times(stream.folder / "1.parquet", 0)
+    kept = stream.checkpoint / "settings.json"
+    places = {"folder": stream.folder, "out": stream.out}
+    settings = keep_settings(streaming, PLAN, kept, **places)
+    zone = streaming.conf.get(TIME_ZONE)
+    assert settings == keep_settings(streaming, PLAN, kept, **places)
+    streaming.conf.set(TIME_ZONE, BERLIN)
+    try:
+        with pytest.raises(InputError, match=f"`time_zone` was {zone} .* is {BERLIN} now"):
+            keep_settings(streaming, PLAN, kept, **places)
+        kept.write_text(kept.read_text().replace(f'"time_zone": "{zone}"', '"time_zone": ""'))
+        keep_settings(streaming, PLAN, kept, **places)  # a checkpoint of an earlier version
+    finally:
+        streaming.conf.set(TIME_ZONE, zone)

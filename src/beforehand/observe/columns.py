@@ -46,7 +46,8 @@ OURS = frozenset(
 
 TextOfTime = Literal["number", "timestamp"]
 NUMBER, DATE = r"^[+-]?[0-9]+$", r"^[0-9]{4,}-[0-9]"
-"""Patterns of times written as text.
+LOCAL = r"^[0-9]{4,}-[0-9]+(-[0-9]+([ T][0-9]+(:[0-9]+){0,2}([.][0-9]*)?)?)?$"
+"""Patterns of times written as text; `LOCAL` are those without a time zone.
 
 A year alone is a number. An hour without a day is neither: Spark would read it as an hour of today.
 """
@@ -162,16 +163,28 @@ def micros(
     unit: of whole numbers.
     """
     kind, column = schema[name].dataType, F.col(name)
+    if isinstance(kind, TimestampNTZType):
+        return F.unix_micros(_outside_gap(column.cast("timestamp"), column))
     if not isinstance(kind, StringType | IntegralType):
-        return F.unix_micros(column.cast("timestamp"))
+        return F.unix_micros(column)
     number = _scaled(whole_number(schema, name), unit)
     if isinstance(kind, IntegralType):
         return number
     column = F.trim(column)
-    timestamp = F.when(column.rlike(DATE), F.unix_micros(F.try_to_timestamp(column)))
+    found = F.when(column.rlike(DATE), F.try_to_timestamp(column))
+    local = F.when(column.rlike(LOCAL), column.try_cast("timestamp_ntz"))
+    timestamp = F.unix_micros(_outside_gap(found, local))
     if text is None:
         return F.coalesce(number, timestamp)
     return number if text == "number" else timestamp
+
+
+def _outside_gap(found: Column, local: Column) -> Column:
+    """Return null for local times that the session's time zone skips: Spark moves them by an hour.
+
+    local: the time as it was written; null if it names its own time zone.
+    """
+    return F.when(local.isNull() | (found.cast("timestamp_ntz") == local), found)
 
 
 def whole_number(schema: StructType, name: str) -> Column:

@@ -31,6 +31,7 @@ from beforehand.protocols.observer.timestamp import Guarantees
 FILES_LOOKED_AT = 16
 BROKEN_LINES = ("columnNameOfCorruptRecord", "_broken_line")
 """The column into which Spark puts lines that are not JSON; it is dropped."""
+TIME_ZONE = "spark.sql.session.timeZone"
 COUNTS_MAX = 2**60
 """The bound on events of a process per tick is unknown, so the stamps' counts are trusted."""
 
@@ -74,6 +75,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     time_unit: TimeUnit = DEFAULT
     are_dates: bool = False
     """Whether whole-number times count from 1970, judged by their size."""
+    time_zone: str = ""
+    """The session's time zone, in which times without one are read; empty in older checkpoints."""
 
     @property
     def columns(self) -> StructType:
@@ -135,6 +138,7 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         texts=texts,
         time_unit=unit,
         are_dates=are_dates,
+        time_zone=str(spark.conf.get(TIME_ZONE)),
     )
 
 
@@ -160,7 +164,8 @@ def keep_settings(
         problem = f"not the settings of a stream: {error}"
         raise InputError(problem, where=str(file), hint=hint) from error
     before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
-    for name, asked in (places | msgspec.structs.asdict(plan)).items():
+    zone = {"time_zone": spark.conf.get(TIME_ZONE) if kept.settings.time_zone else None}
+    for name, asked in (places | zone | msgspec.structs.asdict(plan)).items():
         if asked not in (None, before[name]):
             raise InputError(
                 f"`{name}` was {before[name]} when this stream was started, and is {asked} now",
