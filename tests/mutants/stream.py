@@ -2,6 +2,41 @@
 
 MUTANTS = [
     (
+        "an end is that of its batch, whatever its time",
+        "_lives",
+        "np.searchsorted(np.unique(ends_us[leaves]), at_us)",
+        "np.zeros(len(rows))",
+        "test_an_end_midway_differed_between_table_and_stream",
+    ),
+    (
+        "the clock does not move for a row without an arrival time",
+        "_arrived_us",
+        "if is_missing.any():",
+        "if False:",
+        "test_a_missing_arrival_marked_a_sound_row_as_reset",
+    ),
+    (
+        "a file of the same time and a smaller name is in turn",
+        "unsorted_files",
+        "and read < before",
+        "and read == before",
+        "test_only_a_file_of_the_same_time_and_a_smaller_name_was_read_too_late",
+    ),
+    (
+        "the lock of a checkpoint is shared",
+        "locked",
+        "fcntl.LOCK_EX",
+        "fcntl.LOCK_SH",
+        "test_two_processes_ran_on_one_checkpoint",
+    ),
+    (
+        "an address of another system is a path",
+        "local_place",
+        "if match is None:",
+        "if match is None or match[1] != 'file':",
+        "test_addresses_of_local_files_are_paths",
+    ),
+    (
         "whole numbers are microseconds, whatever they look like",
         "decide",
         "elif sum(counts.values()) >= enough and not is_asked:",

@@ -16,6 +16,7 @@ from beforehand.observe.packets import join
 from beforehand.observe.state import (
     ARRIVED_US,
     ENDS,
+    LEAVES,
     PROCESS,
     TIE,
     TIME_US,
@@ -26,6 +27,7 @@ from beforehand.observe.state import (
     encode_state,
     new_state,
     run_out,
+    take_lives,
     take_rows,
     wake,
     wake_us,
@@ -311,3 +313,39 @@ def test_a_missing_arrival_marked_a_sound_row_as_reset():
     # Without a stamp, too, nothing is known of the row.
     _, nothing = play(order, events(*rows, ("z", 1, None, 0, None)))
     assert [row["name"] for row in nothing.to_pylist() if row["reset"]] == ["z"]
+
+
+def test_an_end_midway_differed_between_table_and_stream():
+    order = order_of(cbd(100), system=SMALL)
+    rows = events(*((f"{r}", r % 2, r, 0, r + 1) for r in range(2, 40)))
+    ends = events(*(("end", None, None, None, tick) for tick in (11, 30)), ends=True)
+    rows = rows.append_column(LEAVES, pa.array([False] * len(rows)))
+    ends = ends.append_column(LEAVES, pa.array([True, True]))
+    whole = join([rows.slice(0, 10), ends, rows.slice(10)])
+
+    def lives(*batches: pa.Table) -> pa.Table:
+        state, outs = new_state(order), []
+        for batch in batches:
+            state, out, is_over = take_lives(state, batch, order)
+            state = new_state(order) if is_over else state
+            outs.append(out)
+        return join(outs if is_over else [*outs, run_out(state, order)[1]])
+
+    table = lives(whole)
+    counts = [9, 19, 10]
+    assert table["delivered_seq"].to_pylist() == [seq for n in counts for seq in range(n)]
+    assert not pc.any(table["late"]).as_py()
+    streamed = lives(
+        rows.slice(0, 9), ends.slice(0, 1), rows.slice(9, 19), ends.slice(1), rows.slice(28)
+    )
+    assert streamed.equals(table)
+    assert lives(
+        rows.slice(0, 7),
+        join([ends.slice(0, 1), rows.slice(7, 5)]),
+        rows.slice(12, 10),
+        join([rows.slice(22), ends.slice(1)]),
+    ).equals(table)
+    # An end without a time is that of its batch, and of the whole table.
+    timeless = events(("end", None, None, None, None), ends=True)
+    timeless = timeless.append_column(LEAVES, pa.array([True]))
+    assert lives(join([rows.slice(0, 5), timeless, rows.slice(5)])).equals(lives(rows, timeless))

@@ -148,8 +148,43 @@ def take_rows(
     return state, out
 
 
+def take_lives(
+    state: State, rows: pa.Table, order: Reordering, now_us: int | None = None
+) -> tuple[State, pa.Table, bool]:
+    """Take rows as `take_rows` does, and start anew after each end of the observer.
+
+    With the clock `arrival`, an end that has an arrival time ends what arrived up to then, however
+    the rows are divided into batches. Any other end is that of the whole batch.
+
+    Return also whether the observer has ended, and no row came after.
+    """
+    if not has_left(rows):
+        return *take_rows(state, rows, order, now_us), False
+    outs, is_over = [], False
+    for part in _lives(rows, order):
+        if is_over:
+            state = new_state(order)
+        state, out = take_rows(state, part, order, now_us)
+        is_over = has_left(part)
+        outs.append(out)
+    return state, join(outs), is_over
+
+
+def _lives(rows: pa.Table, order: Reordering) -> list[pa.Table]:
+    """Split rows after each time at which the observer ends."""
+    if order.clock != "arrival":
+        return [rows]
+    leaves = rows[LEAVES].to_numpy(zero_copy_only=False)
+    known_us = integers(rows[ARRIVED_US])
+    ends_us = np.where(_is_believable(known_us), known_us, MISSING)
+    arrived_us = _arrived_us(rows, order)
+    at_us = np.where(leaves, ends_us, np.where(_is_believable(arrived_us), arrived_us, LEAST))
+    life = np.searchsorted(np.unique(ends_us[leaves]), at_us)
+    return [rows.filter(pa.array(life == number)) for number in np.unique(life)]
+
+
 def has_left(rows: pa.Table) -> bool:
-    """Return whether a row ends the observer, so that its state can be removed."""
+    """Return whether a row ends the observer."""
     return LEAVES in rows.column_names and bool(pc.any(rows[LEAVES]).as_py())
 
 

@@ -40,6 +40,7 @@ from beforehand.observe.packets import (
     PACKETS_OUT,
     ROWS,
     close_packets,
+    join,
     open_packets,
     pack,
     unpack,
@@ -54,10 +55,9 @@ from beforehand.observe.state import (
     State,
     decode_state,
     encode_state,
-    has_left,
     new_state,
     run_out,
-    take_rows,
+    take_lives,
     wake,
     wake_us,
 )
@@ -196,9 +196,11 @@ def _schema(schema: StructType, carried: Iterable[str]) -> StructType:
 
 def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
     def work(group: pa.Table) -> pa.Table:
-        state, out = take_rows(new_state(order), open_packets(group[ROWS].to_pylist()), order)
-        _, rest = run_out(state, order)
-        return pa.table({ROWS: [*close_packets(out), *close_packets(rest)]})
+        rows = open_packets(group[ROWS].to_pylist())
+        state, out, is_over = take_lives(new_state(order), rows, order)
+        if not is_over:
+            out = join([out, run_out(state, order)[1]])
+        return pa.table({ROWS: close_packets(out)})
 
     return packets.groupBy(KEY).applyInArrow(work, PACKETS_OUT)
 
@@ -228,8 +230,8 @@ def _stream_worker(
         out, is_over = None, False
         if not memory.hasTimedOut:
             rows = open_packets(packet for part in packets for packet in part[ROWS])
-            state, out = take_rows(state, rows, order, now_us)
-            seen_us, is_over = now_us, has_left(rows)
+            state, out, is_over = take_lives(state, rows, order, now_us)
+            seen_us = now_us
         elif acts and (due_us := due(state, seen_us)) is not None and due_us <= now_us:
             state, out = wake(state, order, now_us)
         if is_over:
