@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from pyspark.errors import AnalysisException
 from beforehand.cli import main
 from beforehand.errors import InputError
 from beforehand.files import local_place
+from beforehand.observe.failures import disk_named, tell_failure, whole_text
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.lock import check_unlocked, locked
 from beforehand.observe.places import Read, check_places, unsorted_files
@@ -144,8 +146,9 @@ def test_addresses_of_local_files_are_paths():
         assert local_place(address) == Path("/tmp/a b")
     for name in ("out", "c:/out", "at 12:30", "a:b"):
         assert local_place(name) == Path(name)
-    with pytest.raises(InputError, match="only local files"):
-        local_place("file://elsewhere/tmp")
+    for address in ("file://elsewhere/tmp", "s3a://bucket/x", "s3a:/bucket/x", "hdfs://bucket"):
+        with pytest.raises(InputError, match="only local files"):
+            local_place(address)
 
 
 SECOND = """
@@ -269,3 +272,46 @@ def test_a_stream_was_resumed_in_another_time_zone(streaming, stream):
         keep_settings(streaming, PLAN, kept, **places)  # a checkpoint of an earlier version
     finally:
         streaming.conf.set(TIME_ZONE, zone)
+
+
+TABLE_FULL = """[TASK_WRITE_FAILED] Task failed while writing rows to file:/full. SQLSTATE: 58030
+org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.sql.execution.datasources.FileFormatWriter$.write(FileFormatWriter.scala:1)
+Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device
+"""
+WORKER_FULL = """An exception was thrown from the Python worker:
+  File "rejects.py", line 57, in write_rejects
+OSError: [Errno 28] No space left on device"""
+
+
+@pytest.mark.parametrize("text", [TABLE_FULL, WORKER_FULL, "OSError: Disk quota exceeded"])
+def test_a_full_disk_was_not_named(text, tmp_path):
+    told = tell_failure(text, "/full")
+    assert told is not None
+    assert (told.problem, told.where) == ("the disk is full", "/full")
+    assert "make room" in told.hint
+
+
+def test_a_full_disk_under_the_checkpoint_was_not_named(tmp_path):
+    with pytest.raises(InputError, match="the disk is full") as refused, disk_named(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert refused.value.where == str(tmp_path)
+    with pytest.raises(FileNotFoundError), disk_named(tmp_path):
+        (tmp_path / "nothing").read_bytes()
+
+
+class Raised(Exception):
+    """What Spark keeps with an error, and does not print."""
+
+    def __init__(self, text: str, stack: str, cause: Exception | None = None) -> None:
+        super().__init__(text)
+        self._stackTrace, self._cause = stack, cause
+
+
+def test_the_cause_of_a_failed_stream_was_not_looked_for():
+    full = "java.io.IOException: No space left on device"
+    caused = Raised("[STREAM_FAILED] Query terminated", "at y", Raised(full, "at x"))
+    for error in (caused, Raised("[STREAM_FAILED]", f"Caused by: {full}")):
+        told = tell_failure(whole_text(error), "/full")
+        assert told is not None
+        assert told.problem == "the disk is full"

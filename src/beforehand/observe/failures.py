@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from beforehand.observe.rejects import local_path
 READING = re.compile(r"Encountered error while reading file (\S+?)\.?\s+(.*)")
 CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
 DISK = re.compile(r"^(?:Caused by: )?java\.(?:io|nio)\.[\w.$]+: (.+)", re.MULTILINE)
+FULL = re.compile("No space left on device|Disk quota exceeded")
+FULL_HINT = "make room there, and give the same command again"
 STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
@@ -25,14 +28,37 @@ def readable_files(folder: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        told = tell_failure(str(error), str(folder))
+        told = tell_failure(whole_text(error), str(folder))
         if told is None:
             raise
         raise told from error
 
 
+@contextmanager
+def disk_named(folder: Path) -> Iterator[None]:
+    """Raise InputError with the folder if the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError("the disk is full", where=str(folder), hint=FULL_HINT) from error
+
+
+def whole_text(error: BaseException) -> str:
+    """Return the message of an error of Spark, of Java's stack, and of the causes."""
+    found: list[str] = []
+    told: BaseException | None = error
+    while told is not None:
+        found += [str(told), str(getattr(told, "_stackTrace", "") or "")]
+        told = getattr(told, "_cause", None)
+    return "\n".join(found)
+
+
 def tell_failure(text: str, where: str) -> InputError | None:
     """Return the error of a file or a disk; None if the failure has another cause."""
+    if FULL.search(text):
+        return InputError("the disk is full", where=where, hint=FULL_HINT)
     causes = [STATE.sub("", cause) for cause in CAUSE.findall(text)]
     if reading := READING.search(text):
         reason = STATE.sub("", reading[2]).strip() or (causes[-1] if causes else "it is broken")

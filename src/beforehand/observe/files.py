@@ -27,7 +27,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
 from beforehand.observe.columns import FLUSHES, times
-from beforehand.observe.failures import readable_files, tell_failure
+from beforehand.observe.failures import (
+    FULL_HINT,
+    disk_named,
+    readable_files,
+    tell_failure,
+    whole_text,
+)
 from beforehand.observe.input import list_files
 from beforehand.observe.lock import locked
 from beforehand.observe.packets import KEY
@@ -142,7 +148,7 @@ def order_stream(
     stop: when another thread sets it, the stream ends after the current micro-batch or aborts it.
     """
     check_places(stream.folder, stream.out, stream.checkpoint)
-    with locked(stream.checkpoint):
+    with disk_named(stream.checkpoint), locked(stream.checkpoint):
         check_begun(stream.checkpoint)
         return _run_stream(spark, stream, plan, until, on_batch, stop or threading.Event(), tell)
 
@@ -252,12 +258,14 @@ class _Run:
                         self._add(progress)
             query.awaitTermination()  # raises the error of the query
         except StreamingQueryException as error:
-            told = tell_failure(str(error), str(self._stream.out))
+            told = tell_failure(whole_text(error), str(self._stream.out))
+            cure = "correct the file in its place, under its name, and start again"
+            if told is not None and told.hint == FULL_HINT:
+                cure = "make room there, and start again"
             raise BeforehandError(
                 f"the stream failed: {told.problem if told else _reason(error)}",
                 where=told.where if told else "",
-                hint="nothing is lost: correct the file in its place, under its name, and "
-                "start again with the same checkpoint",
+                hint=f"nothing is lost: {cure} with the same checkpoint",
             ) from error
 
     def _add(self, progress: StreamingQueryProgress) -> None:
