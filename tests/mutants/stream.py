@@ -2,6 +2,13 @@
 
 MUTANTS = [
     (
+        "a stamp that lost its elements is taken as sound",
+        "_stamps",
+        "< order.elements_min",
+        "< 0",
+        "test_a_stamp_with_fewer_elements_than_required_is_reset",
+    ),
+    (
         "an end is that of its batch, whatever its time",
         "_lives",
         "np.searchsorted(np.unique(ends_us[leaves]), at_us)",

@@ -25,7 +25,7 @@ from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.lock import check_unlocked, locked
 from beforehand.observe.places import Read, check_places, unsorted_files
 from beforehand.observe.rejects import folder_of_rejects, read_rejects
-from beforehand.observe.settings import TIME_ZONE, Plan, keep_settings
+from beforehand.observe.settings import TIME_ZONE, Plan, assumed, keep_settings, settle
 from beforehand.observe.stream import STREAM_CONF, observe
 from beforehand.protocols.observer.timestamp import Guarantees
 
@@ -86,6 +86,18 @@ def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream)
         rows[0]["stamp"]["kn"] = None
     asked = structs.replace(PLAN, elements=0)
     assert order_table(streaming, stream.folder, stream.out / "r, c", asked)["reset"] == 0
+
+
+@pytest.mark.spark
+def test_first_files_without_any_kn_were_taken_silently(streaming, stream):
+    numbers = pa.struct({"r": pa.int64(), "c": pa.int64(), "kn": pa.list_(pa.int64())})
+    stamps = pa.array([{"r": 5, "c": 0, "kn": []}], numbers)
+    pq.write_table(pa.table({"process": [1], "stamp": stamps}), stream.folder / "1.parquet")
+    for elements, notes in ((None, 1), (0, 0)):
+        plan = structs.replace(PLAN, elements=elements)
+        found = settle(streaming, stream.folder, plan)
+        told = [text for text in assumed(found, plan) if "of later files are not used" in text]
+        assert (found.elements, len(told)) == (0, notes)
 
 
 def test_only_a_file_of_the_same_time_and_a_smaller_name_was_read_too_late():
@@ -184,6 +196,15 @@ def test_two_processes_ran_on_one_checkpoint(stream, capsys):
     ):
         pass
     check_unlocked(stream.checkpoint)
+
+
+def test_a_file_system_without_locks_is_named(stream, monkeypatch):
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(InputError, match="no locks: No locks available"), locked(stream.checkpoint):
+        pass
 
 
 @pytest.mark.spark

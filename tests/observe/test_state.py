@@ -349,3 +349,10 @@ def test_an_end_midway_differed_between_table_and_stream():
     timeless = events(("end", None, None, None, None), ends=True)
     timeless = timeless.append_column(LEAVES, pa.array([True]))
     assert lives(join([rows.slice(0, 5), timeless, rows.slice(5)])).equals(lives(rows, timeless))
+
+
+def test_a_stamp_with_fewer_elements_than_required_is_reset():
+    rows = events(("a", 0, 5, 0, 5))
+    for elements_min, is_reset in ((1, False), (2, True)):
+        order = order_of(cbd(100), system=SMALL)._replace(elements_min=elements_min)
+        assert play(order, rows)[1]["reset"].to_pylist() == [is_reset]

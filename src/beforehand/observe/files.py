@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
-from beforehand.observe.columns import FLUSHES, times
+from beforehand.observe.columns import FLUSHES
 from beforehand.observe.failures import (
     FULL_HINT,
     disk_named,
@@ -47,7 +47,7 @@ from beforehand.observe.places import (
 )
 from beforehand.observe.reading import READ, read_events, unknown_columns
 from beforehand.observe.rejects import folder_of_rejects
-from beforehand.observe.settings import Plan, Settings, keep_settings, settle, whole_times
+from beforehand.observe.settings import Plan, Settings, assumed, keep_settings, settle
 from beforehand.observe.stream import (
     COUNTED,
     METRICS,
@@ -58,7 +58,6 @@ from beforehand.observe.stream import (
     idle_us_of,
     order_events,
 )
-from beforehand.observe.time_unit import NAMES
 from beforehand.units import format_duration
 
 POLL_SECONDS = 0.1
@@ -101,7 +100,8 @@ def order_table(
     """Order everything that is in the folder now, in one batch job: all of the output or none."""
     check_places(folder, out, None)
     settings = settle(spark, folder, plan)
-    _tell_unit(settings, plan, tell)
+    for doubt in assumed(settings, plan):
+        tell(doubt)
     parts = {
         place: place.with_name(f".{place.name}.part") for place in (out, folder_of_rejects(out))
     }
@@ -165,7 +165,8 @@ def _run_stream(
     kept = stream.checkpoint / "settings.json"
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)
-    _tell_unit(settings, plan, tell)
+    for doubt in assumed(settings, plan):
+        tell(doubt)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
     if until == "stopped":
@@ -356,16 +357,6 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
         rejects.resolve(),  # a worker may have another working directory
         settings.elements_min,
     )
-
-
-def _tell_unit(settings: Settings, plan: Plan, tell: Tell) -> None:
-    """Report the assumed unit of whole numbers, unless the plan or their size gives it."""
-    if plan.time_unit is not None or settings.are_dates:
-        return
-    schema = settings.columns
-    for name in whole_times(schema, times(schema, settings.clock).values(), settings.texts):
-        taken = NAMES[settings.time_unit]
-        tell(f"`{name}` is whole numbers, taken as {taken}; `--time-unit` names another unit")
 
 
 def _tell_unknown(names: set[str], tell: Tell) -> None:

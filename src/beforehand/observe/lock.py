@@ -22,7 +22,7 @@ def locked(checkpoint: Path) -> Iterator[None]:
     place = checkpoint / NAME
     opened = _open(place)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(opened, place)
         os.ftruncate(opened, 0)
         os.write(opened, f"{os.getpid()}\n".encode())
         yield
@@ -42,6 +42,19 @@ def check_unlocked(checkpoint: Path) -> None:
     if (checkpoint / NAME).exists():
         with locked(checkpoint):
             pass
+
+
+def _take(opened: int, place: Path) -> None:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"the file system has no locks: {error.strerror}",
+            where=str(place),
+            hint="put the checkpoint on one that has them",
+        ) from error
 
 
 def _open(place: Path) -> int:

@@ -24,7 +24,7 @@ from beforehand.observe.columns import (
 from beforehand.observe.failures import readable_files
 from beforehand.observe.input import default_tick_us, find_format, list_files
 from beforehand.observe.state import ClockSource
-from beforehand.observe.time_unit import DEFAULT, UNITS, TimeUnit, decide, span
+from beforehand.observe.time_unit import DEFAULT, NAMES, UNITS, TimeUnit, decide, span
 from beforehand.protocols.observer.observer import Dial
 from beforehand.protocols.observer.timestamp import Guarantees
 
@@ -212,6 +212,21 @@ def _time_unit(
             stamps = _spans(table, {"stamp.r": F.col("stamp.r").cast("bigint")})
             decide(stamps, "ms", where, is_asked=False, flag="--tick 1")
     return unit, are_dates
+
+
+def assumed(settings: Settings, plan: Plan) -> Iterator[str]:
+    """Yield what neither the plan nor the first files say for sure, for the user to confirm."""
+    schema = settings.columns
+    if plan.time_unit is None and not settings.are_dates:
+        found = times(schema, settings.clock).values()
+        for name in whole_times(schema, found, settings.texts):
+            taken = NAMES[settings.time_unit]
+            yield f"`{name}` is whole numbers, taken as {taken}; `--time-unit` names another unit"
+    if "stamp" in schema.names and plan.elements is None and not settings.elements:
+        yield (
+            "no stamp of the first files has elements in `kn`, so those of later files are not"
+            " used; `--elements` gives their number, `--elements 0` says that there are none"
+        )
 
 
 def whole_times(
