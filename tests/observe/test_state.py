@@ -349,6 +349,10 @@ def test_an_end_midway_differed_between_table_and_stream():
     timeless = events(("end", None, None, None, None), ends=True)
     timeless = timeless.append_column(LEAVES, pa.array([True]))
     assert lives(join([rows.slice(0, 5), timeless, rows.slice(5)])).equals(lives(rows, timeless))
+    # A flush in the same batch is for what is left.
+    flush = timeless.set_column(timeless.column_names.index(LEAVES), LEAVES, [[False]])
+    state, out, is_over = take_lives(new_state(order), join([whole, flush]), order)
+    assert (len(out), state.held, is_over) == (len(rows), 0, False)
 
 
 def test_a_stamp_with_fewer_elements_than_required_is_reset():

@@ -174,11 +174,11 @@ def _lives(rows: pa.Table, order: Reordering) -> list[pa.Table]:
     """Split rows after each time at which the observer ends."""
     if order.clock != "arrival":
         return [rows]
-    leaves = rows[LEAVES].to_numpy(zero_copy_only=False)
+    leaves, ends = (rows[name].to_numpy(zero_copy_only=False) for name in (LEAVES, ENDS))
     known_us = integers(rows[ARRIVED_US])
     ends_us = np.where(_is_believable(known_us), known_us, MISSING)
     arrived_us = _arrived_us(rows, order)
-    at_us = np.where(leaves, ends_us, np.where(_is_believable(arrived_us), arrived_us, LEAST))
+    at_us = np.where(ends, ends_us, np.where(_is_believable(arrived_us), arrived_us, LEAST))
     life = np.searchsorted(np.unique(ends_us[leaves]), at_us)
     return [rows.filter(pa.array(life == number)) for number in np.unique(life)]
 
