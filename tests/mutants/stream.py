@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     (
         "the lock of a checkpoint is shared",
-        "locked",
+        "_take",
         "fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
         "test_two_processes_ran_on_one_checkpoint",
