@@ -30,9 +30,11 @@ def test_metadata_contain_the_given_facts_only():
 
 
 def test_kinds_of_events_and_their_metadata_key_are_written_once():
+    # `logs` names the kinds of events of other systems, which are no facts of this format.
+    modules = {n: text for n, text in read_modules(PACKAGE).items() if not n.startswith("logs.")}
     found = [
         name
-        for name, text in read_modules(PACKAGE).items()
+        for name, text in modules.items()
         if any({"receive", "deliver"} <= names for names in lists_of_names(text))
         or 'METADATA = "' in text
     ]

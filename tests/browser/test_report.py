@@ -10,7 +10,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.browser
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 PHONE, DESK = 390, 1200
-FIGURES = 11
+FIGURES = 13
 
 
 @pytest.fixture(scope="module")

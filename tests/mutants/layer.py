@@ -358,8 +358,8 @@ MUTANTS = [
     (
         "send what has expired",
         "Direct.serve",
-        "messages = self._cache.pick(ids, horizon_us)",
-        "messages = self._cache.pick(ids, -(1 << 62))",
+        "messages = self._cache.pick_by_seq(ids, horizon_us)",
+        "messages = self._cache.pick_by_seq(ids, -(1 << 62))",
         "test_expired_messages_are_not_sent",
     ),
     (

@@ -37,18 +37,11 @@ MUTANTS = [
         "test_in_a_few_random_worlds_nothing_differs",
     ),
     (
-        "a step takes more of the pool than its bound says",
-        "short_of",
-        "pool = words + 8 * named + 4 * degree * (min(told, f.words) + cut + 2)",
-        "pool = words",
-        "test_in_a_few_random_worlds_nothing_differs",
-    ),
-    (
         "expired messages are requested elsewhere",
         "kernels.epidemic.layer:ask_elsewhere",
         "rest[w & f.mask] &= live_mask(s, w)",
         "pass",
-        "test_in_a_few_random_worlds_nothing_differs",
+        "test_the_twin_requests_no_expired_message_from_another_peer",
     ),
     (
         "the compiled draws are not those of the cores",

@@ -268,7 +268,7 @@ def test_a_store_of_other_members_is_refused(tmp_path):
         (
             'group = "x"\n[[member]]\nname = "ann"\naddress = ":1"\n[[member]]\nname = "bob"\n'
             'address = "h:1"\n',
-            "nobody can reach",
+            "an unreachable address",
         ),
     ],
 )

@@ -139,7 +139,9 @@ def cdf_chart(
     )
     # Large invisible marks, because a finger does not hit a line of two pixels.
     touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
-    return alt.LayerChart(layer=[line.add_params(chosen, _zoom()), marks, said, touch])
+    # A layer without rows has no extent, of which Vega warns.
+    layers = [marks, said] if (table["origin"] == "published").any() else [marks]
+    return alt.LayerChart(layer=[line.add_params(chosen, _zoom()), *layers, touch])
 
 
 def sweep_chart(table: pd.DataFrame, *, x: str, y: str, is_number: bool) -> Chart:
@@ -199,13 +201,15 @@ def _shapes(field: str, order: list[str]) -> alt.Shape:
 
 
 def _sparse_marks(lines: alt.Chart, order: list[str]) -> alt.Chart:
-    """Return few markers, at other places on each line, so that lines on each other are told
-    apart."""
+    """Return few markers, at least one a line and at other places on each, so that lines on each
+    other are told apart."""
+    every = f"min({MARKER_ROWS}, datum.rows)"
     chart: alt.Chart = (
         lines.mark_point(clip=True, size=45, filled=True)
         .transform_window(n="row_number()", groupby=["lifetime"])
+        .transform_joinaggregate(rows="count()", groupby=["lifetime"])
         .transform_calculate(line=f"indexof({json.dumps(order)}, datum.lifetime)")
-        .transform_filter(f"datum.n % {MARKER_ROWS} == (7 * datum.line + 5) % {MARKER_ROWS}")
+        .transform_filter(f"datum.n % {every} == (7 * datum.line + 5) % {every}")
         .encode(shape=_shapes("lifetime", order))
     )
     return chart

@@ -17,14 +17,13 @@ MARKED_EVERY = 12
 def survival_chart(table: pd.DataFrame) -> Chart:
     """Draw complementary distributions with two logarithmic axes (line, value_us, share)."""
     order = list(dict.fromkeys(table["line"]))
-    marked = table.groupby("line").cumcount() % MARKED_EVERY == 0
     chosen = alt.selection_point(fields=["line"], bind="legend")
     low, high = int(table["value_us"].min()), int(table["value_us"].max())
     ticks = [us for us in LOG_TICKS_US if low <= us <= high]
     labels = duration_text("datum.value")
     axis = alt.Axis(labelExpr=labels, values=ticks) if ticks else alt.Axis(labelExpr=labels)
     base = (
-        alt.Chart(table.assign(marked=marked))
+        alt.Chart(table)
         .transform_calculate(longer=duration_text("datum.value_us"))
         .encode(
             x=alt.X("value_us:Q", title="Time", scale=alt.Scale(type="log"), axis=axis),
@@ -48,7 +47,10 @@ def survival_chart(table: pd.DataFrame) -> Chart:
     )
     line = base.mark_line(interpolate="step-after", strokeWidth=1.5).encode(strokeDash=dash)
     marks = (
-        base.mark_point(size=45, filled=True).encode(shape=shape).transform_filter("datum.marked")
+        base.mark_point(size=45, filled=True)
+        .transform_window(n="row_number()", groupby=["line"])
+        .transform_filter(f"datum.n % {MARKED_EVERY} == 1")
+        .encode(shape=shape)
     )
     return alt.LayerChart(layer=[line.add_params(chosen), marks])
 
