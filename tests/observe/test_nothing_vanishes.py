@@ -322,7 +322,7 @@ def test_a_full_disk_under_the_checkpoint_was_not_named(tmp_path):
 
 
 class Raised(Exception):
-    """What Spark keeps with an error, and does not print."""
+    """The text that Spark keeps with an error, and does not print."""
 
     def __init__(self, text: str, stack: str, cause: Exception | None = None) -> None:
         super().__init__(text)
