@@ -1,12 +1,11 @@
 """Logs of 23 systems get the numbers and verdicts that were computed for them independently.
 
-The files come from public repositories and are not part of this one. The folder of the variable
-BEFOREHAND_LOGS has them.
+The files come from public repositories and are not part of this one. They are expected in
+`../shared/data/logs`.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,10 @@ import pytest
 from beforehand.errors import InputError
 from beforehand.verify.verdict import verify_events
 
-ROOT = Path(os.environ.get("BEFOREHAND_LOGS", "/nonexistent"))
-pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="BEFOREHAND_LOGS names no folder")
+ROOT = Path(__file__).parents[3] / "shared" / "data" / "logs"
+pytestmark = pytest.mark.skipif(
+    not ROOT.is_dir(), reason="no real logs here: they are expected in `../shared/data/logs`"
+)
 
 # Path, verdict, nodes, events, messages, edges: sums over the runs of the file.
 V, U, BAD = "valid", "unknown", "invalid"
