@@ -65,6 +65,7 @@ def installed(tmp_path_factory):
         )
 
     (temporary / "trace.txt").write_text(TRACE)
+    run("simulate", "trace.txt", "--protocol", "causal", "--events", "given.parquet")
     yield run
     if not before:
         for path in [folder, *folder.rglob("*")]:
@@ -76,7 +77,7 @@ def installed(tmp_path_factory):
     [
         ("contacts", "trace.txt"),
         ("simulate", "trace.txt", "--protocol", "causal", "--events", "log.parquet"),
-        ("verify", "log.parquet"),
+        ("verify", "given.parquet"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -88,6 +89,7 @@ def test_a_command_of_a_read_only_installation_works_and_warns_once(installed, a
 
 
 def test_a_read_only_installation_keeps_code_in_the_folder_that_the_user_names(installed, tmp_path):
-    done = installed("verify", "log.parquet", NUMBA_CACHE_DIR=str(tmp_path))
+    done = installed("verify", "given.parquet", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode in (0, 3), done.stderr
     assert "cannot be kept" not in done.stderr
     assert any(tmp_path.rglob("*.nbi"))
