@@ -66,7 +66,6 @@ from beforehand.sim.contacts.world import GAUGES, TOLD_TIMES, OnDone
 from beforehand.sim.streams import stream_key
 
 Columns = dict[str, NDArray[Any]]
-OnPage = Callable[[Columns, NDArray[np.int32]], object]
 """Called with (the columns of the next part of the log, the senders of its receptions)."""
 
 ROWS_PER_PAGE = 1 << 17
@@ -152,8 +151,6 @@ class Twin:
 
     trace: Trace
     spec: Spec
-    on_page: OnPage | None = None
-    """Takes the log page by page; None: the whole log is in the result."""
     rows_per_page: int = ROWS_PER_PAGE
     spare: float = 0.5
     """How much an array that is too short grows beyond the need, as a share of its length."""
@@ -217,11 +214,8 @@ class Twin:
             "value": np.where(is_receive, 0, value).astype(np.int64),
         }
         senders = value[is_receive]
-        if self.on_page is not None:
-            self.on_page(made, senders)
-        else:
-            self._log.append(made)
-            self._senders.append({"sender": senders})
+        self._log.append(made)
+        self._senders.append({"sender": senders})
 
     def _result(self, state: State, messages: int) -> Result:
         counts = state.counts
