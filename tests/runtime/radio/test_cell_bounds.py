@@ -59,7 +59,7 @@ def test_a_broadcast_of_7800_bytes_blocked_the_cells_where_it_did_not_fit(tmp_pa
             assert await take(cid, 1) == [b"yes"]
             assert near.counters.air.too_large == away.counters.air.too_large == 0
             assert near.counters.messages.refused
-            assert ann.unheard == 1, "it has lost its own message, and nothing else"
+            assert ann.unacked == 1, "it has lost its own message, and nothing else"
 
     run(play)
 

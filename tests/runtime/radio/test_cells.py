@@ -223,13 +223,13 @@ def test_replayed_datagrams_of_a_cell_are_ignored(tmp_path):
             await until(lambda: ann.counters.messages.delivered == 1)
             await asyncio.sleep(0.3)
             segment = north._stations.segments["north"]
-            before = north.counters.air.heard
+            before = north.counters.air.received
             with airs._open(segment) as thrower:
                 for data in [*recorded, b"nonsense", bytes(9000)]:
                     thrower.sendto(data, (segment.cell.host, segment.cell.port))
             await until(lambda: bob.counters.air.repeated and north.counters.air.foreign >= 2)
             assert north.counters.air.repeated
-            assert north.counters.air.heard - before < 5, "beats of hosts, and no replay"
+            assert north.counters.air.received - before < 5, "beats of hosts, and no replay"
             await ann.broadcast(b"two")
             assert await take(bob, 1) == [b"two"]
             # A station that never heard ann and bob takes replayed frames as new; the tick is old.
@@ -281,7 +281,7 @@ def test_a_station_that_restarted_at_once_silently_lost_its_hosts(tmp_path):
                 for index in range(3):
                     await ann.broadcast(b"%d" % index)
                 assert await take(bob, 3) == [b"0", b"1", b"2"]
-                await until(lambda: ann.unheard == 0)
+                await until(lambda: ann.unacked == 0)
             async with station(tmp_path, "north"):
                 await until(lambda: ann.counters.air.restarted == bob.counters.air.restarted == 1)
                 await until(lambda: ann.is_connected and bob.is_connected)
@@ -328,7 +328,7 @@ def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
         ("wires = ['south']", "wires = []", "no tree|not those of the stations"),
         ("wires = ['south']", "wires = ['west']", "no tree|not those of the stations"),
         ("239.77", "10.77", "not a cell"),
-        ('name = "south"', 'name = "north"', "two of the name `north`"),
+        ('name = "south"', 'name = "north"', "two entries are named `north`"),
         ("group", "grup", "cannot make sense"),
         ("127.0.0.1:", ":", "an unreachable address"),
     ],

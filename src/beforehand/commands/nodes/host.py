@@ -81,7 +81,7 @@ class Terminal:
         counts = host.counters.messages
         note(
             f"said {counts.broadcast:,}, delivered {counts.delivered:,}; "
-            f"no station has confirmed {host.unheard:,}, {counts.dropped:,} were dropped"
+            f"no station has confirmed {host.unacked:,}, {counts.dropped:,} were dropped"
         )
 
     async def _show(self) -> None:

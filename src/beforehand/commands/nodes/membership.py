@@ -118,15 +118,17 @@ class LinkTroubles:
         For other addresses, a peer that does not answer is not reported.
         """
         found = []
-        for ending in group.endings:
-            place = ending.address, ending.problem
-            is_news = ending.kind in REPORTED or (
-                ending.kind == "unreachable" and place[0] in given
+        for disconnect in group.disconnects:
+            place = disconnect.address, disconnect.problem
+            is_news = disconnect.kind in REPORTED or (
+                disconnect.kind == "unreachable" and place[0] in given
             )
             if is_news and place not in self._reported and len(self._reported) < REPORTED_MAX:
                 self._reported.add(place)
-                hint = NAME_HINT if "wrong_name" in (ending.kind, ending.problem[-10:]) else ""
-                found.append(f"{ending.name or ending.address}: {ending.problem}{hint}")
+                hint = (
+                    NAME_HINT if "wrong_name" in (disconnect.kind, disconnect.problem[-10:]) else ""
+                )
+                found.append(f"{disconnect.name or disconnect.address}: {disconnect.problem}{hint}")
         return found
 
 
