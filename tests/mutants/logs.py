@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         "a station keeps what is any number ahead",
-        "Station._on_say",
+        "Station._on_host_broadcast",
         "if message.seq >= guest.next_broadcast + self._pace.inflight_max:",
         "if False:",
         "test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station",

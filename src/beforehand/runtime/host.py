@@ -270,7 +270,7 @@ class Host(Member[Frame, CellNetwork]):
     @property
     def unacked(self) -> int:
         """The number of own messages that no station has acknowledged yet."""
-        return self._opened().node.driver.core.gauges(self._clock_us())["datagram"]
+        return self._opened().node.driver.core.gauges(self._clock_us())["unacked"]
 
     @property
     def counters(self) -> HostCounters:

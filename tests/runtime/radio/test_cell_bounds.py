@@ -11,7 +11,7 @@ from tests.runtime.radio.test_cells import town
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.mobile.bounds import message_bytes
-from beforehand.protocols.mobile.was.frames import Connect, Place, Say
+from beforehand.protocols.mobile.was.frames import Connect, HostBroadcast, Place
 from beforehand.runtime.radio.cell_settings import (
     FRAME_BYTES_MAX,
     MESSAGE_BYTES_MAX,
@@ -32,7 +32,7 @@ def without_bounds(one, bytes_max=1 << 16):
 def say_of(core, payload):
     """Return the frame that the host would send for its next message."""
     message = core._proofs.prove(Message((core.node, core._next_broadcast), (), payload))
-    return Say(core.cell, core.node, core._ses, message)
+    return HostBroadcast(core.cell, core.node, core._ses, message)
 
 
 FAR = "far" * 16

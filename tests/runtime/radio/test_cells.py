@@ -309,15 +309,21 @@ def test_a_broadcast_too_long_for_a_radio_is_refused_at_its_host(tmp_path):
 
 
 def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
-    from beforehand.protocols.mobile.was.frames import Connect, Heard, HostAck, Place, StationAck
+    from beforehand.protocols.mobile.was.frames import (
+        BroadcastAck,
+        Connect,
+        HostAck,
+        Place,
+        StationAck,
+    )
 
     visits = tuple((f"station-{at:040d}", at) for at in range(256))
     (connect,) = fit(Connect("north", "ann", 3, Place(), 1, visits))
     assert connect.visits is None
     (short,) = fit(Connect("north", "ann", 3, Place(), 1, visits[:3]))
     assert short.visits == visits[:3]
-    heard = tuple(Heard(f"host-{at:040d}", 1, at) for at in range(400))
-    assert [ack.heard for ack in fit(StationAck("north", heard))] == [(one,) for one in heard]
+    heard = tuple(BroadcastAck(f"host-{at:040d}", 1, at) for at in range(400))
+    assert [ack.acks for ack in fit(StationAck("north", heard))] == [(one,) for one in heard]
     assert [*fit(StationAck("north", heard[:2]))] == [StationAck("north", heard[:2])]
     assert [*fit(HostAck("north", "ann", Place()))] == [HostAck("north", "ann", Place())]
 
