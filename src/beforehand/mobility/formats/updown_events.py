@@ -92,9 +92,9 @@ def read_states(
     repairs.check()
     trace = lines.trace_of_contacts(met, repairs.changes, presence)
     assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
-    told = layout.understood(assumed)
-    columns = {**told.columns, "up or down": layout.header[state_at]}
-    ignored = tuple(name for name in told.ignored if name != layout.header[state_at])
+    layout_found = layout.understood(assumed)
+    columns = {**layout_found.columns, "up or down": layout.header[state_at]}
+    ignored = tuple(name for name in layout_found.ignored if name != layout.header[state_at])
     return replace(trace, understood=DetectedFormat(FORMAT, columns, ignored, assumed))
 
 

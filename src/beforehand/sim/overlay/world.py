@@ -269,9 +269,9 @@ class _World:
     # ---- effects: the world is the port of every node -------------------------------------------
 
     def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
-        spoken = cast("VCubeMessage", deliveries[0])
-        self._past[spoken.id] = spoken.past
-        self._log.add(self._now_us, node, BROADCAST, (spoken,), len(spoken.past))
+        own_broadcast = cast("VCubeMessage", deliveries[0])
+        self._past[own_broadcast.id] = own_broadcast.past
+        self._log.add(self._now_us, node, BROADCAST, (own_broadcast,), len(own_broadcast.past))
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:
         self._log.add(self._now_us, node, RECEIVE, messages, self._row)
