@@ -233,7 +233,7 @@ def test_replayed_datagrams_of_a_cell_are_ignored(tmp_path):
             await ann.broadcast(b"two")
             assert await take(bob, 1) == [b"two"]
             # A station that never heard ann and bob takes replayed frames as new; the tick is old.
-            north._air._ear._senders.clear()
+            north._air._opener._senders.clear()
             north._ticks.clear()
             north._ticks.append(1)
             for data in recorded:
