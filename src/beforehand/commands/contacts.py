@@ -25,7 +25,7 @@ EXAMPLE = "beforehand contacts feed.zip --range 200m --out contacts.csv"
 
 
 def add_parser(commands: Commands) -> None:
-    summary = "read a mobility trace, find its contacts, and list the repairs"
+    summary = "find the contacts of a mobility trace"
     parser = add_command(commands, "contacts", summary, EXAMPLE)
     parser.add_argument("input", type=Path, help="a file or folder of any known format, or `-`")
     add_trace_options(parser)

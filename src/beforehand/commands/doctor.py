@@ -9,7 +9,7 @@ from beforehand.errors import EXIT_UNKNOWN, EXIT_VALID
 
 
 def add_parser(commands: Commands) -> None:
-    summary = "list what is installed, what is missing, and how to install it"
+    summary = "list what is installed, and how to get what is missing"
     parser = add_command(commands, "doctor", summary, "beforehand doctor")
     add_json(parser)
     parser.set_defaults(run=run)

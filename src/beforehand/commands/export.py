@@ -16,7 +16,7 @@ REPORTS = ("EventLogReport", "MessageStatsReport")
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "export", "write a run as a report of The ONE", EXAMPLE)
+    parser = add_command(commands, "export", "write an event log as a report of The ONE", EXAMPLE)
     parser.add_argument("events", type=Path, help="the event log of `simulate --events`")
     parser.add_argument("--as", dest="report", choices=REPORTS, required=True, help="the report")
     parser.add_argument("--run", help="the name of the run, if the log has several", dest="chosen")

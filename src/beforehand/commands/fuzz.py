@@ -28,7 +28,9 @@ FAILURES_SHOWN = 3
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "fuzz", "try to break the protocols with random worlds", EXAMPLE)
+    parser = add_command(
+        commands, "fuzz", "search for failures of the protocols in random runs", EXAMPLE
+    )
     seed, count = whole(0, SEED_MAX), whole(1, SEEDS_MAX)
     parser.add_argument(
         "--seeds", type=count, metavar="N", help="how many, each for every protocol; default: 1000"

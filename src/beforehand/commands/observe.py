@@ -46,7 +46,9 @@ PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)\s*%")
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "observe", "put a stream of events in causal order", EXAMPLE)
+    parser = add_command(
+        commands, "observe", "put the events of many machines in causal order", EXAMPLE
+    )
     parser.add_argument(
         "input", type=local_place, help="a folder of JSON lines or Parquet files, or one of them"
     )

@@ -38,7 +38,7 @@ HEADINGS = (
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(
-        commands, "verify", "judge an event log: valid, invalid or unknown", EXAMPLE
+        commands, "verify", "judge whether an event log is in causal order", EXAMPLE
     )
     parser.add_argument(
         "events", type=Path, help="a log (see `beforehand logs`), a folder of logs, or `-`"

@@ -53,7 +53,7 @@ class Difference:
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "diff", "set two finished runs side by side", EXAMPLE)
+    parser = add_command(commands, "diff", "compare two finished runs of a scenario", EXAMPLE)
     parser.add_argument("first", type=Path, help="a folder that `beforehand run` wrote to")
     parser.add_argument("second", type=Path, help="another one, of the same world")
     add_json(parser)

@@ -28,7 +28,9 @@ EXAMPLE = "beforehand run city-bus --seeds 3 --set network.announce=5s"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "run", "run a scenario, from mobility to a report", EXAMPLE)
+    parser = add_command(
+        commands, "run", "run a scenario: mobility, simulations, verdicts, report", EXAMPLE
+    )
     parser.add_argument(
         "scenario", nargs="?", help="a TOML file, or a name of `beforehand scenarios`"
     )

@@ -20,7 +20,9 @@ EXAMPLE = "beforehand scenarios --copy my-gtfs"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "scenarios", "list the scenarios of the package", EXAMPLE)
+    parser = add_command(
+        commands, "scenarios", "list the scenarios of the package, or copy one", EXAMPLE
+    )
     parser.add_argument("--copy", metavar="NAME", help="copy one into this folder, to change it")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -40,10 +42,12 @@ def show(*, as_json: bool) -> int:
     if as_json:
         print_json([{"name": one.name, "title": one.title} for one in scenarios])
     else:
-        print_table(
-            "scenarios", ("name", "what it is"), [(one.name, one.title) for one in scenarios]
+        rows = [(one.name, one.title) for one in scenarios]
+        print_table("Scenarios of the package", ("name", "title"), rows, are_texts=True)
+        note(
+            "`beforehand run city-bus` runs one of them; `beforehand scenarios --copy city-bus` "
+            "copies it into this folder"
         )
-        note("`beforehand run NAME` runs one; `beforehand scenarios --copy NAME` copies it")
     return EXIT_VALID
 
 

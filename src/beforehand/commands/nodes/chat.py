@@ -37,7 +37,7 @@ HELP = "`/who` lists the linked members, `/waits` the pending messages, `/quit` 
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "chat", "chat with the members of the group", EXAMPLE)
+    parser = add_command(commands, "chat", "chat with the members of a group", EXAMPLE)
     add_membership(parser)
     parser.add_argument(
         "--stay", action="store_true", help="after the end of the input, until a signal"

@@ -17,7 +17,9 @@ SUFFIX = ".key"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "group", "make and hand over the key of a group", EXAMPLE)
+    parser = add_command(
+        commands, "group", "create, hand over and rotate the key of a group", EXAMPLE
+    )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
 
     new = add_command(actions, "new", "make a group: a key file for its owner's eyes", EXAMPLE)

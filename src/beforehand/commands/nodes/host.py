@@ -28,7 +28,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "host",
-        "run a mobile host: broadcasts its input lines, prints deliveries",
+        "run a mobile host: broadcast input lines, print messages",
         EXAMPLE,
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the file of all stations")

@@ -28,7 +28,9 @@ EXAMPLE = "beforehand node harbour --name bus-7 --listen :7400 --log log --json"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "node", "carry the messages of a group for others", EXAMPLE)
+    parser = add_command(
+        commands, "node", "relay the messages of a group, without an application", EXAMPLE
+    )
     add_membership(parser)
     parser.add_argument(
         "--capacity", type=int, metavar="N", help="messages to hold; the oldest go first"

@@ -21,7 +21,7 @@ EXAMPLE = "beforehand station port.toml --name north --key port.key"
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "station", "be the station of a cell of mobile hosts", EXAMPLE)
+    parser = add_command(commands, "station", "run the station of a cell of mobile hosts", EXAMPLE)
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the file of all stations")
     parser.add_argument("--name", required=True, help="which of them this is")
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="the group's")

@@ -29,7 +29,7 @@ ZSH = "autoload -Uz compinit bashcompinit && compinit && bashcompinit\n"
 
 
 def add_parser(commands: Commands) -> None:
-    summary = "print a script that completes commands and options in your shell"
+    summary = "print the completion script for a shell"
     parser = add_command(commands, "completion", summary, EXAMPLE)
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
     parser.set_defaults(run=run, parsers=commands.choices)

@@ -119,14 +119,22 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    are_texts: bool = False,
+) -> None:
+    """Print a table. are_texts: align all columns left; else all but the first are numbers."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(header_style="bold")
     for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if index else "left", no_wrap=True)
+        is_left = are_texts or not index
+        table.add_column(heading, justify="left" if is_left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(_cell, row))
     console = Console()

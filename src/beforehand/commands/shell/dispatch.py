@@ -64,7 +64,11 @@ COMMANDS = (
     ),
     *(group, chat, node, station, host, completion),
 )
-CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 an internal error, 130 interrupted"
+CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 internal error, 130 stopped"
+START = """start here:
+  beforehand run                  list the scenarios; `run city-bus` runs one
+  beforehand verify run.parquet   judge a log; `logs` lists the formats
+  beforehand group new harbour    make a key; then `chat harbour --name ann`"""
 TRACEBACK = "BEFOREHAND_TRACEBACK"
 """If this environment variable is set, a crash shows its traceback, as with `-v`."""
 
@@ -169,12 +173,15 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="beforehand",
         description="Causal broadcast for networks that come and go: use it, study it, prove it.",
-        epilog=f"exit codes: {CODES}",
+        epilog=f"{START}\n\nexit codes:\n  {CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"beforehand {__version__}")
-    parser.add_argument("--debug", action="store_true", help="raise what goes wrong")
-    parser.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a crash with its traceback")
+    parser.add_argument("--debug", action="store_true", help="let exceptions through")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print the traceback of a crash"
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_parser(commands)
