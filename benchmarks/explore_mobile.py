@@ -40,12 +40,12 @@ MOVING: dict[str, Trouble] = {
     "a join, two moves, a loss": {"broadcasts": (1,), "flaps": 2, "losses": 1, "is_linked": False},
     "three stations, two moves": {"broadcasts": (1,), "stations": 3, "flaps": 2},
     "two hosts, a move, a loss": {"broadcasts": (1, 0), "flaps": 1, "losses": 1},
-    "two hosts, a move, a haste": {"broadcasts": (1, 0), "flaps": 1, "hastes": 1},
+    "two hosts, a move, an early timer": {"broadcasts": (1, 0), "flaps": 1, "early_timers": 1},
     "two hosts, two messages, a move": {"broadcasts": (1, 1), "flaps": 1},
 }
 BY_WAS: dict[str, Trouble] = {
     "three messages, a move, a loss": {"broadcasts": (3,), "flaps": 1, "losses": 1},
-    "two messages, a move, a haste": {"broadcasts": (2,), "flaps": 1, "hastes": 1},
+    "two messages, a move, an early timer": {"broadcasts": (2,), "flaps": 1, "early_timers": 1},
     "two messages, two moves, a loss": {"broadcasts": (2,), "flaps": 2, "losses": 1},
     "two messages, a move, a crash": {"broadcasts": (2,), "flaps": 1, "crashes": 1},
     "a leave, a move, a crash": {"broadcasts": (1,), "leaves": 1, "flaps": 1, "crashes": 1},
@@ -58,7 +58,7 @@ STAYING: dict[str, Trouble] = {
     "three messages, a loss": {"broadcasts": (3,), "losses": 1},
     "two messages, a loss, a double": {"broadcasts": (2,), "losses": 1, "doubles": 1},
     "two hosts, two messages, a loss": {"broadcasts": (1, 1), "losses": 1},
-    "two hosts, two messages, a haste": {"broadcasts": (1, 1), "hastes": 1},
+    "two hosts, two messages, an early timer": {"broadcasts": (1, 1), "early_timers": 1},
     "two hosts, three messages, a loss, a double": {
         "broadcasts": (2, 1),
         "losses": 1,

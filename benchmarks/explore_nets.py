@@ -101,8 +101,8 @@ GROUPS: dict[str, Case] = {
     "triangle, window 1, two messages": group_net(TRIANGLE, (1, 1, 0)),
     "pair, little room, three messages": group_net(PAIR, (2, 1), room_bytes=1),
     "line, little room, two messages": group_net(LINE, (1, 1, 0), room_bytes=1),
-    "line, a program stops reading": group_net(LINE, (1, 1, 0), pauses=1),
-    "pair, little room, a program stops reading twice": group_net(
+    "line, an application stops reading": group_net(LINE, (1, 1, 0), pauses=1),
+    "pair, little room, an application stops reading twice": group_net(
         PAIR, (1, 1), pauses=2, room_bytes=1
     ),
     "pair, late disk, two messages, a crash": group_net(PAIR, (1, 1), crashes=1, is_disk_late=True),
@@ -113,7 +113,7 @@ GROUPS: dict[str, Case] = {
     "pair, capacity 1, two messages, a flap": group_net(PAIR, (1, 1), capacity=1, flaps=1),
     "line, capacity 1, two messages": group_net(LINE, (1, 1, 0), capacity=1),
     "pair, announcements wait, two messages, a flap": group_net(PAIR, (1, 1), LATE_NEWS, flaps=1),
-    "pair, window 1, a haste": replace(group_net(PAIR, (1, 1), SMALLEST), hastes=1),
+    "pair, window 1, an early timer": replace(group_net(PAIR, (1, 1), SMALLEST), early_timers=1),
 }
 NETS = {
     **{

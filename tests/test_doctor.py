@@ -35,7 +35,7 @@ def test_the_report_covers_the_machine_and_every_package():
 
 
 def test_a_package_of_an_extra_was_not_checked():
-    """`beforehand chat` said to ask the doctor what is missing, who did not know of it."""
+    """`beforehand chat` referred to the doctor for a package that the doctor did not list."""
     extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     for extra in ("runtime", "sim", "pipeline", "report"):
         for line in extras["optional-dependencies"][extra]:

@@ -1,4 +1,4 @@
-"""Every command that the documents show does what it says, or stands here with the reason."""
+"""Every command in the documents works as shown, or is listed here with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files in and out: whole or not at all, never over something that is no file, and told if not."""
+"""Files in and out: whole or not at all, never over something that is no file, with an error if
+that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary names say whose they are; what killed processes left is removed by the next one."""
+"""Temporary names have the process in them; the next process removes what killed ones left."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ STANDALONE: tuple[str, ...] = (
 )
 """Modules that only tests import, and are meant so."""
 BY_NAME = ("pipeline.worlds",)
-"""Folders whose modules are found by their names, so that nobody has to list them."""
+"""Folders whose modules are found by their names, without a list."""
 
 MACHINE_PATH = re.compile(r"/(?:work|root|home|Users)/\w+")
 UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b")
@@ -205,7 +205,7 @@ def unfinished(text: str) -> list[str]:
 
 
 def vague_names(path: str, text: str) -> list[str]:
-    """A file, class or function whose name says only that it is of use."""
+    """A file, class or function with a name that means only "useful"."""
     named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     names = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, named)]
     names += PurePath(path).with_suffix("").parts

@@ -68,7 +68,7 @@ class TutorialReader:
         self.terminals: list[tuple[Typed, subprocess.Popen[str]]] = []
 
     def follow(self, page: str) -> None:
-        """Do everything that the page says. The first step that differs is an AssertionError."""
+        """Carry out every step of the page. The first step that differs is an AssertionError."""
         try:
             for block in blocks_of(page):
                 self._take(block)

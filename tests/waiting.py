@@ -12,7 +12,7 @@ POLL_SECONDS = 0.02
 def wait_until(
     condition: Callable[[], object], seconds: float = SECONDS_MAX, told: Callable[[], str] = str
 ) -> None:
-    """Return as soon as the condition holds; fail after `seconds` with what `told` says."""
+    """Return as soon as the condition holds; fail after `seconds` with the text of `told`."""
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, f"not true after {seconds} s: {told()}"

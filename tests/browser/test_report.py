@@ -1,4 +1,4 @@
-"""The report in a browser: it asks nobody, complains of nothing, and fits a phone."""
+"""The report in a browser: it makes no request, logs no error, and fits a phone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The shortest program that drives cores is run, and says what its page says."""
+"""The shortest program that drives cores prints what its page shows."""
 
 import runpy
 from pathlib import Path

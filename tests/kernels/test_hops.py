@@ -1,4 +1,4 @@
-"""How many hops a message had made, from who handed it on."""
+"""The hops of a message follow from the senders of its receptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installation whose folders cannot be written works, and says once that it keeps no code.
+"""An installation whose folders cannot be written works, and reports once that it keeps no code.
 
 The package is copied to a folder that is read-only to the command and is its home folder too, so
 that neither of Numba's places for machine code can be written. For root, permission bits mean

@@ -1,4 +1,4 @@
-"""A test suite of somebody else checks its logs: the assertion, the plugin and JUnit XML."""
+"""Another project's test suite checks its logs: the assertion, the plugin and JUnit XML."""
 
 from __future__ import annotations
 

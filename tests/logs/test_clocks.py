@@ -1,4 +1,4 @@
-"""Vector clocks in text: each kind of violation is found and told with its lines."""
+"""Vector clocks in text: each kind of violation is found and reported with its lines."""
 
 from __future__ import annotations
 

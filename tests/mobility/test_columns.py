@@ -35,7 +35,7 @@ EXTRA = st.sampled_from([(), ("speed",), ("rssi", "note")])
 
 
 def spelled(draw, name):
-    """The same name as somebody else writes it."""
+    """The same name in another spelling."""
     style = draw(st.sampled_from([str, str.upper, str.title, lambda text: f" {text} "]))
     return style(name)
 

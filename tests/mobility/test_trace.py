@@ -1,4 +1,4 @@
-"""A trace is clean whatever it was made from, and says what was mended."""
+"""A trace is clean whatever its source, and lists the repairs."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,5 @@
-"""Rows that cannot be read, in tables and in streams: none is lost, none guessed, all told."""
+"""Rows that cannot be read, in tables and in streams: none is lost, none guessed, all are
+reported."""
 
 from __future__ import annotations
 

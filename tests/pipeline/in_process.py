@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class Context:
-    """Keeps what jobs are said to be for."""
+    """Records the descriptions of jobs."""
 
     master = "local[1]"
 

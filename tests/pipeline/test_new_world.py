@@ -1,4 +1,4 @@
-"""A new world, step by step as CONTRIBUTING.md says it: two files more, and none is changed."""
+"""A new world by the steps of CONTRIBUTING.md: two new files, and no changed one."""
 
 from __future__ import annotations
 

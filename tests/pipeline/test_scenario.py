@@ -1,4 +1,4 @@
-"""Scenario files: what they say, and how what is wrong with one is told."""
+"""Scenario files: their content, and the errors of a wrong one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model of the page answers as the log says, in Node."""
+"""The model of the page agrees with the log, in Node."""
 
 import numpy as np
 import pytest

@@ -37,7 +37,7 @@ simulations: their frames never come from a socket."""
 
 
 class Signer:
-    """Signs with a constant; raises as often as it is told to."""
+    """Signs with a constant; raises the given number of times."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures

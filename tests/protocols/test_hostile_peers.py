@@ -100,7 +100,7 @@ def say(rng, core, now_us, source, frame):
 
 
 class Port:
-    """Checks that what a core sends can be sent, whatever it was told."""
+    """Checks that every frame of a core can be encoded, whatever its peers send."""
 
     def __init__(self, codec):
         self.codec, self.alarms = codec, []

@@ -1,4 +1,4 @@
-"""A new order, step by step as CONTRIBUTING.md says it: one file and one entry of the registry."""
+"""A new order by the steps of CONTRIBUTING.md: one file and one registry entry."""
 
 from __future__ import annotations
 

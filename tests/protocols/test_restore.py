@@ -142,7 +142,7 @@ def test_a_forgotten_delivery_is_not_repeated_after_a_restart_in_the_past():
 
 
 def test_a_cause_that_was_left_out_before_a_restart_is_not_delivered_after_the_next_message():
-    """Causes leave the barrier by bob's clock while he listens. It is set back, and he speaks."""
+    """Causes leave the barrier by bob's clock. It is set back, and bob broadcasts."""
     bob, store = durable(Barrier("bob", TEN_MINUTES)), Store()
     origins = range(2 * PURGE_AT_MIN)
     do(store, bob.on_receive, 0, [Message((n, 9 * MINUTE), (), b"") for n in origins])

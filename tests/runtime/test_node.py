@@ -24,7 +24,7 @@ MINUTE_US = 60_000_000
 
 
 class Stranger:
-    """A neighbour that says what the test makes it say."""
+    """A peer that sends the frames of the test."""
 
     def __init__(self, net, name="eve"):
         self.net, self.name, self.got = net, name, []

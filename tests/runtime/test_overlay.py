@@ -1,4 +1,5 @@
-"""An overlay on real sockets: everybody gets everything once, in causal order, whoever fails."""
+"""An overlay on real sockets: every member gets each message once, in causal order, whichever
+fails."""
 
 from __future__ import annotations
 

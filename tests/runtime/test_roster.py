@@ -194,7 +194,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_a_member_remembers_its_peers_after_kill_9(tmp_path):
-    """bob never speaks, and his log is lost with his disk."""
+    """bob never broadcasts, and his log is lost with his disk."""
     new_group("harbour").write(tmp_path / "harbour.key")
     script = tmp_path / "member.py"
     script.write_text(KILLED)

@@ -1,4 +1,4 @@
-"""docs/security.md promises nothing without a test, and says what the limits are."""
+"""docs/security.md promises nothing without a test, and lists the limits."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PATIENCE = 240.0
 
 
 def soak(folder, *options):
-    """Its exit code, its one line, and what it says of seeds that failed."""
+    """Return its exit code, its line of results, and its lines about failed seeds."""
     done = subprocess.run(
         [sys.executable, SCRIPT, *map(str, options)],
         capture_output=True,
@@ -51,7 +51,7 @@ def test_without_namespaces_the_soak_uses_loopback_and_reports_it(tmp_path):
 
 @pytest.mark.parametrize(("kind", "nodes"), [("group", 3), ("host", 5)])
 def test_kills_under_load_break_no_guarantee(tmp_path, kind, nodes):
-    """As many as were asked for, though nobody kills a station."""
+    """The requested number of kills, although stations are not killed."""
     options = ("--kind", kind, "--kills", 12, "--seeds", 1, "--nodes", nodes)
     code, told, said = soak(tmp_path, *options)
     assert code == 0, said

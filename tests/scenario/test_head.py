@@ -1,4 +1,4 @@
-"""The scenario file of any world: what it says, by default too, and all its mistakes at once."""
+"""The scenario file of any world: its values and defaults, and all its errors at once."""
 
 import pytest
 

@@ -37,7 +37,7 @@ def look(marks, sizes):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """A session on a cluster, so to speak, whose executors find what a test says."""
+    """A stand-in for a session on a cluster. The test sets what its executors find."""
     session = InProcess()
     session.sparkContext.master = "spark://host:7077"
     session.sparkContext.defaultParallelism = 2

@@ -1,4 +1,5 @@
-"""The logs of real nodes, without a common clock: the verdict is that of the order nobody saw."""
+"""The logs of real nodes, without a common clock: the verdict is that of the actual order, which no
+node saw."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ CAUSAL = Contacts("causal")
 
 
 class Denying(Epidemic):
-    """Answers every request with `gone`; and requests again what it was told to be gone."""
+    """Answers every request with `gone`, and requests again each message that a peer called
+    `gone`."""
 
     def _on_request(self, now_us, source, link, frame, out):
         out.sends.append((source, Data((), frame.ids)))

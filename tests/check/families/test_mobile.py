@@ -51,7 +51,7 @@ LINE = {"options": Setup(Pace()), "edges": ((0, 1), (1, 2)), "stations": 3}
             id="one host speaks and one leaves",
         ),
         pytest.param(
-            Case(3, (0, 0, 1), is_linked=True, flaps=1, hastes=2, **SMALL),
+            Case(3, (0, 0, 1), is_linked=True, flaps=1, early_timers=2, **SMALL),
             {"moved", "caught up", "complete"},
             id="one host moves and timers do not wait for silence",
         ),
@@ -104,7 +104,7 @@ def test_a_host_that_leaves_at_any_point_blocks_no_other_host(floods):
 
 
 class Deaf(Station):
-    """Never hears that somebody leaves."""
+    """Ignores that a host leaves."""
 
     def _on_uplink(self, now_us, frame, out):
         if not isinstance(frame, Leave):

@@ -42,7 +42,7 @@ class Repeating(VCube):
 
 
 class Inventing(VCube):
-    """Delivers what nobody ever broadcast."""
+    """Delivers a message that no node broadcast."""
 
     def on_message(self, now_us, source, frame, out):
         super().on_message(now_us, source, frame, out)

@@ -100,7 +100,7 @@ class Literal(Epidemic):
 
 
 class Causal(Epidemic):
-    """As sound as the family's own, for those who break it."""
+    """The family's own core, which each test breaks in one way."""
 
     def __init__(self, case, node):
         super().__init__(

@@ -9,7 +9,7 @@ from beforehand.protocols.mobile.was.host import Host
 
 
 class Hasty(Host):
-    """Delivers whatever it hears, in the order in which it comes."""
+    """Delivers every message in the order of arrival."""
 
     def _take(self, now_us, frame, out):
         super()._take(now_us, frame, out)
@@ -35,7 +35,7 @@ def test_a_few_seeds_pass_and_meet_every_kind_of_fault():
 
 
 def test_a_host_that_left_a_cell_before_joining_is_not_expected_to_deliver():
-    """It came back after 9 s, and was told of 5 messages less than those who had joined."""
+    """The host came back after 9 s, and got 5 messages fewer than the hosts that had joined."""
     assert run_wide(60074, "was").problem is None
 
 

@@ -21,7 +21,7 @@ LACKS = ["node 1 lacks [(0, 1)], which its peer 0 holds"]
 
 
 def at_rest(held, *, delivered=None, dropped=(), cut_off=(), inbox=False, contacts=((0, 1),)):
-    """A net in which each node holds what is said."""
+    """A net in which each node holds every broadcast message."""
     drivers = [
         SimpleNamespace(core=SimpleNamespace(holds=lambda _, ids=ids: frozenset(ids)), cut_off=[])
         for ids in held
@@ -87,7 +87,7 @@ class Sparing(Epidemic):
 
 
 class Stubborn(Epidemic):
-    """Never asks again for what it has evicted once, whoever comes into contact."""
+    """Never requests an evicted message again, whichever peer offers it."""
 
     def on_link(self, now_us, peer, up, out):
         evicted = dict(self._evicted.ids)

@@ -181,7 +181,7 @@ def test_the_ctrl_c_handler_is_installed_before_most_imports():
 
 
 def early_endings(command: list[str], arguments: list[str]) -> Iterator[tuple[float, int, str]]:
-    """How a command ends that hears Ctrl-C early: when, its exit code, what it says."""
+    """Interrupt a command early. Yield the delay, the exit code and stderr."""
     for milliseconds in range(0, 500, 25):
         process = subprocess.Popen(
             [*command, *arguments],

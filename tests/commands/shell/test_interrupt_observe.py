@@ -26,7 +26,7 @@ ROWS = 300
 
 
 class Job:
-    """A process in a session of its own, and what it says on stderr, line by line."""
+    """A process in its own session, and the lines that it writes to stderr."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Lines in, whoever sends them."""
+"""Lines are read from a terminal, a pipe or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SUMO's floating car data and GPX tracks: positions, presence, and what cannot be told."""
+"""SUMO's floating car data and GPX tracks: positions, presence, and ambiguous input."""
 
 from __future__ import annotations
 

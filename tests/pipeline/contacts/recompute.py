@@ -105,7 +105,7 @@ class Recomputed:
         }
 
     def run(self):
-        """The row of `runs`, as far as the event log tells it."""
+        """Return the row of `runs`, as far as the event log has it."""
         counts, reachable = self.counts(), self.reachable()
         handed = counts["broadcasts"] + counts["receptions"]
         return {

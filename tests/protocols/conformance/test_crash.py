@@ -70,7 +70,7 @@ def _come_back(stage: Stage, victim: int, *, falls: bool) -> None:
 
 
 def _judge(stage: Stage, victim: int) -> None:
-    """The family says what every node lacks (`Family.problems`)."""
+    """Return the messages that nodes lack, by the family (`Family.problems`)."""
     assert stage.problem is None, stage.problem
     assert seqs_grow(stage)
     if not stage.case.inbox:

@@ -1,4 +1,4 @@
-"""A network that does not give what a core needs is refused, and told all that is missing."""
+"""A network that does not meet the needs of a core is refused, with all that is missing."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The proof of an origin: what it covers, and that nobody on the way can change it."""
+"""The proof of an origin: what it covers, and that no forwarding node can change it."""
 
 import hashlib
 import hmac

@@ -44,7 +44,7 @@ def test_the_expired_go_before_anything_else():
 
 
 class Walked(dict):
-    """Counts those that anybody went over."""
+    """Counts the entries that were iterated over."""
 
     steps = 0
 

@@ -121,7 +121,7 @@ def test_the_own_deliveries_of_a_node_that_only_broadcasts_are_forgotten_on_expi
 @pytest.mark.parametrize("kind", [Barrier, Unordered])
 @pytest.mark.parametrize("capacity", [None, 20])
 def test_the_saved_rows_of_a_long_run_are_those_of_live_messages(kind, capacity):
-    """Two nodes that hear each other and many others, and now and then one that waits."""
+    """Two nodes that exchange messages of many origins, of which a few have to wait."""
     cores = {n: make(kind(n, BRIEF), Options(capacity=capacity), durable=True) for n in (0, 1)}
     stores = {n: Store() for n in (0, 1)}
     counts = []

@@ -52,7 +52,7 @@ def chain(count, origin=9, start=1):
 
 
 def met(*said, options=MARKS):
-    """Two who come into contact after each has got some messages."""
+    """Two nodes that get a contact after each has received some messages."""
     net = Net(causal(0, options), causal(1, options), causal(7))
     for node, messages in enumerate(said):
         net.link(node, 7)

@@ -1,4 +1,4 @@
-"""Several broadcasts as one input: as if they had been said one after the other."""
+"""Several broadcasts as one input have the effects of single broadcasts."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_the_latest_possible_deadline_of_a_cause_makes_no_invalid_effect():
 
 
 def test_a_broadcast_after_the_clock_was_set_back_lives_beyond_the_horizon():
-    """Else it would be dead when it is said."""
+    """Otherwise the message would have expired at its broadcast."""
     for bob in (Barrier("bob", LIFETIMES), Unordered("bob", LIFETIMES)):
         bob.on_receive(100 * SECOND, [], Outbox())
         message = bob.on_broadcast(90 * SECOND, b"", Outbox(), SECOND)

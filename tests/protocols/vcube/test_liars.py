@@ -1,4 +1,4 @@
-"""VCube with proofs against one member that lies: nothing that it says silences another member."""
+"""VCube with proofs against one member that lies: none of its frames silences another member."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_gone_messages_are_skipped_if_their_origin_signed_the_claim():
 
 
 def test_a_node_without_its_state_is_shown_its_own_signature_and_mute():
-    """Even when nobody keeps its messages any more."""
+    """Even when no member keeps its messages any more."""
     peer, returned = bench_of(1), bench_of(0)
     peer.receive(proven(0, 1), proven(0, 2), source=0)
     peer.link(3, up=False, now_us=2 * KEEP_US)
@@ -162,7 +162,7 @@ def test_a_premature_reference_to_an_own_message_waits_for_it():
 
 
 class Ring:
-    """Four members on reliable links. The last one is a liar: it says whatever it can sign."""
+    """Four members on reliable links. The last one is hostile: it sends whatever it can sign."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)

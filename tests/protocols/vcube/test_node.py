@@ -163,7 +163,7 @@ def test_a_node_that_never_broadcasts_remembers_a_bounded_number_of_entries():
 
 
 def test_a_rare_cause_is_still_named_after_many_messages_of_another_origin():
-    """Node 0 hears once of node 2 and often of node 1. Node 3 must wait for what node 2 said."""
+    """Node 0 gets one message of node 2 and many of node 1. Node 3 must wait for that of node 2."""
     speaker, listener = Bench(0, 4), Bench(3, 4)
     many = [message(1, seq) for seq in range(1, 30)]
     speaker.receive(message(2, 1), *many, height=0)
@@ -176,7 +176,7 @@ def test_a_rare_cause_is_still_named_after_many_messages_of_another_origin():
 
 
 def test_entries_left_out_by_the_compression_still_hold():
-    """(0, 2) says nothing of (2, 1), but follows (0, 1), which does."""
+    """(0, 2) does not name (2, 1), but follows (0, 1), which does."""
     bench = Bench(4, 8)
     bench.receive(message(0, 2), height=2)
     assert bench.receive(message(0, 1, (2, 1)), height=2) == {6: [[(0, 2), (0, 1)]]}

@@ -17,7 +17,7 @@ SECOND = 1_000_000
 
 
 def proofs_of(node):
-    """A signature is a hash with the name of whoever made it."""
+    """A signature is a hash with the name of its signer."""
 
     def sign(data, who=node):
         return hashlib.sha256(b"%d" % who + data).digest()

@@ -1,4 +1,4 @@
-"""VCube that comes back: with its state, without it, and what nobody may say to it."""
+"""VCube after a restart: with its state, without it, and with forbidden frames."""
 
 import pickle
 

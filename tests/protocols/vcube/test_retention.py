@@ -177,7 +177,7 @@ def test_a_message_that_was_skipped_while_it_waited_is_not_kept_for_ever():
 
 
 def test_a_node_that_skipped_messages_asks_all_live_peers_once():
-    """They may lack the same messages, and nobody else would tell them."""
+    """They may lack the same messages, and no other peer would send them."""
     bench = Bench(0, 4)
     bench.link(3, up=False)
     bench.answer((0, 2, 0, 0), source=1)
@@ -352,7 +352,7 @@ def test_a_peer_that_suspected_this_node_for_long_is_asked_for_its_messages():
 
 
 def test_a_peer_asked_while_down_is_asked_again_when_up():
-    """Its own question came late, and it crashed over it: it never heard ours."""
+    """Its own `Ask` came late, and it crashed then, so it never received ours."""
     bench = Bench(1, 2)
     bench.link(0, up=False)
     assert (0, Ask((0, 0))) in bench.hear(Ask((1, 0)), source=0)

@@ -1,4 +1,4 @@
-"""The page of the observer: which numbers a line is drawn from, what is judged, what is said."""
+"""The page of the observer: the numbers of each line, the judgements and the texts."""
 
 import json
 

@@ -97,7 +97,7 @@ def test_a_shared_signature_is_verified_once(monkeypatch):
 
 
 def test_a_changed_signature_is_refused_even_if_the_root_is_known():
-    """Else it would be stored and passed on, and refused by all who do not know the root."""
+    """Otherwise the node would store and forward it, and peers without the root would refuse it."""
     ann, bob = ann_and_bob()
     one, other = ann.sign_all([b"one", b"other"])
     assert bob.check("ann", b"one", one)

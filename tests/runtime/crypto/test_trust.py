@@ -1,4 +1,5 @@
-"""A name is bound to its first key: nobody else speaks in it, and nothing signed can be changed."""
+"""A name is bound to its first key: no other member can use it, and no signed message can be
+changed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from beforehand.runtime.radio.cell_settings import (
 
 
 def without_bounds(one, bytes_max=1 << 16):
-    """A host that a hostile hand has changed: it says whatever fits into its own datagram."""
+    """A hostile host: it sends whatever fits into its own datagram."""
     one.payload_bytes_max = bytes_max
     core = one._parts.node.driver.core
     core._message_bytes_max = None

@@ -271,7 +271,7 @@ def test_a_restarted_station_reports_it_and_its_wired_station_refuses_it(tmp_pat
 
 
 def test_a_station_that_restarted_at_once_silently_lost_its_hosts(tmp_path):
-    """They took its new numbers for old ones, and missed what was said until they spoke."""
+    """The hosts took its new numbers for old ones, and missed messages until they sent one."""
 
     async def play():
         cell = write_stations(tmp_path, "north")["north"]

@@ -39,7 +39,7 @@ def write_config(folder):
 
 
 class Town:
-    """The segments, and who is in them."""
+    """The segments and their nodes."""
 
     def __init__(self, folder, stack: ExitStack) -> None:
         self.folder, self.stack = folder, stack
@@ -74,7 +74,7 @@ class Town:
         return sum(": number " in line for text in texts for line in text.splitlines())
 
     def wait_for_all(self, own: dict[str, int]) -> None:
-        """Everybody has shown all that others said."""
+        """Wait until every host has printed all messages of the others."""
         end = time.monotonic() + SECONDS_MAX
         while any(self.heard(name) < self.spoken - own[name] for name in HOSTS):
             shown = {name: (self.heard(name), self.spoken - own[name]) for name in HOSTS}

@@ -212,7 +212,7 @@ def test_a_broadcast_that_meets_a_full_disk_is_not_made(tmp_path, monkeypatch):
 
 
 async def back_to_an_older_copy(net, tmp_path, durable):
-    """`bob`, and `ann` with a store that has forgotten the last thing she said."""
+    """`bob`, and `ann` with a store that lacks her last message."""
     bob = await member(net, tmp_path, "bob").__aenter__()
     async with member(net, tmp_path, "ann") as ann:
         await ann.broadcast(b"first")

@@ -139,7 +139,7 @@ def test_a_node_without_a_store_that_is_killed_is_not_valid(tmp_path):
 
 
 def live(folder, disk, incarnation, seqs, *, commits, rows_max):
-    """A node that speaks, and is killed after so many commits; what its application got."""
+    """Run a node that broadcasts, and kill it after so many commits. Return its deliveries."""
     store = Transactions(disk)
     left = commits
     got = []

@@ -428,7 +428,7 @@ def small_disk(tmp_path):
 
 
 def fill(store: DiskStore) -> tuple[int, InputError]:
-    """How many large messages were written, and what was said of the next one."""
+    """Return how many large messages were written, and the error of the next one."""
     for index in range(100):
         try:
             write(store, {("message", ("ann", index)): Message(("ann", index), (), bytes(50_000))})

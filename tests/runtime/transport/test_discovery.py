@@ -1,4 +1,4 @@
-"""Members on one network find each other, and what they announce tells a stranger nothing."""
+"""Members on one network find each other, and their announcements reveal nothing to others."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_a_host_outside_all_cells_is_not_expected_to_deliver():
 
 
 class DeafAtFirst(Host):
-    """One of the hosts does not hear that it is registered, as if the answers were lost."""
+    """One of the hosts never receives its registration, as if the answers were lost."""
 
     def on_message(self, now_us, source, frame, out):
         if self.node != 1 or now_us > 5_500_000:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TROUBLES = (
     *("losses", "doubles", "flaps", "crashes"),
-    *("suspicions", "leaves", "settings", "shifts", "hastes", "pauses"),
+    *("suspicions", "leaves", "settings", "shifts", "early_timers", "pauses"),
 )
 """The kinds of faults. A case has a budget for each kind, and every injected fault consumes one."""
 
@@ -74,7 +74,7 @@ class Case:
     """The bytes that a wire accepts before it must drain; only for cores with flow control."""
     is_disk_late: bool = False
     """Whether a node's saves reach the disk only at a `flush` move."""
-    hastes: int = 0
+    early_timers: int = 0
     """For the explorer: how many timers may fire while the net is not silent."""
     thresholds: Thresholds = "as shipped"
     """With "low", the cores sweep their registries at sizes that a small net reaches."""

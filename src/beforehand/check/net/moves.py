@@ -31,7 +31,7 @@ def all_moves(net: Net) -> Iterator[Move]:
     yield from _life_moves(net)
     yield from _next_instant(net)
     yield from _clock_moves(net)
-    if net.left["hastes"] or net.is_silent():  # most timers handle silence
+    if net.left["early_timers"] or net.is_silent():  # most timers handle silence
         yield from (("timer", *key) for key in net.timers)
 
 

@@ -146,7 +146,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         if not ticket or due_us > self._latest_us() or due_us > self.now_us + AGE_US:
             return False
         if not self.is_silent():
-            self._take("hastes")  # the fuzzer ignores this budget
+            self._take("early_timers")  # the fuzzer ignores this budget
         del self.timers[node, timer]
         self.now_us = max(self.now_us, due_us)
         self.drivers[node].on_timer(self.local_us(node), timer, ticket)

@@ -1,4 +1,5 @@
-"""Feeds as cities publish them: what a trip planner takes is read, and what was mended is told."""
+"""Feeds as cities publish them: everything that a trip planner accepts is read, and repairs are
+reported."""
 
 from __future__ import annotations
 

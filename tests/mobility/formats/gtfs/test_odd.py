@@ -1,4 +1,5 @@
-"""Feeds that are odd in one way each: read as a person would read them, and it is told."""
+"""Feeds that are odd in one way each: they are read as a person would, and the reader reports
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard unregisters the hosts because of which a cell hears little but repetitions."""
+"""The guard unregisters the hosts that fill a cell with retransmissions."""
 
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.contract.outbox import Outbox

@@ -83,7 +83,7 @@ def unknown(ses, target=0):
 
 
 def joined(ses=1):
-    """A station at which the host has joined, and heard of it."""
+    """A station at which the host has joined, with the ConnectAck received."""
     bench = Bench()
     bench.hear(Join(1, H, ses, ()))
     return bench
@@ -143,7 +143,7 @@ def test_a_place_in_another_connection_is_no_acknowledgement():
 
 
 def caught_up_on(*seqs, **pace):
-    """A station from which the host has yet to hear what was discarded there."""
+    """A station that still has to send the host the messages to catch up on."""
     bench = Bench(**pace)
     bench.connect(2, Place(1), (0, 1))
     bench.wire(Response1(0, 1, H, 2, True, 1, 1, ids(*seqs)))

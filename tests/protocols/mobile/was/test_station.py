@@ -1,4 +1,4 @@
-"""A station step by step: what it relays, what its cell hears, what it keeps and for whom."""
+"""A station step by step: the messages that it relays, transmits and keeps."""
 
 import pytest
 
