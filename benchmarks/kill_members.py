@@ -102,7 +102,7 @@ async def live(member: Any, rng: random.Random, stop: asyncio.Event) -> None:
         if isinstance(member, Host):
             if rng.random() < 0.01 and not is_quiet:
                 await member.move(rng.choice(cells()), "127.0.0.1")
-            is_ready = member.is_connected and not (is_quiet and member.unheard)
+            is_ready = member.is_connected and not (is_quiet and member.unacked)
         else:
             is_ready = len(member.peers) == len(NAMES) - 1
         told = {"ready": is_ready, "delivered": member.counters.messages.delivered}

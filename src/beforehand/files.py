@@ -76,10 +76,12 @@ def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError("no such file", where=str(path), hint=hint or "check the path")
     if isinstance(error, OSError) and error.errno is not None:
-        told = error.strerror or "unreadable"
-        return InputError(f"cannot read it: {told}", where=str(path), hint=hint or "check the path")
-    told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputError(f"not a Parquet file, or a broken one: {told}", where=str(path), hint=hint)
+        reason = error.strerror or "unreadable"
+        return InputError(
+            f"cannot read it: {reason}", where=str(path), hint=hint or "check the path"
+        )
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(f"not a Parquet file, or a broken one: {reason}", where=str(path), hint=hint)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -121,8 +123,8 @@ def _partial(target: Path) -> Path:
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
-    told = error.strerror or str(error)
-    return InputError(f"cannot write it: {told}", where=str(path), hint=WRITE_HINT)
+    reason = error.strerror or str(error)
+    return InputError(f"cannot write it: {reason}", where=str(path), hint=WRITE_HINT)
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -83,7 +83,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/part-by-link", 1, "verdict: invalid"),
         ("{zoo}/logs/part-nowhere", 2, "not a regular file"),
         ("{zoo}/logs/part-pipe", 2, "not a regular file"),
-        ("{zoo}/logs/two-promises", 3, "its files do not promise the same: `causal`, `none`"),
+        ("{zoo}/logs/two-promises", 3, "its files have different promises: `causal`, `none`"),
         ("{zoo}/logs/two-counts", 3, "the same number of events: 10, 12"),
         ("{zoo}/logs/half-babble", 3, "the metadata of the file cannot be read"),
         ("{zoo}/logs/half.gz", 2, "cannot read it"),

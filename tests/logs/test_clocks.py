@@ -58,7 +58,7 @@ def test_a_clock_entry_outside_the_log_is_unknown(tmp_path):
     assert run.state == "unknown"
     assert "1 events of `a` are missing" in run.reason
     (run,) = judged(tmp_path / "log", EVENTS[2:]).runs
-    assert "clocks name 2 events of `a` whose log is not there" in run.reason
+    assert "clocks name 2 events of `a` whose log is missing" in run.reason
 
 
 def test_two_runs_without_a_delimiter_are_refused_and_with_one_are_two(tmp_path):

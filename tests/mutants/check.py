@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     (
         "a thawed program reads",
-        "thaw_rest",
+        "thaw_net_state",
         "net.closed = set(rest.closed)",
         "net.closed = set()",
         "test_a_frozen_group_keeps_pending_writes_and_unread_deliveries",
@@ -157,10 +157,10 @@ MUTANTS = [
         "test_a_crashed_node_gets_no_pending_events",
     ),
     (
-        "news of links survive a crash",
+        "notices of links survive a crash",
         "Net._after",
-        "[item for item in self.news if item[0] != node]",
-        "[*self.news]",
+        "[item for item in self.notices if item[0] != node]",
+        "[*self.notices]",
         "test_a_crashed_node_gets_no_pending_events",
     ),
     (
@@ -179,14 +179,14 @@ MUTANTS = [
     ),
     (
         "what was dropped is excused for ever",
-        "Net._tell",
+        "Net._notify",
         "        if up and self.dropped:\n",
         "        if False:\n",
         "test_a_dropped_message_is_excused_until_the_next_link_up",
     ),
     (
         "any link excuses what was dropped during another",
-        "Net._tell",
+        "Net._notify",
         "if item[:2] != (node, peer)}",
         "if item[0] != node}",
         "test_a_dropped_message_is_excused_until_the_next_link_up",
@@ -270,14 +270,14 @@ MUTANTS = [
     ),
     (
         "an explored state forgets what was dropped",
-        "thaw_rest",
+        "thaw_net_state",
         "net.dropped, net.payloads = set(rest.dropped), dict",
         "net.dropped, net.payloads = set(), dict",
         "test_an_explored_state_has_its_own_clocks_and_drops",
     ),
     (
         "an explored state forgets that all clocks were set",
-        "freeze_rest",
+        "freeze_net_state",
         "(net.shift_us, highest_us, *net.offsets_us)",
         "(0, 0, *net.offsets_us)",
         "test_an_explored_state_has_its_own_clocks_and_drops",
@@ -419,7 +419,7 @@ MUTANTS = [
     ),
     (
         "a story has the shipped thresholds",
-        "tell",
+        "describe_run",
         "    with in_force(case.thresholds):\n",
         '    with in_force("as shipped"):\n',
         "test_a_failure_with_each_kind_of_fault_is_replayed_exactly[low thresholds]",

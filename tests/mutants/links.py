@@ -88,15 +88,15 @@ MUTANTS = [
     (
         "any greeting will do",
         "Handshake.on_hello",
-        "not hmac.compare_digest(theirs[len(said) :], tag)",
+        "not hmac.compare_digest(hello[len(content) :], tag)",
         "not tag",
         "test_another_secret_or_group_is_refused_before_any_reply",
     ),
     (
         "an answer answers any greeting",
         "Handshake._tag",
-        "role, before, said)[:HELLO_TAG_BYTES]",
-        "role, said)[:HELLO_TAG_BYTES]",
+        "role, before, content)[:HELLO_TAG_BYTES]",
+        "role, content)[:HELLO_TAG_BYTES]",
         "test_an_answer_to_another_hello_is_refused",
     ),
     (
@@ -172,8 +172,8 @@ MUTANTS = [
     (
         "a name that is bound to another key is linked",
         "Mesh.on_introduced",
-        "elif not self._trust.meet(who.name, who.public):",
-        "elif not self._trust.meet(who.name, who.public) and False:",
+        "elif not self._trust.meet(peer.name, peer.public):",
+        "elif not self._trust.meet(peer.name, peer.public) and False:",
         "test_no_peer_can_take_the_name_of_a_known_member",
     ),
     (
@@ -282,7 +282,7 @@ MUTANTS = [
         "test_a_forked_process_checkpointed_the_log_of_its_parent",
     ),
     (
-        "a message is said that nobody would take",
+        "a message is content that nobody would take",
         "Group.broadcast",
         "if earliest_us > self._lifetimes.latest_us(self._clock_us()):",
         "if False:",

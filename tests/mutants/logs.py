@@ -10,8 +10,8 @@ MUTANTS = [
     ),
     (
         "a log of a host is not told of other hosts",
-        "CellNetwork._on_heard",
-        "        self.on_host(said.sender)\n",
+        "CellNetwork._on_datagram",
+        "        self.on_host(datagram.sender)\n",
         "        pass\n",
         "test_the_roster_of_a_host_lists_hosts_in_range_and_no_station",
     ),
@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         "a station keeps what is any number ahead",
-        "Station._on_say",
+        "Station._on_host_broadcast",
         "if message.seq >= guest.next_broadcast + self._pace.inflight_max:",
         "if False:",
         "test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station",
@@ -94,8 +94,8 @@ MUTANTS = [
     ),
     (
         "a host with a name that is too long is heard",
-        "Station._on_heard",
-        "    if not is_short(said.sender):\n",
+        "Station._on_datagram",
+        "    if not is_short(datagram.sender):\n",
         "    if False:\n",
         "test_frames_of_a_host_with_a_too_long_name_are_ignored",
     ),

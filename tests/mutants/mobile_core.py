@@ -28,9 +28,9 @@ MUTANTS = [
     (
         "correction 3: go on where the station's acknowledgement is",
         "Host._on_station_ack",
-        "            self._drop_acked(heard.next, out)\n",
-        "            self._drop_acked(heard.next, out)\n"
-        "            self._place = Place(self._ses, False, heard.next)\n",
+        "            self._drop_acked(ack.next, out)\n",
+        "            self._drop_acked(ack.next, out)\n"
+        "            self._place = Place(self._ses, False, ack.next)\n",
         "test_an_acknowledgement_clears_broadcasts_and_changes_nothing_else",
     ),
     (
@@ -263,7 +263,7 @@ MUTANTS = [
         "test_messages_a_host_may_have_delivered_are_not_cast_when_it_registers_as_new",
     ),
     (
-        "trust a registration that the host never heard of",
+        "trust a registration that the host never ack of",
         "_is_worthless",
         "    return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)",
         "    return place.ses > guest.ses",

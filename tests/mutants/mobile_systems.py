@@ -5,7 +5,7 @@ MUTANTS = [
         "was_flood: wait for the answers of the neighbours only",
         "Handoff._start",
         "[*self._via] if EVERYBODY in targets",
-        "[*self._neighbours] if EVERYBODY in targets",
+        "[*self._wired] if EVERYBODY in targets",
         "test_the_host_is_new_only_after_the_farthest_station_has_answered",
     ),
     (
@@ -18,8 +18,8 @@ MUTANTS = [
     (
         "was_flood: flood a frame back to where it came from",
         "Handoff.pass_on",
-        "for peer in self._neighbours if peer != source]",
-        "for peer in self._neighbours]",
+        "for peer in self._wired if peer != source]",
+        "for peer in self._wired]",
         "test_a_delete_takes_effect_locally_and_is_forwarded",
     ),
     (
@@ -165,7 +165,7 @@ MUTANTS = [
     ),
     (
         "ck: forget who asks during a handoff",
-        "Handoff._on_given",
+        "Handoff._on_host_state",
         "        self._on_fetch(pending.waiting, out)\n",
         "        pass\n",
         "test_a_request_during_a_handoff_is_served_at_its_end",

@@ -48,7 +48,7 @@ MUTANTS = [
     (
         "an own transmission does not abort a reception",
         "Air._start",
-        "    self._locked[node] = NOBODY\n    self._start_us[node] = now_us\n",
+        "    self._locked[node] = NO_NODE\n    self._start_us[node] = now_us\n",
         "    self._start_us[node] = now_us\n",
         "test_a_transmitting_node_receives_nothing",
     ),

@@ -5,7 +5,7 @@ MUTANTS = [
         "forget the causes before the message is signed",
         "VCube.on_broadcast",
         "    if self._proofs is not None:\n        # The signer",
-        "    self._news.clear()\n    if self._proofs is not None:\n        # The signer",
+        "    self._new_causes.clear()\n    if self._proofs is not None:\n        # The signer",
         "test_a_message_after_a_signer_failed_named_no_causes_and_overtook_them",
     ),
     (
@@ -32,7 +32,7 @@ MUTANTS = [
     (
         "remember every delivery until the next broadcast",
         "Dissemination._deliver",
-        "    if len(self._news) > NEWS_PER_NODE * self._nodes:",
+        "    if len(self._new_causes) > CAUSES_PER_NODE * self._nodes:",
         "    if self._nodes < 0:",
         "test_a_node_that_never_broadcasts_remembers_a_bounded_number_of_entries",
     ),
@@ -88,7 +88,7 @@ MUTANTS = [
     (
         "carry the whole clock each time",
         "VCube.on_broadcast",
-        "    self._news.clear()",
+        "    self._new_causes.clear()",
         "    pass",
         "test_a_message_carries_only_the_entries_that_changed",
     ),
@@ -216,21 +216,21 @@ MUTANTS = [
     (
         "restore without the news",
         "Retention._restore",
-        "    self._news = sorted(rows.get(state.NEWS.name, {}).items())",
-        "    self._news = []",
+        "    self._new_causes = sorted(rows.get(state.NEW_CAUSES.name, {}).items())",
+        "    self._new_causes = []",
         "test_after_a_restart_a_message_names_earlier_deliveries_as_causes",
     ),
     (
         "restore without what is gone",
         "Retention._restore",
-        "        self._state.gone[origin] = seq\n    self._news",
-        "        pass\n    self._news",
+        "        self._state.gone[origin] = seq\n    self._new_causes",
+        "        pass\n    self._new_causes",
         "test_after_a_restart_gone_and_missed_messages_stay_so",
     ),
     (
         "take everybody at the word of the last life",
         "Retention._restore",
-        "    self._state.unheard = set(range(self._nodes)) - {self._self}",
+        "    self._state.unreported = set(range(self._nodes)) - {self._self}",
         "    pass",
         "test_after_a_restart_kept_messages_go_to_the_nodes_reported_up",
     ),
@@ -244,7 +244,7 @@ MUTANTS = [
     (
         "answer one without memory as if nothing was wrong",
         "Retention._on_ask",
-        "        if theirs[source] < clock[source]:",
+        "        if peer_clock[source] < clock[source]:",
         "        if self._nodes < 0:",
         "test_a_node_without_state_that_asks_learns_of_its_own_messages",
     ),
@@ -342,8 +342,8 @@ MUTANTS = [
     (
         "answer without what waits",
         "Retention._on_ask",
-        "if id[1] > theirs[id[0]]]",
-        "if theirs[id[0]] < id[1] <= clock[id[0]]]",
+        "if id[1] > peer_clock[id[0]]]",
+        "if peer_clock[id[0]] < id[1] <= clock[id[0]]]",
         "test_pending_messages_are_sent_to_a_requesting_peer",
     ),
     (
@@ -355,7 +355,7 @@ MUTANTS = [
     ),
     (
         "overlook own messages among the causes of others",
-        "VCube._hear",
+        "VCube._take_packet",
         "for entry in m.past]",
         "for entry in ()]",
         "test_a_message_naming_an_own_message_never_broadcast_prevented_a_return",
@@ -363,8 +363,8 @@ MUTANTS = [
     (
         "keep the latest news, whatever their origins",
         "Dissemination._deliver",
-        "        self._news[:] = self._latest()",
-        "        self._news[:] = self._news[self._nodes :]",
+        "        self._new_causes[:] = self._latest()",
+        "        self._new_causes[:] = self._new_causes[self._nodes :]",
         "test_a_rare_cause_is_still_named_after_many_messages_of_another_origin",
     ),
     (
@@ -413,13 +413,13 @@ MUTANTS = [
     (
         "believe whatever a question claims",
         "Retention._on_ask",
-        "    else:\n        if theirs[self._self]",
-        "    if True:\n        if theirs[self._self]",
+        "    else:\n        if peer_clock[self._self]",
+        "    if True:\n        if peer_clock[self._self]",
         "test_a_request_with_a_false_claim_about_own_messages_silenced_a_node_for_ever",
     ),
     (
         "believe the causes that a liar names",
-        "VCube._hear",
+        "VCube._take_packet",
         "        if self._proofs is None:\n            named += [entry",
         "        if self._nodes:\n            named += [entry",
         "test_a_premature_reference_to_an_own_message_waits_for_it",
@@ -434,7 +434,7 @@ MUTANTS = [
     (
         "answer without proof",
         "Retention._on_ask",
-        "        lacking = self._evidence(source, theirs, lacking) + lacking\n",
+        "        lacking = self._evidence(source, peer_clock, lacking) + lacking\n",
         "        pass\n",
         "test_gone_messages_are_skipped_if_their_origin_signed_the_claim",
     ),
@@ -447,7 +447,7 @@ MUTANTS = [
     ),
     (
         "broadcast while own messages wait",
-        "VCube._hear",
+        "VCube._take_packet",
         "        named = [m.id for m in frame.messages]",
         "        named = [m.id for m in frame.messages if m.id[0] != me]",
         "test_a_node_that_regained_its_own_messages_does_not_broadcast_while_they_wait",

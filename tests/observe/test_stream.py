@@ -66,7 +66,7 @@ def with_column(name: str, kind: DataType) -> StructType:
         (with_column("stamp", STAMP[:2]), "event", "`stamp` is a struct<r:bigint"),
         (with_column("time", BooleanType()), "event", "`time` is a boolean"),
         (with_column("ends", StringType()), "event", "`ends` is neither"),
-        (with_column("moved", BooleanType()), "event", "`moved` is one that comes out"),
+        (with_column("moved", BooleanType()), "event", "`moved` is a column of the output"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -97,7 +97,7 @@ def test_unknown_senders_and_causes_are_noted_on_the_page_and_not_guessed(tmp_pa
     bare = write_log(tmp_path / "bare.parquet", [(0, 0, BROADCAST, 0, 1), (9, 1, RECEIVE, 0, 1)])
     run = gather_run(bare)
     assert any("senders" in note for note in run.notes)
-    assert any("come and go" in note for note in run.notes)
+    assert any("join and leave" in note for note in run.notes)
     assert ask_model(tmp_path, run, "[...model.recSender]") == [-1]
     assert ask_model(tmp_path, run, "model.about.has_senders") is False
     assert ask_model(tmp_path, run, "model.hasPast") is False

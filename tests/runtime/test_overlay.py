@@ -257,7 +257,7 @@ def test_a_store_of_other_members_is_refused(tmp_path):
         ('group = "x"\n[[member]]\nname = "ann"\naddress = "a"', "1 members"),
         (
             'group = "x"\n' + '[[member]]\nname = "ann"\naddress = "h:1"\n' * 2,
-            "two of the name `ann`",
+            "two entries are named `ann`",
         ),
         (
             'group = "x"\n[[member]]\nname = "ann"\naddress = "h:1"\n[[member]]\nname = "bob"\n'

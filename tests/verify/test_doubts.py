@@ -252,7 +252,7 @@ def test_only_the_last_part_of_a_log_decided_the_promise(tmp_path):
     (run,) = verify_events(tmp_path).runs
     assert run.counts["late"]
     assert run.state == "unknown", "whether that is a violation hangs on which of them is right"
-    assert "its files do not promise the same: `causal`, `none`" in run.reason
+    assert "its files have different promises: `causal`, `none`" in run.reason
 
 
 def test_a_log_behind_a_link_to_a_folder_was_not_judged(tmp_path):

@@ -152,7 +152,7 @@ def test_the_command_judges_a_folder_of_logs(tmp_path, capsys):
     assert main(["verify", str(write_all(tmp_path / "sound", split(SOUND)))]) == 0
     alone = next((tmp_path / "sound" / "dee").iterdir())
     assert main(["verify", str(alone)]) == 3
-    assert "1 deliveries of those of whom there is no log: `cid`" in capsys.readouterr().out
+    assert "1 deliveries from members without a log: `cid`" in capsys.readouterr().out
 
 
 def test_a_cycle_of_causes_is_invalid_even_if_logs_are_missing(tmp_path):
@@ -176,17 +176,17 @@ def test_a_cycle_of_causes_is_invalid_even_if_logs_are_missing(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda lines: lines["bob"].pop(), "no end, so killed or still there: `bob`"),
-        (lambda lines: lines.pop("cid"), "no log: `cid`"),
+        (lambda lines: lines["bob"].pop(), "no stop event, so killed or running: `bob`"),
+        (lambda lines: lines.pop("cid"), "deliveries from members without a log: `cid`"),
         (
             lambda lines: lines["bob"].__setitem__(0, ("start", "", 2)),
-            "was there without a log: `bob`",
+            "ran without a log: `bob`",
         ),
         (
             lambda lines: lines["bob"].insert(3, ("start", "", 3)),
-            "was there without a log: `bob`",
+            "ran without a log: `bob`",
         ),
-        (lambda lines: lines["bob"].pop(0), "was there without a log: `bob`"),
+        (lambda lines: lines["bob"].pop(0), "ran without a log: `bob`"),
         (lambda lines: lines["bob"].insert(2, ("Deliver", "cid", 90)), "no known kind"),
     ],
 )
@@ -238,7 +238,7 @@ def test_two_incarnations_under_one_name_are_never_valid(tmp_path):
     again = write(tmp_path, "dee", lines["dee"], life="b")
     run = judged(tmp_path)
     assert run.state == "unknown"
-    assert "lived more than once, in no known order: `dee`" in run.reason
+    assert "several incarnations in no known order: `dee`" in run.reason
     again.unlink()
     assert judged(tmp_path).state == "valid"
 
@@ -315,7 +315,7 @@ def test_nodes_that_promise_different_things_are_not_judged(tmp_path):
         write(tmp_path, name, line, about={"promise": "none" if name == "bob" else "causal"})
     run = judged(tmp_path)
     assert run.state == "unknown"
-    assert "do not promise the same: `causal`, `none`" in run.reason
+    assert "files have different promises: `causal`, `none`" in run.reason
 
 
 def test_a_node_that_broadcasts_under_the_name_of_another_was_valid(tmp_path):
@@ -370,7 +370,7 @@ def test_a_member_whose_messages_were_delivered_is_doubted_once(tmp_path):
     del lines["cid"]
     run = judged(write_with_rosters(tmp_path, lines, {"ann": ["ann", "cid", "fay"]}))
     assert run.reason == (
-        "1 deliveries of those of whom there is no log: `cid`; members without a log: `fay`"
+        "1 deliveries from members without a log: `cid`; members without a log: `fay`"
     )
 
 

@@ -16,7 +16,7 @@ from beforehand.commands.shell.console import (
     print_table,
     refuse_json,
 )
-from beforehand.commands.tracing import add_trace_options, load_trace, tell_trace, trace_json
+from beforehand.commands.tracing import add_trace_options, load_trace, report_trace, trace_json
 from beforehand.errors import EXIT_VALID
 from beforehand.files import check_file_target, refuse_device, refuse_same, replaced
 from beforehand.units import format_duration
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         refuse_same(args.out, args.input)
     refuse_device(args.input)
     found = load_trace(args)
-    tell_trace(found)
+    report_trace(found)
     if args.out == STDOUT:
         sys.stdout.writelines(contact_lines(found))
         return EXIT_VALID

@@ -75,7 +75,7 @@ def _replay(seed: int, protocols: tuple[str, ...], *, as_json: bool) -> int:
     from beforehand.check.fuzz.targets import TARGETS
 
     outcomes = [
-        run_seed(seed, FAMILIES[protocol], tells=True)
+        run_seed(seed, FAMILIES[protocol], with_story=True)
         if protocol in FAMILIES
         else TARGETS[protocol](seed)
         for protocol in protocols

@@ -13,14 +13,14 @@ from beforehand.commands.shell.console import (
     note,
     print_json,
     show_page,
-    told_stages,
+    stage_bars,
 )
 from beforehand.commands.tracing import (
     add_trace_options,
     given_trace_options,
     load_movement,
     parse_range,
-    tell_trace,
+    report_trace,
 )
 from beforehand.errors import EXIT_VALID, InputError
 from beforehand.events import PLAY_FILE
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     target = args.out or _default_target(args.input)
     check_file_target(target)
     refuse_same(target, args.input)
-    with told_stages() as tell:
+    with stage_bars() as tell:
         tell("reading the run", 0, None)
         shown = _gather(args)
         shown = restrict(shown, window_us, args.nodes)
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     for text in shown.notes:
         note(text)
     if args.json:
-        told = {"page": str(target), "bytes": size, "run": shown.name, "notes": shown.notes}
-        print_json({**told, "nodes": len(shown.names), "events": len(shown.events)})
+        answer = {"page": str(target), "bytes": size, "run": shown.name, "notes": shown.notes}
+        print_json({**answer, "nodes": len(shown.names), "events": len(shown.events)})
     else:
         print(target)
     if args.open:
@@ -104,5 +104,5 @@ def _gather(args: argparse.Namespace) -> Run:
         hint = "give the folder that `beforehand run` wrote to, or an event log"
         raise InputError("a mobility trace has no runs", where="--run", hint=hint)
     trace, places = load_movement(args)
-    tell_trace(trace)
+    report_trace(trace)
     return trace_run(trace, places, parse_range(args.range), args.input.name)

@@ -20,7 +20,7 @@ from beforehand.commands.shell.console import (
     print_json,
     print_table,
     refuse_json,
-    told_stages,
+    stage_bars,
     whole,
 )
 from beforehand.commands.tracing import (
@@ -28,7 +28,7 @@ from beforehand.commands.tracing import (
     given_trace_options,
     load_movement,
     parse_range,
-    tell_trace,
+    report_trace,
     trace_json,
 )
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
@@ -87,19 +87,19 @@ def run(args: argparse.Namespace) -> int:
     check_engine(args.engine)
     if args.events is not None:
         _check_events_target(args)
-    with told_stages() as tell:
+    with stage_bars() as tell:
         tell("reading the trace", 0, None)
         trace, places = read_movement(args)
 
     from beforehand.sim.contacts.traffic import check_traffic
 
     check_traffic(trace, spec.traffic, where="--period")
-    tell_trace(trace)
+    report_trace(trace)
 
     from beforehand.protocols.registry import find_order
     from beforehand.sim.contacts.summary import count_violations, summarise
 
-    with told_stages() as tell:
+    with stage_bars() as tell:
         played = play_run(trace, spec, args.engine, on_done=partial(tell, "simulating"), note=note)
         result = played.result
         violations = count_violations(result.columns, on_done=partial(tell, "senders judged"))

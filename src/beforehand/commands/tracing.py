@@ -45,7 +45,7 @@ READER_FLAGS = {
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
-    parser.add_argument("--format", help="if it cannot be told from the content")
+    parser.add_argument("--format", help="if it cannot be listed from the content")
     for name, flag in READER_FLAGS.items():
         parser.add_argument(f"--{name}", metavar=flag.metavar, help=flag.help)
     parser.add_argument("--strict", action="store_true", help="refuse input that needs repairs")
@@ -108,7 +108,7 @@ def parse_range(written: str | None) -> float | None:
     return range_m
 
 
-def tell_trace(trace: Trace) -> None:
+def report_trace(trace: Trace) -> None:
     """Report the detected format and the repairs on stderr."""
     if trace.understood is not None:
         for sentence in trace.understood.sentences():
@@ -155,6 +155,6 @@ def _refuse_mended(trace: Trace, path: Path) -> None:
     fine = (*LEGAL, "lengthened", "merged") if is_slots else (*LEGAL, "lengthened")
     broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}
     if broken:
-        told = ", ".join(f"{kind} {count}" for kind, count in broken.items())
+        listed = ", ".join(f"{kind} {count}" for kind, count in broken.items())
         hint = "leave `--strict` out to have them repaired; docs/mobility.md explains each repair"
-        raise InputError(f"the trace is not clean: {told}", where=str(path), hint=hint)
+        raise InputError(f"the trace is not clean: {listed}", where=str(path), hint=hint)

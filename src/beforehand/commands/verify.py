@@ -15,7 +15,7 @@ from beforehand.commands.shell.console import (
     note_rest,
     print_json,
     print_table,
-    told_stages,
+    stage_bars,
 )
 from beforehand.commands.shell.junit import write_junit
 from beforehand.commands.shell.log_tables import log_as_dict, print_readings, reading_as_dict
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.diagram is not None:
         _check_diagram(args)
-    with told_stages() as tell:
+    with stage_bars() as tell:
         verdict = verify_events(
             args.events,
             promise=args.promise,
@@ -104,9 +104,9 @@ def run(args: argparse.Namespace) -> int:
         _write_diagram(args, verdict)
     if args.json:
         runs = [_as_dict(run) for run in verdict.runs]
-        told = {"verdict": verdict.state, "runs": runs, "lost": verdict.lost, "stories": stories}
+        answer = {"verdict": verdict.state, "runs": runs, "lost": verdict.lost, "stories": stories}
         read = {"readings": [reading_as_dict(reading) for reading in verdict.readings]}
-        print_json({**told, "stories_not_shown": hidden, **(read if verdict.readings else {})})
+        print_json({**answer, "stories_not_shown": hidden, **(read if verdict.readings else {})})
         return verdict.exit_code
     own = [_row(run) for run in verdict.runs if isinstance(run, RunVerdict)]
     if own or not verdict.readings:

@@ -41,12 +41,12 @@ def event_log_report(log: RunLog, links: Sequence[Link]) -> Iterator[str]:
 def message_stats_report(log: RunLog, name: str) -> Iterator[str]:
     """Yield the lines of a MessageStatsReport of broadcasts. name: of the scenario."""
     columns = log.columns
-    message, spoken = log.messages
+    message, own_broadcast = log.messages
     first = log.first_receptions()
     recipients = max(0, _nodes_count(log) - 1)
-    created, delivered = len(spoken) * recipients, int(first.sum())
+    created, delivered = len(own_broadcast) * recipients, int(first.sum())
     relayed = int((columns["kind"] == RECEIVE).sum())
-    latency_us = (columns["t_us"] - columns["t_us"][spoken][message])[first]
+    latency_us = (columns["t_us"] - columns["t_us"][own_broadcast][message])[first]
     hops = _hops(log, first)
     yield f"Message stats for scenario {name}"
     figures: dict[str, str] = {

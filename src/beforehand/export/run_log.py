@@ -52,10 +52,10 @@ class RunLog:
         The index is -1 for rows without a broadcast message.
         """
         ids = np.stack([self.columns["origin"], self.columns["seq"]])
-        spoken = np.flatnonzero(self.columns["kind"] == BROADCAST)
-        by_id = {tuple(pair): i for i, pair in enumerate(ids[:, spoken].T.tolist())}
+        own_broadcast = np.flatnonzero(self.columns["kind"] == BROADCAST)
+        by_id = {tuple(pair): i for i, pair in enumerate(ids[:, own_broadcast].T.tolist())}
         index = [by_id.get(tuple(pair), -1) for pair in ids.T.tolist()]
-        return np.array(index, np.int64), spoken
+        return np.array(index, np.int64), own_broadcast
 
     def senders(self) -> Ints:
         """Return the sender of each `receive` row. Raise InputError if the log does not say it."""

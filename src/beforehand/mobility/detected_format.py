@@ -24,10 +24,10 @@ class DetectedFormat:
         """Return the detected format as text, one line per sentence."""
         found = [f"{role} from `{name}`" for role, name in self.columns.items()]
         found += [f"{name} {value}" for name, value in self.facts.items()]
-        told = [f"read as {self.format}" + (f": {', '.join(found)}" if found else "")]
+        lines = [f"read as {self.format}" + (f": {', '.join(found)}" if found else "")]
         if self.ignored:
-            told.append(f"columns ignored: {', '.join(f'`{name}`' for name in self.ignored)}")
-        return told + [f"assumed: {text}" for text in self.assumed]
+            lines.append(f"columns ignored: {', '.join(f'`{name}`' for name in self.ignored)}")
+        return lines + [f"assumed: {text}" for text in self.assumed]
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -15,7 +15,7 @@ Contact = tuple[str, str, int, int]
 Stays = Mapping[str, Sequence[tuple[int, int]]]
 
 
-def find_unclean_contacts(
+def find_contact_repairs(
     repairs: Repairs,
     rows: Sequence[Contact],
     numbers: Sequence[int],
@@ -70,7 +70,7 @@ def _compare_with_stays(repairs: Repairs, contact: Contact, number: int, stays: 
         repairs.mend("clipped_to_presence", "", number, what)
 
 
-def find_unclean_points(
+def find_point_repairs(
     repairs: Repairs, points: Sequence[tuple[str, int, int]], found: Positions
 ) -> None:
     """Report points that `positions_of_points` would repair, with their lines; strict mode only.

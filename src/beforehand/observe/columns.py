@@ -57,7 +57,7 @@ def check_columns(schema: StructType, clock: ClockSource, results: Iterable[str]
     """Raise all problems of a table that no observer can order, together."""
     problems = list(_problems(schema, clock))
     problems += [
-        InputError(f"the column `{name}` is one that comes out", hint="rename yours")
+        InputError(f"the column `{name}` is a column of the output", hint="rename yours")
         for name in sorted(set(schema.names) & set(results))
     ]
     if problems:

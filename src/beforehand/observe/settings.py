@@ -215,7 +215,7 @@ def _time_unit(
 
 
 def assumed(settings: Settings, plan: Plan) -> Iterator[str]:
-    """Yield what neither the plan nor the first files say for sure, for the user to confirm."""
+    """Yield the assumptions that neither the plan nor the first files confirm, for the user."""
     schema = settings.columns
     if plan.time_unit is None and not settings.are_dates:
         found = times(schema, settings.clock).values()
@@ -225,7 +225,7 @@ def assumed(settings: Settings, plan: Plan) -> Iterator[str]:
     if "stamp" in schema.names and plan.elements is None and not settings.elements:
         yield (
             "no stamp of the first files has elements in `kn`, so those of later files are not"
-            " used; `--elements` gives their number, `--elements 0` says that there are none"
+            " used; `--elements` gives their number, `--elements 0` if there are none"
         )
 
 

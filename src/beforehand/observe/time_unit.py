@@ -3,7 +3,7 @@
 Times of this century, counted from 1970, have disjoint ranges in seconds, milliseconds,
 microseconds and nanoseconds. If nearly all values lie in one range, the unit is known. If it is
 not microseconds, the user must confirm it: 2,000 s of a simulation in microseconds look like 2033
-in seconds. If the size tells nothing, the reader reports which unit it assumes.
+in seconds. If the size is not conclusive, the reader reports which unit it assumes.
 """
 
 from __future__ import annotations

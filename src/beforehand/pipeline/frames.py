@@ -154,8 +154,8 @@ def _judge(rows: pa.Table) -> pa.Table:
     noted = rows.replace_schema_metadata(metadata_of(run, About(**about)))
     (log,) = logs_of([noted], f"run `{run}`")
     found = judge(log)
-    said = (found.run, found.state, found.reason, found.promise, found.broadcasts)
-    return table_of_rows(RUN_VERDICTS, [(*said, found.deliveries, *found.counts.values())])
+    row = (found.run, found.state, found.reason, found.promise, found.broadcasts)
+    return table_of_rows(RUN_VERDICTS, [(*row, found.deliveries, *found.counts.values())])
 
 
 def _only(rows: pa.Table, name: str, run: str) -> Any:

@@ -64,5 +64,7 @@ def is_done(stages: Sequence[Progress]) -> bool:
 def _progress(root: Path, stage: str, folders: list[str]) -> Progress:
     finished = [folder for folder in folders if (root / folder / MANIFEST).exists()]
     damaged = {folder: found for folder in finished if (found := find_damage(root / folder))}
-    told = tuple(f"{folder}/{problem}" for folder, found in damaged.items() for problem in found)
-    return Progress(stage, len(finished) - len(damaged), len(folders), told)
+    problems = tuple(
+        f"{folder}/{problem}" for folder, found in damaged.items() for problem in found
+    )
+    return Progress(stage, len(finished) - len(damaged), len(folders), problems)

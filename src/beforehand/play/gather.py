@@ -161,7 +161,7 @@ def _events(table: pa.Table, columns: pa.Table, rows: np.ndarray) -> Events:
 
 
 def _merged(log: About, datasets: About) -> About:
-    """Return what the log says, completed by its datasets."""
+    """Return the metadata of the log, completed by that of its datasets."""
     names = ("protocol", "lifetime_us", "range_m", "skew_us")
     missing = {n: getattr(datasets, n) for n in names if getattr(log, n) is None}
     return msgspec.structs.replace(log, **missing)
@@ -183,9 +183,9 @@ def _names(about: About, events: Events) -> tuple[str, ...]:
 
 
 def _presence(events: Events, nodes_count: int) -> tuple[Ints, list[str]]:
-    """Return when nodes were there, of a log with events.
+    """Return when nodes were present, for a log with events.
 
-    They are there from `join` and `recover` to `leave` and `crash`.
+    A node is present from `join` or `recover` to `leave` or `crash`.
     """
     start_us, end_us = int(events.t_us.min()), int(events.t_us.max())
     rows = np.flatnonzero(np.isin(events.kind, (JOIN, LEAVE, CRASH, RECOVER)))
@@ -204,7 +204,7 @@ def _presence(events: Events, nodes_count: int) -> tuple[Ints, list[str]]:
     if seen:
         stays += [(node, start_us, end_us, 0) for node in sorted(seen)]
         notes.append(
-            f"the log does not tell when {len(seen):,} nodes come and go: "
+            f"the log does not record when {len(seen):,} nodes join and leave: "
             "their lines are as long as the run"
         )
     return np.array(sorted(stays), np.int64).reshape(-1, 4), notes

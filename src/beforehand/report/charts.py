@@ -134,13 +134,13 @@ def cdf_chart(
     ours = base.transform_filter("datum.origin == 'ours'")
     line = ours.mark_line(clip=True, strokeWidth=2).encode(strokeDash=_dashes("lifetime", order))
     marks = _sparse_marks(ours, order)
-    said = base.mark_point(clip=True, size=70, strokeWidth=2, shape="diamond").transform_filter(
-        "datum.origin == 'published'"
-    )
+    claim_marks = base.mark_point(
+        clip=True, size=70, strokeWidth=2, shape="diamond"
+    ).transform_filter("datum.origin == 'published'")
     # Large invisible marks, because a finger does not hit a line of two pixels.
     touch = base.mark_circle(clip=True, size=160).encode(opacity=alt.value(0))
     # A layer without rows has no extent, of which Vega warns.
-    layers = [marks, said] if (table["origin"] == "published").any() else [marks]
+    layers = [marks, claim_marks] if (table["origin"] == "published").any() else [marks]
     return alt.LayerChart(layer=[line.add_params(chosen, _zoom()), *layers, touch])
 
 

@@ -136,9 +136,9 @@ class BlockingGroup:
         return self._ask(lambda: self._group.held)
 
     @property
-    def endings(self) -> list[Disconnect]:
+    def disconnects(self) -> list[Disconnect]:
         """The most recent connections that were refused or broke, newest last, with the reason."""
-        return self._ask(lambda: self._group.endings)
+        return self._ask(lambda: self._group.disconnects)
 
     @property
     def clock_behind_us(self) -> int:

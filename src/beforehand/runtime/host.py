@@ -42,7 +42,7 @@ from beforehand.runtime.radio.cell_settings import (
     check_name,
     fit,
 )
-from beforehand.runtime.radio.datagrams import AirCounters, Datagram, Ear, Voice
+from beforehand.runtime.radio.datagrams import AirCounters, Datagram, DatagramOpener, DatagramSealer
 from beforehand.runtime.radio.multicast import Multicast, Segment
 from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
@@ -55,7 +55,7 @@ class CellHeldFrames(HeldFrames[Frame]):
     def must_wait(self, *, is_open: bool) -> bool:
         return not is_open
 
-    def hold(self, news: bytes, now: float) -> None:
+    def hold(self, data: bytes, now: float) -> None:
         """Drop the frame."""
 
 
@@ -82,8 +82,8 @@ class CellNetwork:
         self.station: str | None = None
         """The station in whose cell the host is; None while it hears none."""
         self._segment = segment
-        self._voice = Voice(key, name)
-        self._ear = Ear(key, self._voice, self.counters)
+        self._sealer = DatagramSealer(key, name)
+        self._opener = DatagramOpener(key, self._sealer, self.counters)
         self._on_link, self._on_frame = on_link, on_frame
         self.on_host: Callable[[str], None] = lambda _: None
         """Called with the name of another host whenever a datagram of it is received."""
@@ -121,7 +121,7 @@ class CellNetwork:
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
         if self._air is not None and peer in self._beacons:
             for frame in frames:
-                self._air.say("up", self._beacons[peer][1], frame)
+                self._air.send("up", self._beacons[peer][1], frame)
 
     def room(self, peer: str) -> int:
         """Return a very large number: the radio drops what exceeds its capacity, and the core
@@ -143,31 +143,31 @@ class CellNetwork:
     async def _tune(self, segment: Segment) -> Multicast:
         air: Multicast
 
-        def hear(said: Datagram) -> None:
+        def on_datagram(datagram: Datagram) -> None:
             if air is self._air:
-                self._on_heard(said)
+                self._on_datagram(datagram)
 
-        air = Multicast(segment, self._voice, self._ear, self.counters, hear)
+        air = Multicast(segment, self._sealer, self._opener, self.counters, on_datagram)
         await air.start()
         return air
 
-    def _on_heard(self, said: Datagram) -> None:
-        is_here = said.sender == self.station
-        is_same = said.incarnation == self._incarnations.get(said.sender)
-        if said.kind == "beacon":
+    def _on_datagram(self, datagram: Datagram) -> None:
+        is_here = datagram.sender == self.station
+        is_same = datagram.incarnation == self._incarnations.get(datagram.sender)
+        if datagram.kind == "beacon":
             if is_here and not is_same:
                 # A restarted station numbers its messages anew. Old numbers are void at both ends,
                 # so reconnect.
                 self.counters.restarted += 1
                 self._leave()
-            self._incarnations[said.sender] = said.incarnation
-            self._beacons[said.sender] = (self._loop.time(), said.tick)
+            self._incarnations[datagram.sender] = datagram.incarnation
+            self._beacons[datagram.sender] = (self._loop.time(), datagram.tick)
             if self.station is None:
-                self._enter(said.sender)
-        elif said.kind == "down" and is_here and is_same:
-            self._on_frame(said.sender, said.frame)
-        elif said.kind == "up":
-            self.on_host(said.sender)
+                self._enter(datagram.sender)
+        elif datagram.kind == "down" and is_here and is_same:
+            self._on_frame(datagram.sender, datagram.frame)
+        elif datagram.kind == "up":
+            self.on_host(datagram.sender)
 
     def _look(self) -> None:
         """Leave the cell if its beacons have stopped, and enter another one that is heard."""
@@ -268,9 +268,9 @@ class Host(Member[Frame, CellNetwork]):
         return core.state == "connected"
 
     @property
-    def unheard(self) -> int:
+    def unacked(self) -> int:
         """The number of own messages that no station has acknowledged yet."""
-        return self._opened().node.driver.core.gauges(self._clock_us())["said"]
+        return self._opened().node.driver.core.gauges(self._clock_us())["unacked"]
 
     @property
     def counters(self) -> HostCounters:

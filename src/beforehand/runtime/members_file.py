@@ -85,7 +85,7 @@ def decode_file(path: Path, kind: type[T], hint: str) -> T:
         content: dict[str, Any] = tomllib.loads(text)
         return msgspec.convert(content, kind)
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError, RecursionError) as error:
-        raise InputError(f"cannot make sense of it: {error}", where=str(path), hint=hint) from error
+        raise InputError(f"not a valid file: {error}", where=str(path), hint=hint) from error
 
 
 def check_names(path: Path, what: str, names: tuple[str, ...] | list[str], hint: str) -> None:
@@ -94,7 +94,7 @@ def check_names(path: Path, what: str, names: tuple[str, ...] | list[str], hint:
         if flaw := flaw_of_name(name):
             raise InputError(f"no name for a {what}: {flaw}", where=str(path), hint=hint)
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise InputError(f"two of the name `{twice[0]}`", where=str(path), hint=hint)
+        raise InputError(f"two entries are named `{twice[0]}`", where=str(path), hint=hint)
 
 
 def parse_address(path: Path, text: str) -> Address:

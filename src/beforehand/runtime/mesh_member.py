@@ -101,9 +101,9 @@ class MeshMember(Member[FrameT, Mesh]):
         return self._opened().network.addresses()
 
     @property
-    def endings(self) -> list[Disconnect]:
+    def disconnects(self) -> list[Disconnect]:
         """The most recent connections that were refused or broke, newest last, with the reason."""
-        return self._opened().network.endings()
+        return self._opened().network.disconnects()
 
     @property
     def counters(self) -> MemberCounters:

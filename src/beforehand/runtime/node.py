@@ -31,7 +31,7 @@ from beforehand.runtime.queues.held_frames import HeldFrames
 from beforehand.runtime.queues.send_queue import FrameQueue
 from beforehand.runtime.storage.group_commit import GroupCommit
 
-NEWS_BYTES_MAX = 32 << 20
+HELD_BYTES_MAX = 32 << 20
 """Bytes of held frames of one peer. Beyond that its link is cut (`flooded`)."""
 UNREAD_SECONDS = 5.0
 """If the application does not read and frames that block other nodes are held for so long, the
@@ -165,7 +165,7 @@ class Node(Generic[FrameT]):
         self, payload: bytes, lifetime_us: int | None = None
     ) -> asyncio.Future[MessageId]:
         """Queue a broadcast. The future yields the message's id once the message is durable."""
-        return self._broadcast_queue.say(payload, lifetime_us)
+        return self._broadcast_queue.add(payload, lifetime_us)
 
     def keep_unread(self, messages: Iterable[Message]) -> None:
         """Save messages that the application has not read, for the next start."""
@@ -179,7 +179,7 @@ class Node(Generic[FrameT]):
         self._is_open = is_open
         if is_open:
             for peer in list(self._held_frames):
-                self._take_news(peer)
+                self._take_held(peer)
 
     def fail(self, error: Exception) -> None:
         """Stop after a failure: no effect that is not durable leaves the node."""
@@ -216,12 +216,12 @@ class Node(Generic[FrameT]):
         if held.must_wait(is_open=self._is_open):
             held.hold(data, self._loop.time())
             self._watch_unread()
-            if held.news_bytes > NEWS_BYTES_MAX:
+            if held.held_bytes > HELD_BYTES_MAX:
                 self.counters.flooded += 1
                 self._cut(peer, "announces more than a node can hold")
             return
         self._take(peer, frame, len(data))
-        self._take_news(peer)
+        self._take_held(peer)
 
     def on_room(self, peer: str) -> None:
         """Send more frames: the link has room again."""
@@ -307,11 +307,11 @@ class Node(Generic[FrameT]):
         if self._ahead_bytes > AHEAD_BYTES_MAX and not self._is_paused:
             self._pause(True)
 
-    def _take_news(self, peer: str) -> None:
+    def _take_held(self, peer: str) -> None:
         """Pass on held frames as long as the application has room."""
         held = self._held_frames.get(peer)
         while held is not None and held.may_go_on(is_open=self._is_open):
-            data = held.next_news()
+            data = held.next_held()
             frame = self._decoded(peer, data)
             assert frame is not None, "can't happen: it was decoded before it was held"
             self._take(peer, frame, len(data))

@@ -42,7 +42,13 @@ from beforehand.runtime.radio.cell_settings import (
     is_short,
     read_stations,
 )
-from beforehand.runtime.radio.datagrams import AirCounters, Datagram, Ear, Voice, new_number
+from beforehand.runtime.radio.datagrams import (
+    AirCounters,
+    Datagram,
+    DatagramOpener,
+    DatagramSealer,
+    new_number,
+)
 from beforehand.runtime.radio.multicast import Multicast
 from beforehand.runtime.radio.reliable_channel import ReliableChannel
 from beforehand.runtime.transport.disconnects import LinkCounters
@@ -127,7 +133,7 @@ class Station:
         )
         refuse_unmet(self._driver.core.needs, GIVEN)
         peers = self._stations.neighbours(self.name)
-        self._wires = {n: ReliableChannel(n, incarnation, self._hears(n)) for n in peers}
+        self._wires = {n: ReliableChannel(n, incarnation, self._frame_handler(n)) for n in peers}
         self._air = self._make_air()
         self._mesh = self._make_mesh()
         await self._air.start()
@@ -180,9 +186,15 @@ class Station:
 
     def _make_air(self) -> Multicast:
         counters = self._air_counters
-        voice = Voice(self._key, self.name)
+        sealer = DatagramSealer(self._key, self.name)
         segment = self._stations.segments[self.name]
-        return Multicast(segment, voice, Ear(self._key, voice, counters), counters, self._on_heard)
+        return Multicast(
+            segment,
+            sealer,
+            DatagramOpener(self._key, sealer, counters),
+            counters,
+            self._on_datagram,
+        )
 
     def _make_mesh(self) -> Mesh:
         addresses = self._stations.addresses
@@ -207,7 +219,7 @@ class Station:
         for peer, frame in sends:
             if peer is None:
                 for part in fit(frame):
-                    self._say(part)
+                    self._transmit(part)
             else:
                 self._wires[str(peer)].add(WIRES.encode(frame))
                 touched.add(str(peer))
@@ -229,35 +241,35 @@ class Station:
 
     # ---- radio ----------------------------------------------------------------------------------
 
-    def _say(self, frame: Frame) -> None:
+    def _transmit(self, frame: Frame) -> None:
         try:
             data = RADIO.encode(frame)
         except LocalError:
             self._air_counters.too_large += 1
             return
-        self._air.say("down", self._ticks[-1], data)
+        self._air.send("down", self._ticks[-1], data)
 
     def _beat(self) -> None:
         self._ticks.append(new_number())
-        self._air.say("beacon", self._ticks[-1], b"")
+        self._air.send("beacon", self._ticks[-1], b"")
         self._beacon = self._loop.call_later(BEACON_SECONDS, self._beat)
 
-    def _on_heard(self, said: Datagram) -> None:
-        if said.kind != "up":
+    def _on_datagram(self, datagram: Datagram) -> None:
+        if datagram.kind != "up":
             return
-        if not is_short(said.sender):
+        if not is_short(datagram.sender):
             self._malformed += 1
             return
-        if said.tick not in self._ticks:
+        if datagram.tick not in self._ticks:
             self._air_counters.stale += 1
             return
         try:
-            frame = RADIO.decode(said.frame)
+            frame = RADIO.decode(datagram.frame)
         except RemoteError:
             self._malformed += 1
             return
         if isinstance(frame, Uplink):
-            self._input(lambda: self._driver.on_message(_now_us(), said.sender, frame))
+            self._input(lambda: self._driver.on_message(_now_us(), datagram.sender, frame))
 
     # ---- reliable channels ----------------------------------------------------------------------
 
@@ -287,7 +299,7 @@ class Station:
             self._acking = self._loop.call_later(ACK_SECONDS, self._acknowledge)
         self._pump(peer)
 
-    def _hears(self, peer: str) -> Callable[[bytes], None]:
+    def _frame_handler(self, peer: str) -> Callable[[bytes], None]:
         def on_frame(data: bytes) -> None:
             frame = WIRES.decode(data)
             self._driver.on_message(_now_us(), peer, frame)

@@ -99,9 +99,9 @@ class Document:
     def check(self) -> None:
         """Raise all problems found; do nothing if there are none."""
         # A value that is parsed for several options would be reported more than once.
-        told = list({(p.problem, p.where): p for p in self.problems}.values())
-        if told:
-            raise told[0] if len(told) == 1 else InputErrors(told)
+        distinct = list({(p.problem, p.where): p for p in self.problems}.values())
+        if distinct:
+            raise distinct[0] if len(distinct) == 1 else InputErrors(distinct)
 
     def _override(self, written: str) -> None:
         key, equals, value = written.partition("=")

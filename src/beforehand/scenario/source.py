@@ -206,8 +206,8 @@ def _wrong_reader_options(options: Mapping[str, Any]) -> Iterator[tuple[str, Inp
         try:
             CHECKS[key](options[key])
         except (InputError, ValueError) as error:
-            told = error if isinstance(error, InputError) else InputError(str(error))
-            yield key, InputError(told.problem, hint=told.hint)
+            shown = error if isinstance(error, InputError) else InputError(str(error))
+            yield key, InputError(shown.problem, hint=shown.hint)
 
 
 def _fits(value: object, kind: Any) -> bool:

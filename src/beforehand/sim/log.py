@@ -92,10 +92,10 @@ def event_table(
     steps = pa.array(np.arange(size, dtype=np.int64))
     rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
     table = pa.table([runs, steps, *rest, _senders(columns, senders)], names=list(FILE_COLUMNS))
-    told = msgspec.structs.replace(
+    completed = msgspec.structs.replace(
         about or About(), events=size, promise=promise, names=tuple(names)
     )
-    return table.replace_schema_metadata(metadata_of(run, told))
+    return table.replace_schema_metadata(metadata_of(run, completed))
 
 
 def _senders(columns: dict[str, NDArray[np.int64]], senders: NDArray[Any] | None) -> pa.Array[Any]:

@@ -22,7 +22,7 @@ from beforehand.sim.streams import mix, stream_key
 
 STREAM = "radio/backoff"
 NEVER_US = -1
-NOBODY = -1
+NO_NODE = -1
 
 
 class Radio(msgspec.Struct, frozen=True):
@@ -105,7 +105,9 @@ class Air:
         self.thrown = 0
         """How many of the frames found a full queue."""
         self._key = stream_key(seed, STREAM)
-        self._agenda: list[int] = []  # a heap of time and ticket: node (end), nodes + node (start)
+        self._calendar: list[
+            int
+        ] = []  # a heap of time and ticket: node (end), nodes + node (start)
         self._armed_us = [NEVER_US] * nodes  # time of the node's only start in the heap
         self._due_us = [NEVER_US] * nodes  # when it really starts; later if it was deferred
         self._queue: list[deque[tuple[int, int]]] = [deque() for _ in range(nodes)]
@@ -116,16 +118,16 @@ class Air:
         self._is_sending = [False] * nodes
         self._start_us = [NEVER_US] * nodes  # of its last frame
         self._end_us = [NEVER_US] * nodes
-        self._frame = [NOBODY] * nodes
+        self._frame = [NO_NODE] * nodes
         self._audience: list[Sequence[int]] = [()] * nodes
         self._heard = [0] * nodes  # signals on the air, without its own
         self._busy_us = [NEVER_US] * nodes  # when the first of them started
-        self._locked = [NOBODY] * nodes  # the sender of the frame that it is receiving
+        self._locked = [NO_NODE] * nodes  # the sender of the frame that it is receiving
 
     @property
     def due_us(self) -> int:
         """The time of the next event; `FOREVER_US` if there is none."""
-        return self._agenda[0] >> TICKET_BITS if self._agenda else FOREVER_US
+        return self._calendar[0] >> TICKET_BITS if self._calendar else FOREVER_US
 
     def transmit(self, now_us: int, node: int, size_bytes: int) -> int:
         """Queue a frame and return its number. It starts when it is first in the queue and the MAC
@@ -147,7 +149,7 @@ class Air:
 
     def step(self) -> Signal | None:
         """Execute the next event and return it; None if it was a start that has been deferred."""
-        event = heappop(self._agenda)
+        event = heappop(self._calendar)
         now_us, ticket = event >> TICKET_BITS, event & (TICKETS_MAX - 1)
         self.now_us = now_us
         node = ticket - len(self.neighbours)
@@ -201,7 +203,7 @@ class Air:
         # There is one start per node in the heap: a start is only ever deferred, never brought
         # forward.
         self._armed_us[node] = due_us
-        heappush(self._agenda, due_us << TICKET_BITS | (len(self.neighbours) + node))
+        heappush(self._calendar, due_us << TICKET_BITS | (len(self.neighbours) + node))
 
     def _freeze(self, now_us: int, node: int) -> None:
         """Count the whole backoff slots that have passed."""
@@ -215,7 +217,7 @@ class Air:
         frame, airtime_us = self._queue[node].popleft()
         self._due_us[node] = NEVER_US
         self._is_sending[node] = True
-        self._locked[node] = NOBODY
+        self._locked[node] = NO_NODE
         self._start_us[node] = now_us
         self._end_us[node] = now_us + airtime_us
         self._sent[node] += 1
@@ -223,7 +225,7 @@ class Air:
         if self.radio.mac != "none":
             self._draw(node)
         self._frame[node] = frame
-        heappush(self._agenda, now_us + airtime_us << TICKET_BITS | node)
+        heappush(self._calendar, now_us + airtime_us << TICKET_BITS | node)
         self._audience[node] = audience = tuple(self.neighbours[node])
         for peer in audience:
             self._hear(now_us, peer, node)
@@ -233,10 +235,10 @@ class Air:
         self._heard[node] += 1
         if self._heard[node] > 1:
             locked = self._locked[node]
-            if locked != NOBODY:
+            if locked != NO_NODE:
                 is_together = now_us <= self._busy_us[node] + self.radio.sense_us
                 if is_together or not self.radio.capture:
-                    self._locked[node] = NOBODY
+                    self._locked[node] = NO_NODE
             return
         self._busy_us[node] = now_us
         if self._is_sending[node]:
@@ -255,7 +257,7 @@ class Air:
         for peer in self._audience[node]:
             self._heard[peer] -= 1
             if self._locked[peer] == node:
-                self._locked[peer] = NOBODY
+                self._locked[peer] = NO_NODE
                 received.append(peer)
             elif self._end_us[peer] > self._start_us[node]:
                 deaf.append(peer)

@@ -95,14 +95,14 @@ def readable_failures() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        said = _last_words(error)
+        last_line = _last_words(error)
         if NO_PYTHON.search(str(error)):
-            raise InputError(f"the tasks cannot be run: {said}", hint=CODE_HINT) from error
-        if NOT_THERE in said:
-            problem = f"an executor does not have this package: {said}"
+            raise InputError(f"the tasks cannot be run: {last_line}", hint=CODE_HINT) from error
+        if NOT_THERE in last_line:
+            problem = f"an executor does not have this package: {last_line}"
             raise InputError(problem, hint=CODE_HINT) from error
-        if said.startswith("InputError: "):
-            raise InputError(said.partition(": ")[2], hint=CODE_HINT) from error
+        if last_line.startswith("InputError: "):
+            raise InputError(last_line.partition(": ")[2], hint=CODE_HINT) from error
         raise
 
 
@@ -126,8 +126,8 @@ def check_executors(spark: SparkSession, *folders: Path, reads: Iterable[Path] =
     sizes = {str(path.absolute()): path.stat().st_size for path in reads}
     count = CONNECT_TASKS if is_remote() else spark.sparkContext.defaultParallelism
     try:
-        for mark, said in marks.items():
-            Path(mark).write_text(said)
+        for mark, last_line in marks.items():
+            Path(mark).write_text(last_line)
         tasks = spark.range(0, count, 1, count)
         rows = tasks.mapInArrow(_probe(marks, sizes), "seen string").collect()
     except (PySparkException, Py4JError) as error:

@@ -87,10 +87,10 @@ def _ask(executable: Path, source: str) -> Java | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    said = dict(re.findall(r"^\s+(java\.\S+) = (\S+)", answer.stderr, re.MULTILINE))
-    version = said.get("java.version")
+    settings = dict(re.findall(r"^\s+(java\.\S+) = (\S+)", answer.stderr, re.MULTILINE))
+    version = settings.get("java.version")
     # Up to Java 8 the version started with 1, which is below the minimum too.
-    major = re.match(r"\d+", said.get("java.specification.version", ""))
+    major = re.match(r"\d+", settings.get("java.specification.version", ""))
     if version is None or major is None or int(major[0]) < JAVA_MAJOR_MIN:
         return None
     return Java(executable, version, source)

@@ -39,8 +39,10 @@ def run_tasks(
     with progress_bar(spark, label), described(spark, label), readable_failures():
         rows = tasks.mapInArrow(task, DONE).collect()
     answers = {row["task"]: msgspec.json.decode(row["answer"]) for row in rows}
-    told = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
-    refused = dict.fromkeys(map(tuple, told))  # each task of a machine may report the same problem
+    refusals = [answers[task][REFUSED] for task in sorted(answers) if _is_refused(answers[task])]
+    refused = dict.fromkeys(
+        map(tuple, refusals)
+    )  # each task of a machine may report the same problem
     if refused:
         errors = [InputError(problem, where=where, hint=hint) for problem, where, hint in refused]
         raise errors[0] if len(errors) == 1 else InputErrors(errors[:ERRORS_MAX])

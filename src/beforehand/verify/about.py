@@ -41,7 +41,7 @@ def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
     counts = sorted({about.events for about in here if about.events is not None})
     if len(promises) > 1:
         listed = ", ".join(f"`{promise}`" for promise in promises)
-        doubts.add(f"its files do not promise the same: {listed}")
+        doubts.add(f"its files have different promises: {listed}")
     if len(counts) > 1:
         listed = ", ".join(f"{count:,}" for count in counts)
         doubts.add(f"its files do not have the same number of events: {listed}")
@@ -56,6 +56,6 @@ def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
 
 
 def _agreed(here: Sequence[About], name: str) -> Any:
-    """Return the setting that all files agree on; None if they differ, or none of them tells."""
+    """Return the setting that all files agree on; None if they differ, or none of them has it."""
     found = {getattr(about, name) for about in here} - {None}
     return found.pop() if len(found) == 1 else None

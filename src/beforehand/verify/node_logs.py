@@ -175,15 +175,15 @@ class _Merge:
                     f"`{node}` ({missing:,})"
                 )
             if not is_stop[high - 1]:
-                found.setdefault("no end, so killed or still there:", []).append(f"`{node}`")
+                found.setdefault("no stop event, so killed or running:", []).append(f"`{node}`")
             starts = value[low:high][is_start[low:high]]
             is_complete = is_start[low] and np.array_equal(starts, np.arange(1, len(starts) + 1))
             if not is_complete and not missing:
-                found.setdefault("was there without a log:", []).append(f"`{node}`")
+                found.setdefault("ran without a log:", []).append(f"`{node}`")
         if twice := sorted({*self.nodes} - self.has_one_life):
-            found["lived more than once, in no known order:"] = [f"`{node}`" for node in twice]
-        for what, who in found.items():
-            yield f"{what} {_shortened(who)}"
+            found["several incarnations in no known order:"] = [f"`{node}`" for node in twice]
+        for doubt, nodes in found.items():
+            yield f"{doubt} {_shortened(nodes)}"
         yield from strange_kinds(kinds, NODE_KINDS)
 
     def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
@@ -217,7 +217,7 @@ class _Merge:
         strangers = origins[origins >= len(self.nodes)]
         who = [names[at] for at in np.unique(strangers)]
         if who:
-            yield f"{len(strangers):,} deliveries of those of whom there is no log: {_listed(who)}"
+            yield f"{len(strangers):,} deliveries from members without a log: {_listed(who)}"
         if silent := sorted({*members} - {*self.nodes, *who}):
             yield f"members without a log: {_listed(silent)}"
 

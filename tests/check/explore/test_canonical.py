@@ -126,7 +126,7 @@ def times(net):
     dues = sorted((key, due_us) for key, (due_us, _) in net.timers.items())
     clocks = (net.now_us, net.shift_us, net.highest_us, net.offsets_us)
     waiting = (pending, sorted(net.unsaved.items()), sorted(net.closed))
-    return (*clocks, dues, *waiting, net.news, sorted(net.dropped))
+    return (*clocks, dues, *waiting, net.notices, sorted(net.dropped))
 
 
 def explore_plainly(family, case):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from beforehand.check.explore.explore import explore
+from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.small_nets import (
     FULL,
     LINE,
@@ -19,7 +20,6 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.explore.still import Still
 from beforehand.check.families.contacts import Contacts
 from beforehand.check.families.group import Group
 from beforehand.check.net.case import Case, Family
@@ -262,7 +262,7 @@ class Amnesiac(Epidemic):
 
 def test_the_explorer_finds_a_restart_without_saved_rows():
     def make(case, node):
-        return Amnesiac(node, Barrier(node), Still(), case.options.options, durable=True)
+        return Amnesiac(node, Barrier(node), LeastDraws(), case.options.options, durable=True)
 
     case = epidemic_net(NEWEST, PAIR, (2, 0), crashes=2)
     found = explore(CAUSAL, case, 50_000, make)

@@ -4,6 +4,7 @@ import pytest
 
 from beforehand.check.explore.components import components
 from beforehand.check.explore.explore import explore
+from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.liveness import Edge, find_fair_cycle, is_fair
 from beforehand.check.explore.small_nets import (
     FULL,
@@ -18,7 +19,6 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.explore.still import Still
 from beforehand.check.families.contacts import Contacts
 from beforehand.check.families.group import Group
 from beforehand.protocols.epidemic.epidemic import Epidemic
@@ -49,11 +49,11 @@ class Echoing(Epidemic):
 
 
 def make_denying(case, node):
-    return Denying(node, Barrier(node), Still(), case.options.options)
+    return Denying(node, Barrier(node), LeastDraws(), case.options.options)
 
 
 def make_echoing(case, node):
-    return Echoing(node, Barrier(node), Still(), case.options.options)
+    return Echoing(node, Barrier(node), LeastDraws(), case.options.options)
 
 
 def test_a_request_that_is_denied_for_ever_is_starvation():

@@ -7,6 +7,7 @@ import pytest
 from beforehand.check.explore import explore as explorer
 from beforehand.check.explore.canonical_core import AnyOrder, canonical_form
 from beforehand.check.explore.explore import explore
+from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.names import NodeName, renamed_core
 from beforehand.check.explore.small_nets import (
     FULL,
@@ -22,7 +23,6 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.explore.still import Still
 from beforehand.check.explore.symmetry import renamings
 from beforehand.check.families.contacts import Contacts
 from beforehand.check.families.group import Group
@@ -42,7 +42,7 @@ def at_rest(monkeypatch, family, case, make, *, reductions):
     group = [tuple(range(case.nodes)), *renamings(family, case)] if reductions else [None]
 
     def watch(net, found):
-        if not net.flights and not net.news:
+        if not net.flights and not net.notices:
             cores = [driver.core._memory.core(driver.core.number) for driver in net.drivers]
             rest = (frozenset(net.contacts), tuple(sorted(net.left.items())))
             for renaming in group:
@@ -122,7 +122,7 @@ class Ordered(Epidemic):
 
 
 def make(kind, case, node, order=Barrier):
-    return kind(node, order(node), Still(), case.options.options, durable=case.is_mortal)
+    return kind(node, order(node), LeastDraws(), case.options.options, durable=case.is_mortal)
 
 
 def reduced_walk(case, make_core):

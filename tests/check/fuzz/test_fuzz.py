@@ -244,7 +244,7 @@ def test_a_message_expired_before_a_crash_stays_expired_when_clocks_fall():
         assert net.do(move)
     settle(net)
     assert len(net.oracle.delivered[2]) == 1  # the effect alone
-    for move in (("crash", 2), ("set", 2, 0), ("restart", 2), ("tell", 1, 2), ("up", 1, 2)):
+    for move in (("crash", 2), ("set", 2, 0), ("restart", 2), ("notify", 1, 2), ("up", 1, 2)):
         assert net.do(move)
     settle(net)
     assert net.problem is None

@@ -223,17 +223,17 @@ def test_a_crashed_node_gets_no_pending_events():
     for move in (("up", 0, 1), ("up", 1, 2), ("broadcast", 0), ("broadcast", 1), ("down", 0, 1)):
         assert net.do(move)
     assert {node for node, _ in net.timers} == {0, 1}
-    assert [item[:3] for item in net.news] == [(1, 0, False)]
+    assert [item[:3] for item in net.notices] == [(1, 0, False)]
     assert net.do(("crash", 1))
     assert {node for node, _ in net.timers} == {0}
-    assert [item[:3] for item in net.news] == [(2, 1, False)]
+    assert [item[:3] for item in net.notices] == [(2, 1, False)]
 
 
 def test_the_peers_of_a_crashed_node_get_a_link_down_event():
     net = contacts(4, (0, 0, 0, 0), crashes=1)
     for move in (("up", 0, 1), ("up", 1, 2), ("up", 0, 3), ("crash", 1)):
         assert net.do(move)
-    assert sorted(item[:3] for item in net.news) == [(0, 1, False), (2, 1, False)]
+    assert sorted(item[:3] for item in net.notices) == [(0, 1, False), (2, 1, False)]
     assert net.contacts == {(0, 3)}
 
 
@@ -321,9 +321,9 @@ def test_a_wait_for_the_own_clock_is_excused_only_where_all_clocks_may_fall(shif
 def test_a_node_is_notified_when_it_is_suspected_and_when_the_suspicion_ends():
     net = make_net(FAMILIES["vcube"], Case(2, (0, 0), CUBE, suspicions=1))
     assert net.do(("suspect", 0, 1))
-    assert [item[:3] for item in net.news] == [(0, 1, False)]
+    assert [item[:3] for item in net.notices] == [(0, 1, False)]
     assert net.do(("trust", 0, 1))
-    assert [item[:3] for item in net.news] == [(0, 1, False), (0, 1, True)]
+    assert [item[:3] for item in net.notices] == [(0, 1, False), (0, 1, True)]
     assert not net.do(("suspect", 0, 1))
 
 

@@ -110,7 +110,7 @@ def test_a_dropped_message_is_excused_until_the_next_link_up():
     net.lost(0, [("drop", M)])
     net.lost(1, [("expire", N)])
     assert net.dropped == {(0, 1, M), (0, 2, M)}
-    for move in (("down", 0, 1), ("tell", 1, 0), ("up", 0, 1)):
+    for move in (("down", 0, 1), ("notify", 1, 0), ("up", 0, 1)):
         assert net.do(move)
     assert net.dropped == {(0, 2, M)}
 

@@ -76,7 +76,7 @@ def test_simulate_shows_done_out_of_total_until_the_end(logs, monkeypatch):
     def stages():
         yield lambda *told: heard.append(told)
 
-    monkeypatch.setattr(simulate, "told_stages", stages)
+    monkeypatch.setattr(simulate, "stage_bars", stages)
     assert main(["-q", "simulate", str(logs / "met")]) == 0
     counts = [told[1:] for told in heard if told[0] == "simulating"]
     assert len(counts) > 100

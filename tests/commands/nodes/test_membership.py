@@ -41,10 +41,10 @@ def test_two_chats_link_and_print_a_summary_at_the_end(harbour):
             bob.type("seen")
             assert ann.wait_for("bob: ") == "bob: seen\n"
             assert bob.stop(signal.SIGINT) == 0
-            assert bob.wait_for("said 1, shown 1; 0 wait for others")
+            assert bob.wait_for("broadcast 1, shown 1; 0 wait for others")
         ann.wait_for("* bob is out of reach")
         assert ann.stop(signal.SIGTERM) == 0
-        assert ann.wait_for("said 1, shown 1")
+        assert ann.wait_for("broadcast 1, shown 1")
 
 
 def test_a_chat_prints_the_missing_causes_of_a_pending_message(harbour):

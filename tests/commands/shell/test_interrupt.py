@@ -214,11 +214,11 @@ def test_ctrl_c_at_any_instant_of_the_first_half_second_shows_no_traceback(argum
 def test_interrupt_messages_of_libraries_during_import_are_suppressed(capsys):
     shown = sys.excepthook
     signals = Signals()
-    signals.hear()
+    signals.install()
     try:
         with pytest.raises(KeyboardInterrupt):
             signals._raise(signal.SIGINT, None)
-        sys.excepthook(KeyboardInterrupt, signals.heard, None)
+        sys.excepthook(KeyboardInterrupt, signals.interrupt, None)
         assert capsys.readouterr().err == ""
         sys.excepthook(ValueError, ValueError("ours"), None)
         assert "ours" in capsys.readouterr().err

@@ -319,5 +319,5 @@ def test_held_messages_are_announced_after_a_sweep_of_stale_ids(monkeypatch):
 
 
 def test_version_vectors_over_lossy_links_are_refused():
-    with pytest.raises(LocalError, match="a mark that is lost is not repeated"):
+    with pytest.raises(LocalError, match="a digest that is lost is not repeated"):
         Options(marks_after=0, retry_us=1000)

@@ -11,16 +11,16 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.mobile.bounds import COUNT_MAX, message_bytes, message_bytes_max
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.was.frames import (
+    BroadcastAck,
     Cast,
     CatchUp,
     ConnectAck,
     Downlink,
     Frame,
-    Heard,
+    HostBroadcast,
     Join,
     Relay,
     Response2,
-    Say,
     StationAck,
     Uplink,
     messages_of,
@@ -66,7 +66,7 @@ def carriers():
 
 
 def test_the_longest_message_fits_into_every_radio_frame_and_a_longer_one_does_not():
-    assert {*carriers()} == {Say, Cast, CatchUp}
+    assert {*carriers()} == {HostBroadcast, Cast, CatchUp}
     longest = message_of(MESSAGE_BYTES_MAX, LONG, COUNT_MAX)
     sizes = [len(RADIO.encode(longest_frame(kind, longest))) for kind in carriers()]
     assert max(sizes) == FRAME_BYTES_MAX
@@ -86,12 +86,12 @@ def test_a_broadcast_too_long_for_a_cast_is_refused_on_receipt_and_affects_only_
     station = Station(1, LINE, message_bytes_max=500)
     for host in (H, G):
         give(station, "on_message", host, Join(1, host, 1, ()))
-    sends = give(station, "on_message", H, Say(1, H, 1, message_of(501))).sends
+    sends = give(station, "on_message", H, HostBroadcast(1, H, 1, message_of(501))).sends
     assert not [frame for _, frame in sends if messages_of(frame)]
     assert station.counters.refused == 1
-    sends = give(station, "on_message", G, Say(1, G, 1, message_of(500, G))).sends
+    sends = give(station, "on_message", G, HostBroadcast(1, G, 1, message_of(500, G))).sends
     assert [type(frame) for _, frame in sends] == [Relay, Relay, Cast]
-    sends = give(station, "on_message", H, Say(1, H, 1, message_of(500))).sends
+    sends = give(station, "on_message", H, HostBroadcast(1, H, 1, message_of(500))).sends
     assert [type(frame) for _, frame in sends] == [Relay, Relay, Cast], "a shorter one is heard"
 
 
@@ -121,8 +121,8 @@ def test_a_host_that_repeated_the_message_of_another_had_it_delivered_twice():
     for host in (H, G):
         give(station, "on_message", host, Join(1, host, 1, ()))
     message = message_of(400)
-    give(station, "on_message", H, Say(1, H, 1, message))
-    sends = give(station, "on_message", G, Say(1, G, 1, message)).sends
+    give(station, "on_message", H, HostBroadcast(1, H, 1, message))
+    sends = give(station, "on_message", G, HostBroadcast(1, G, 1, message)).sends
     assert not [frame for _, frame in sends if messages_of(frame)]
     assert station.counters.refused == 1
 
@@ -133,7 +133,7 @@ def test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station():
     station = Station(LONG, ((LONG, "b"),), pace)
     give(station, "on_message", "ann", Join(LONG, "ann", 1, ()))
     for seq in range(2, 10_000, 2):
-        say = Say(LONG, "ann", 1, Message(("ann", seq), (), b""))
+        say = HostBroadcast(LONG, "ann", 1, Message(("ann", seq), (), b""))
         give(station, "on_message", "ann", say)
     assert station.gauges(0)["early"] == 75
     out = give(station, "on_timer", ACK)
@@ -144,7 +144,7 @@ def test_a_host_that_uses_unbounded_numbers_does_not_fill_its_station():
 
 def test_the_longest_acknowledgement_of_one_host_fits_into_a_frame():
     ranges = tuple((COUNT_MAX - at, COUNT_MAX - at) for at in range(75))
-    ack = StationAck(LONG, (Heard(LONG, COUNT_MAX, COUNT_MAX, ranges),))
+    ack = StationAck(LONG, (BroadcastAck(LONG, COUNT_MAX, COUNT_MAX, ranges),))
     assert len(RADIO.encode(ack)) <= FRAME_BYTES_MAX
 
 

@@ -9,14 +9,15 @@ from beforehand.errors import RemoteError
 from beforehand.protocols.codecs import MOBILE
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.mobile.was.frames import (
+    BroadcastAck,
     Cast,
     CatchUp,
     Connect,
     ConnectAck,
     Delete,
     Forgotten,
-    Heard,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     LeaveAck,
@@ -26,7 +27,6 @@ from beforehand.protocols.mobile.was.frames import (
     Request2,
     Response1,
     Response2,
-    Say,
     StationAck,
 )
 
@@ -47,14 +47,14 @@ GOLDEN = [
         "0297" + tag("connect") + "010702" + PLACE_HEX + "04c0",
     ),
     (Leave(1, 7, 2, None), "0295" + tag("leave") + "010702c0"),
-    (Say(1, 7, 2, MESSAGE), "0295" + tag("say") + "010702" + MESSAGE_HEX),
+    (HostBroadcast(1, 7, 2, MESSAGE), "0295" + tag("say") + "010702" + MESSAGE_HEX),
     (
         HostAck(1, 7, PLACE, ((11, 12),)),
         "0295" + tag("host_ack") + "0107" + PLACE_HEX + "91920b0c",
     ),
     (Cast(1, 300, MESSAGE), "0294" + tag("cast") + "01cd012c" + MESSAGE_HEX),
     (CatchUp(1, 7, 2, 0, MESSAGE), "0296" + tag("catch_up") + "01070200" + MESSAGE_HEX),
-    (StationAck(1, (Heard(7, 2, 4),)), "0293" + tag("station_ack") + "01919407020490"),
+    (StationAck(1, (BroadcastAck(7, 2, 4),)), "0293" + tag("station_ack") + "01919407020490"),
     (
         ConnectAck(1, 7, 2, 4, 5, True, ((6, 8),)),
         "0298" + tag("connect_ack") + "0107020405c3" + "91920608",

@@ -10,10 +10,10 @@ from beforehand.protocols.mobile.was.frames import (
     Cast,
     CatchUp,
     ConnectAck,
+    HostBroadcast,
     Join,
     Relay,
     Response2,
-    Say,
     messages_of,
 )
 from beforehand.protocols.mobile.was.host import Host
@@ -46,7 +46,7 @@ def connected():
 
 def said():
     sends = give(connected(), "on_broadcast", b"fog").sends
-    (message,) = [frame.message for _, frame in sends if isinstance(frame, Say)]
+    (message,) = [frame.message for _, frame in sends if isinstance(frame, HostBroadcast)]
     return message
 
 
@@ -58,7 +58,7 @@ def test_a_station_relays_only_proven_messages():
     for message, is_taken in ((said(), True), (Message((HOST, 1), (), b"forged"), False)):
         station = Station(1, ((0, 1), (1, 2)), proofs=proofs(1))
         give(station, "on_message", HOST, Join(1, HOST, 1, ()))
-        sends = give(station, "on_message", HOST, Say(1, HOST, 1, message)).sends
+        sends = give(station, "on_message", HOST, HostBroadcast(1, HOST, 1, message)).sends
         sends += give(station, "on_message", 0, Relay(message)).sends
         relayed = [frame for _, frame in sends if isinstance(frame, Relay | Cast)]
         assert bool(relayed) == is_taken
@@ -76,7 +76,7 @@ def test_a_host_delivers_only_proven_messages():
 def test_every_frame_that_carries_messages_is_verified():
     message = Message((HOST, 1), (), b"")
     carried = {
-        Say(1, HOST, 1, message),
+        HostBroadcast(1, HOST, 1, message),
         Cast(1, 1, message),
         CatchUp(1, HOST, 1, 1, message),
         Relay(message),

@@ -2,7 +2,7 @@
 
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.mobile.sizes import Size, size_of
-from beforehand.protocols.mobile.was.frames import Cast, Heard, HostAck, Place, StationAck
+from beforehand.protocols.mobile.was.frames import BroadcastAck, Cast, HostAck, Place, StationAck
 
 MESSAGE = Message((7, 3), (), bytes(100))
 
@@ -22,5 +22,5 @@ def test_a_vector_on_a_message_counts_with_its_length() -> None:
 def test_nested_lists_count_all_their_numbers() -> None:
     ack = HostAck(1, 7, Place(2, False, 9), ((11, 12), (14, 14)))
     assert size_of(ack).total_bytes == 1 + 4 * (2 + 3 + 1 + 2 * 3)
-    heard = StationAck(1, (Heard(7, 2, 4), Heard(8, 1, 6, ((9, 9),))))
+    heard = StationAck(1, (BroadcastAck(7, 2, 4), BroadcastAck(8, 1, 6, ((9, 9),))))
     assert size_of(heard).total_bytes == 1 + 4 * (1 + 1 + 4 + (4 + 3))

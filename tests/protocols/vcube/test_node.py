@@ -158,7 +158,7 @@ def test_a_node_that_never_broadcasts_remembers_a_bounded_number_of_entries():
     for seq in range(1, 101):
         bench.receive(message(1, seq), height=0)
         bench.receive(message(3, seq), height=0)
-    assert len(bench.core._news) <= 2 * 8
+    assert len(bench.core._new_causes) <= 2 * 8
     assert bench.broadcast().past == ((1, 100), (3, 100))
 
 

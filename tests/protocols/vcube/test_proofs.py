@@ -54,7 +54,7 @@ def test_tampered_messages_are_refused_and_change_nothing(change):
     _, packet = spoken()
     forged = Packet(packet.height, (msgspec.structs.replace(packet.messages[0], **change),))
     core, out = cube(3), Outbox()
-    with pytest.raises(RemoteError, match="not what its origin said"):
+    with pytest.raises(RemoteError, match="not what its origin broadcast"):
         core.on_message(1, 0, forged, out)
     assert out == Outbox()
     assert (core.refused, core.gauges(1)["kept"], core.gauges(1)["pending"]) == (1, 0, 0)
@@ -68,7 +68,7 @@ def test_a_forged_copy_of_a_known_message_is_refused_too():
     core.on_message(2, 0, packet, out)  # the same again is a duplicate
     assert core.duplicates == 1
     forged = VCubeMessage((0, 1), (), b"bye")
-    with pytest.raises(RemoteError, match="not what its origin said"):
+    with pytest.raises(RemoteError, match="not what its origin broadcast"):
         core.on_message(3, 0, Packet(packet.height, (forged,)), out)
 
 

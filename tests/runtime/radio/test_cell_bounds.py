@@ -11,7 +11,7 @@ from tests.runtime.radio.test_cells import town
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.mobile.bounds import message_bytes
-from beforehand.protocols.mobile.was.frames import Connect, Place, Say
+from beforehand.protocols.mobile.was.frames import Connect, HostBroadcast, Place
 from beforehand.runtime.radio.cell_settings import (
     FRAME_BYTES_MAX,
     MESSAGE_BYTES_MAX,
@@ -32,7 +32,7 @@ def without_bounds(one, bytes_max=1 << 16):
 def say_of(core, payload):
     """Return the frame that the host would send for its next message."""
     message = core._proofs.prove(Message((core.node, core._next_broadcast), (), payload))
-    return Say(core.cell, core.node, core._ses, message)
+    return HostBroadcast(core.cell, core.node, core._ses, message)
 
 
 FAR = "far" * 16
@@ -59,7 +59,7 @@ def test_a_broadcast_of_7800_bytes_blocked_the_cells_where_it_did_not_fit(tmp_pa
             assert await take(cid, 1) == [b"yes"]
             assert near.counters.air.too_large == away.counters.air.too_large == 0
             assert near.counters.messages.refused
-            assert ann.unheard == 1, "it has lost its own message, and nothing else"
+            assert ann.unacked == 1, "it has lost its own message, and nothing else"
 
     run(play)
 

@@ -223,17 +223,17 @@ def test_replayed_datagrams_of_a_cell_are_ignored(tmp_path):
             await until(lambda: ann.counters.messages.delivered == 1)
             await asyncio.sleep(0.3)
             segment = north._stations.segments["north"]
-            before = north.counters.air.heard
+            before = north.counters.air.received
             with airs._open(segment) as thrower:
                 for data in [*recorded, b"nonsense", bytes(9000)]:
                     thrower.sendto(data, (segment.cell.host, segment.cell.port))
             await until(lambda: bob.counters.air.repeated and north.counters.air.foreign >= 2)
             assert north.counters.air.repeated
-            assert north.counters.air.heard - before < 5, "beats of hosts, and no replay"
+            assert north.counters.air.received - before < 5, "beats of hosts, and no replay"
             await ann.broadcast(b"two")
             assert await take(bob, 1) == [b"two"]
             # A station that never heard ann and bob takes replayed frames as new; the tick is old.
-            north._air._ear._senders.clear()
+            north._air._opener._senders.clear()
             north._ticks.clear()
             north._ticks.append(1)
             for data in recorded:
@@ -281,7 +281,7 @@ def test_a_station_that_restarted_at_once_silently_lost_its_hosts(tmp_path):
                 for index in range(3):
                     await ann.broadcast(b"%d" % index)
                 assert await take(bob, 3) == [b"0", b"1", b"2"]
-                await until(lambda: ann.unheard == 0)
+                await until(lambda: ann.unacked == 0)
             async with station(tmp_path, "north"):
                 await until(lambda: ann.counters.air.restarted == bob.counters.air.restarted == 1)
                 await until(lambda: ann.is_connected and bob.is_connected)
@@ -309,15 +309,21 @@ def test_a_broadcast_too_long_for_a_radio_is_refused_at_its_host(tmp_path):
 
 
 def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
-    from beforehand.protocols.mobile.was.frames import Connect, Heard, HostAck, Place, StationAck
+    from beforehand.protocols.mobile.was.frames import (
+        BroadcastAck,
+        Connect,
+        HostAck,
+        Place,
+        StationAck,
+    )
 
     visits = tuple((f"station-{at:040d}", at) for at in range(256))
     (connect,) = fit(Connect("north", "ann", 3, Place(), 1, visits))
     assert connect.visits is None
     (short,) = fit(Connect("north", "ann", 3, Place(), 1, visits[:3]))
     assert short.visits == visits[:3]
-    heard = tuple(Heard(f"host-{at:040d}", 1, at) for at in range(400))
-    assert [ack.heard for ack in fit(StationAck("north", heard))] == [(one,) for one in heard]
+    heard = tuple(BroadcastAck(f"host-{at:040d}", 1, at) for at in range(400))
+    assert [ack.acks for ack in fit(StationAck("north", heard))] == [(one,) for one in heard]
     assert [*fit(StationAck("north", heard[:2]))] == [StationAck("north", heard[:2])]
     assert [*fit(HostAck("north", "ann", Place()))] == [HostAck("north", "ann", Place())]
 
@@ -328,7 +334,7 @@ def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
         ("wires = ['south']", "wires = []", "no tree|not those of the stations"),
         ("wires = ['south']", "wires = ['west']", "no tree|not those of the stations"),
         ("239.77", "10.77", "not a cell"),
-        ('name = "south"', 'name = "north"', "two of the name `north`"),
+        ('name = "south"', 'name = "north"', "two entries are named `north`"),
         ("group", "grup", "cannot make sense"),
         ("127.0.0.1:", ":", "an unreachable address"),
     ],

@@ -135,7 +135,7 @@ def test_a_node_without_a_store_that_is_killed_is_not_valid(tmp_path):
         log.delivered([message("ann", seq)])
     (run,) = verify_events(tmp_path).runs
     assert run.state == "unknown"
-    assert "no end, so killed or still there: `ann`" in run.reason
+    assert "no stop event, so killed or running: `ann`" in run.reason
 
 
 def live(folder, disk, incarnation, seqs, *, commits, rows_max):
@@ -202,7 +202,7 @@ def test_a_start_without_a_log_is_recorded(tmp_path):
     live(tmp_path, disk, 3, range(10, 13), commits=99, rows_max=100)
     (run,) = verify_events(tmp_path).runs
     assert run.state == "unknown"
-    assert "was there without a log: `ann`" in run.reason
+    assert "ran without a log: `ann`" in run.reason
 
 
 def test_escaped_file_names_of_different_nodes_differ(tmp_path):

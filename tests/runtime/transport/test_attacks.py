@@ -87,7 +87,7 @@ def test_another_protocol_version_is_reported_as_such():
     async def scene(ann: Recorder) -> None:
         assert await say(ann.address, b"bfh\n\x02" + bytes(60)) == b""
         assert ann.counters.another_version == 1
-        assert "version 2" in ann.mesh.endings()[-1].problem
+        assert "version 2" in ann.mesh.disconnects()[-1].problem
 
     against_ann(scene)
 
@@ -99,8 +99,8 @@ def test_a_peer_with_another_or_a_rotated_secret_gets_no_reply(rotated):
         async with started(old):
             await until(lambda: ann.counters.wrong_key >= 2 and old.counters.turned_away >= 2)
             assert ann.events == old.events == []
-            assert "before a rotation" in ann.mesh.endings()[-1].problem
-            assert "another secret" in old.mesh.endings()[-1].problem
+            assert "before a rotation" in ann.mesh.disconnects()[-1].problem
+            assert "another secret" in old.mesh.disconnects()[-1].problem
             hello = Handshake(rotated, "x", new_member(), is_dialer=True).hello
             assert await say(ann.address, hello) == b""
         # The other way round: the one with the old secret is called.
@@ -281,7 +281,7 @@ def test_no_peer_can_take_the_name_of_a_known_member():
                 await until(lambda: ann.counters.wrong_name >= 2)
                 assert ann.events == [("bob", True)]
                 assert eve.events == []
-                told = [ending.problem for ending in eve.mesh.endings()]
+                told = [ending.problem for ending in eve.mesh.disconnects()]
                 assert "the other end closed the connection, giving the reason: wrong_name" in told
             bob.mesh.send("ann", [b"still me"])
             await until(lambda: ann.frames == [("bob", b"still me")])
@@ -530,7 +530,7 @@ def test_one_address_takes_no_more_than_its_share_and_no_node_more_than_it_can()
                 await until(lambda: ann.counters.too_many_connections >= 5)
                 assert len(ann.linked()) == 2
                 assert len(ann.mesh._open) <= 5
-                told = [e.problem for other in others for e in other.mesh.endings()]
+                told = [e.problem for other in others for e in other.mesh.disconnects()]
                 assert any("too_many_connections" in problem for problem in told)
             await until(lambda: not ann.linked())
             bob = Recorder("bob", ann.address)

@@ -212,7 +212,7 @@ def test_missing_multicast_is_reported_and_retried(monkeypatch, error):
         ann = Recorder("ann", discover=True, interfaces=LOOPBACK)
         async with started(ann):
             await until(lambda: ann.counters.no_discovery >= 2)
-            assert "No such device" in ann.mesh.endings()[-1].problem
+            assert "No such device" in ann.mesh.disconnects()[-1].problem
 
     run(scene())
 

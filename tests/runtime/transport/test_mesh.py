@@ -53,7 +53,7 @@ def test_two_members_are_linked_and_frames_arrive_in_order_and_unchanged():
             await until(lambda: not ann.linked())
             assert ann.events == [("bob", True), ("bob", False)]
             assert ann.bound == {"bob": bob.member.public}
-            assert ann.mesh.endings() == []  # a goodbye is no fault
+            assert ann.mesh.disconnects() == []  # a goodbye is no fault
 
     run(scene())
 
@@ -76,7 +76,7 @@ def test_when_both_ends_dial_both_keep_the_same_one(names):
             for end in ends:
                 assert len(end.mesh._open) == 1
                 assert end.counters.own_address == 2  # once dialed, once called
-                assert end.counters.links == 1, end.mesh.endings()
+                assert end.counters.links == 1, end.mesh.disconnects()
 
     run(scene())
 
@@ -219,7 +219,7 @@ def test_a_link_can_be_cut_from_within_a_frame_and_nothing_follows():
                 assert ann.frames == [("bob", b"1")]
                 assert ann.events == [("bob", True), ("bob", False)]
                 assert ann.counters.unwanted == 1
-                told = [ending.problem for ending in bob.mesh.endings()]
+                told = [ending.problem for ending in bob.mesh.disconnects()]
                 assert "the other end closed the connection, giving the reason: unwanted" in told
                 assert "the other end closed the connection, giving the reason: shunned" in told
 

@@ -99,10 +99,10 @@ class Ample:
     def _nodes(self, moves: list[Move]) -> frozenset[int] | None:
         """Return the smallest T, or None if it would be all nodes that can move."""
         net = self._net
-        awaited = {flight[1] for flight in net.flights} | {item[0] for item in net.news}
+        awaited = {flight[1] for flight in net.flights} | {item[0] for item in net.notices}
         active = {node for move in moves for node in _nodes_of(move)}
         bound = {node for node, driver in enumerate(net.drivers) if not driver.is_up}
-        bound |= {item[0] for item in net.news}
+        bound |= {item[0] for item in net.notices}
         bound |= {node for move in moves if move[0] == "up" for node in move[1:]}
         rest = sorted(active - bound)
         for size in range(len(rest)):

@@ -28,14 +28,14 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from beforehand.check.explore.names import NodeName, Renaming, renamed
-from beforehand.check.explore.rest import (
-    Rest,
+from beforehand.check.explore.net_state import (
+    NetState,
+    freeze_net_state,
     freeze_oracle,
-    freeze_rest,
+    rename_net_state,
     rename_oracle,
-    rename_rest,
+    thaw_net_state,
     thaw_oracle,
-    thaw_rest,
     time_of,
 )
 from beforehand.check.explore.transition_cache import Memory, Pool
@@ -69,7 +69,7 @@ class Canonicalizer:
         self._nodes: Pool[tuple[Any, ...]] = Pool()
         self._flights: Pool[tuple[Any, ...]] = Pool()
         self._oracles: Pool[tuple[Any, ...]] = Pool()
-        self._others: Pool[Rest] = Pool()
+        self._others: Pool[NetState] = Pool()
         self._thawed = [DOWN] * (case.nodes + 1)
         """The numbers of the nodes and of the oracle at the last `thaw`."""
         self._renamed: dict[tuple[Pool[Any], int, Renaming], int] = {}
@@ -97,7 +97,7 @@ class Canonicalizer:
             self._freeze_node(driver) if is_later or node in net.stepped else self._thawed[node]
             for node, driver in enumerate(net.drivers)
         ]
-        numbers += [*self._freeze_rest(), *self._freeze_flights()]
+        numbers += [*self._freeze_net_state(), *self._freeze_flights()]
         self.renaming = tuple(range(net.case.nodes))
         for renaming in self.group if net.problem is None else ():
             image = self._rename(numbers, renaming)
@@ -124,12 +124,12 @@ class Canonicalizer:
         numbered.sort(key=lambda f: f[:2] if net.is_wire(f[0], f[1]) else f)
         return [number for _, _, number in numbered]
 
-    def _freeze_rest(self) -> tuple[int, int]:
+    def _freeze_net_state(self) -> tuple[int, int]:
         net, oracle = self.net, self._thawed[-1]
         if net.oracle._rows or oracle == DOWN:
             listeners = range(net.case.stations, net.case.nodes)
             oracle = self._oracles.number(freeze_oracle(net.oracle, listeners))
-        return oracle, self._others.number(freeze_rest(net, self._time))
+        return oracle, self._others.number(freeze_net_state(net, self._time))
 
     # ---- renaming -------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Canonicalizer:
         return [
             *moved,
             self._image(self._oracles, oracle, renaming, rename_oracle),
-            self._image(self._others, rest, renaming, rename_rest),
+            self._image(self._others, rest, renaming, rename_net_state),
             *flights,
         ]
 
@@ -178,7 +178,7 @@ class Canonicalizer:
         if net.oracle._rows or numbers[nodes] != self._thawed[nodes]:
             net.oracle = thaw_oracle(self._oracles[numbers[nodes]])
         self._thawed = numbers[: nodes + 1]
-        thaw_rest(net, self._others[numbers[nodes + 1]], self._time)
+        thaw_net_state(net, self._others[numbers[nodes + 1]], self._time)
         net.flights.clear()
         net.sent.clear()
         for number in numbers[nodes + 2 :]:

@@ -149,7 +149,7 @@ def _turns(moves: list[Move], chosen: set[Move] | None) -> Iterator[int]:
 
 def _problem_at_rest(net: Net, found: Exploration) -> str | None:
     """If nothing is in transit, heal and judge the net, and return the problem, if any."""
-    if net.flights or net.news:
+    if net.flights or net.notices:
         return None
     found.quiet += 1
     heal(net)
@@ -210,5 +210,5 @@ def _as_in(plain: Net, net: Net, move: Move, names: Renaming) -> Move:
         return (kind, *next(same, (*pair, ticket)))
     if kind == "up":
         return (kind, *sorted(names[node] for node in rest))
-    nodes = 0 if kind in ("pass", "shift") else 2 if kind in ("tell", "room") else 1
+    nodes = 0 if kind in ("pass", "shift") else 2 if kind in ("notify", "room") else 1
     return (kind, *(names[node] for node in rest[:nodes]), *rest[nodes:])

@@ -39,7 +39,7 @@ from beforehand.check.net.moves import all_moves
 from beforehand.check.net.net import Move, Net
 from beforehand.protocols.contract.base import Core, MessageId
 
-FAIR = ("arrive", "tell", "timer", "flush", "room")
+FAIR = ("arrive", "notify", "timer", "flush", "room")
 
 
 class Edge(NamedTuple):

@@ -21,7 +21,7 @@ class NodeName(int):
     """The id of a node, distinguishable from other numbers."""
 
 
-class Words(bytes):
+class NamedPayload(bytes):
     """A payload of the form `node.number`."""
 
 
@@ -30,9 +30,9 @@ def renamed(thing: Any, renaming: Renaming) -> Any:
     kind = type(thing)
     if kind is NodeName:
         return NodeName(renaming[thing])
-    if kind is Words:
+    if kind is NamedPayload:
         node, rest = thing.split(b".")
-        return Words(b"%d.%s" % (renaming[int(node)], rest))
+        return NamedPayload(b"%d.%s" % (renaming[int(node)], rest))
     if kind in (tuple, frozenset):
         return kind([renamed(item, renaming) for item in thing])
     if isinstance(thing, msgspec.Struct):
@@ -44,7 +44,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, thing: Any) -> tuple[str, Any] | None:
         if type(thing) is NodeName:
             return ("node", int(thing))
-        return ("words", bytes(thing)) if type(thing) is Words else None
+        return ("words", bytes(thing)) if type(thing) is NamedPayload else None
 
 
 class _Unpickler(pickle.Unpickler):
@@ -52,7 +52,7 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, found: Any) -> Any:
         kind, value = found
-        return renamed(NodeName(value) if kind == "node" else Words(value), self.renaming)
+        return renamed(NodeName(value) if kind == "node" else NamedPayload(value), self.renaming)
 
 
 def renamed_core(core: Any, renaming: Renaming) -> Any:

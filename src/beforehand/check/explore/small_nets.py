@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from beforehand.check.explore.still import Still
+from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.families.contacts import Setup
 from beforehand.check.families.group import Setup as GroupSetup
 from beforehand.check.net.case import Case
@@ -52,7 +52,7 @@ def make_epidemic(case: Case, node: int) -> Epidemic:
     """Return the core of a node in an `epidemic_net`."""
     setup = case.options
     order = Barrier(node, setup.lifetimes)
-    return Epidemic(node, order, Still(), setup.options, durable=case.is_mortal)
+    return Epidemic(node, order, LeastDraws(), setup.options, durable=case.is_mortal)
 
 
 def group_net(
@@ -76,7 +76,7 @@ def make_group(case: Case, node: int) -> PacedEpidemic:
     return group_core(
         node,
         setup.lifetimes,
-        Still(),
+        LeastDraws(),
         capacity=setup.capacity,
         capacity_bytes=setup.capacity_bytes,
         proofs=proofs,

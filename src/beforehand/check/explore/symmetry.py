@@ -12,7 +12,7 @@ without symmetry.
 
 Renaming requires that node ids are distinguishable from other numbers. In the states of an
 exploration they are of the type `NodeName`, and payloads, which name their origin, are of the type
-`Words` (`check.explore.names`).
+`NamedPayload` (`check.explore.names`).
 
 The following is not renamed, and such cases are explored in full:
 

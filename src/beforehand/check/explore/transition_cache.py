@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from beforehand.check.explore.canonical_core import canonical_form
-from beforehand.check.explore.names import NodeName, Renaming, Words, renamed_core
+from beforehand.check.explore.names import NamedPayload, NodeName, Renaming, renamed_core
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Core
 from beforehand.protocols.contract.outbox import Outbox
@@ -128,7 +128,7 @@ class Memory:
         if name in PEERS:
             what = NodeName(what)
         elif name == "on_broadcast":
-            what = Words(what)
+            what = NamedPayload(what)
         return (now_us, what, *rest)
 
     def steps(self) -> Iterable[tuple[Key, Step]]:

@@ -11,7 +11,7 @@ from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net
 from beforehand.protocols.contract.base import Core
 from beforehand.protocols.contract.needs import LinkKind
-from beforehand.protocols.mobile.ck.frames import Cast, Given, Refused
+from beforehand.protocols.mobile.ck.frames import Cast, HostState, Refused
 from beforehand.protocols.mobile.ck.station import CkStation
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.systems import SYSTEMS
@@ -86,7 +86,7 @@ class CkFamily(CellFamily):
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, Cast):
             net.sights.add("for some" if frame.hosts else "for all")
-        elif isinstance(frame, Given):
+        elif isinstance(frame, HostState):
             net.sights.add("handed on")
         elif isinstance(frame, Refused):
             net.sights.add("refused")

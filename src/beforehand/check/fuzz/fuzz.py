@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from beforehand.check.fuzz.shrink import shrink
-from beforehand.check.fuzz.story import tell
+from beforehand.check.fuzz.story import describe_run
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.heal import heal
 from beforehand.check.net.net import Move, Net, make_net
@@ -24,7 +24,7 @@ WEIGHTS = {
     "broadcast": 14,
     "up": 8,
     "down": 3,
-    "tell": 10,
+    "notify": 10,
     "timer": 8,
     "pass": 5,
     "lose": 3,
@@ -77,14 +77,14 @@ def spelled(name: str) -> str:
 
 
 def run_seed(
-    seed: int, family: Family, make_core: MakeCore | None = None, *, tells: bool = False
+    seed: int, family: Family, make_core: MakeCore | None = None, *, with_story: bool = False
 ) -> Outcome:
-    """Draw, play, heal and judge; shrink a failure and tell its story.
+    """Draw, play, heal and judge; shrink a failure and describe_run its story.
 
-    tells: also tell the story of a run without a failure."""
+    with_story: also describe_run the story of a run without a failure."""
     net, moves = play(seed, family, make_core)
     few = shrink(family, net.case, moves, make_core) if net.problem else moves
-    story = tell(family, net.case, few, make_core) if net.problem or tells else ""
+    story = describe_run(family, net.case, few, make_core) if net.problem or with_story else ""
     seen = ", ".join(sorted(net.sights)) or "nothing out of the ordinary"
     return Outcome(
         seed,
@@ -194,9 +194,9 @@ def _timer(net: Net, rng: random.Random) -> Iterator[Move]:
         yield ("timer", *rng.choice(list(net.timers)))
 
 
-def _tell(net: Net, rng: random.Random) -> Iterator[Move]:
-    if net.news:
-        yield ("tell", *rng.choice(net.news)[:2])
+def _notify(net: Net, rng: random.Random) -> Iterator[Move]:
+    if net.notices:
+        yield ("notify", *rng.choice(net.notices)[:2])
 
 
 def _room(net: Net, rng: random.Random) -> Iterator[Move]:
@@ -263,7 +263,7 @@ _DRAWS: dict[str, Draw] = {
     ),
     "up": _one("up", _pair),
     "down": _one("down", _pair),
-    "tell": _tell,
+    "notify": _notify,
     "timer": _timer,
     "pass": _pass,
     "crash": _one("crash", lambda net, rng: (_node(net, rng), rng.randrange(3))),

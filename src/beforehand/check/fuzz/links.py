@@ -87,16 +87,16 @@ async def _throw_one(
         return
     writer.write(handshake.hello)
     sealer, _ = handshake.on_hello(await reader.readexactly(HELLO_BYTES))
-    said = [b"\1" + handshake.introduction(), b"\2", pack_frames([b"frame", b"another"]), b"\4"]
-    wrong = rng.randrange(len(said))
-    for content in said[:wrong]:
+    contents = [b"\1" + handshake.introduction(), b"\2", pack_frames([b"frame", b"another"]), b"\4"]
+    wrong = rng.randrange(len(contents))
+    for content in contents[:wrong]:
         _write(writer, sealer.seal(content))
     if draw < 0.7:
         throws.sealed += 1
-        _write(writer, damage(rng, sealer.seal(said[wrong])))
+        _write(writer, damage(rng, sealer.seal(contents[wrong])))
     else:
         throws.records += 1
-        _write(writer, sealer.seal(damage(rng, said[wrong])))
+        _write(writer, sealer.seal(damage(rng, contents[wrong])))
     writer.write_eof()  # no more records: a node that accepted them all sees the end of the stream
     await reader.read()
 

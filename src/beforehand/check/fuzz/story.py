@@ -26,7 +26,7 @@ WORDS: dict[str, str] = {
     "down": "the contact of {0} and {1} ends",
     "enter": "host {0} enters cell {1}",
     "leave": "host {0} leaves for good",
-    "tell": "node {0} gets a link event for {1}",
+    "notify": "node {0} gets a link event for {1}",
     "suspect": "node {0} is about to suspect {1}",
     "trust": "node {0} is about to trust {1} again",
     "crash_after": "the next step of node {0} is cut off after {1} effects",
@@ -35,7 +35,7 @@ WORDS: dict[str, str] = {
 }
 
 
-def tell(
+def describe_run(
     family: Family,
     case: Case,
     moves: Sequence[Move],
@@ -48,7 +48,7 @@ def tell(
         if not net.problem:
             before = _delivered(net)
             heal(net)
-            lines.append(f"  the net heals{_news(before, _delivered(net))}")
+            lines.append(f"  the net heals{_new_deliveries(before, _delivered(net))}")
     return "\n".join([f"{net.problem or 'all went well'}:", *lines])
 
 
@@ -60,7 +60,7 @@ def _lines(net: Net, move: Move) -> Iterator[str]:
     if net.do(move):
         fell = [node for node, driver in enumerate(net.drivers) if up[node] and not driver.is_up]
         crash = f", and node {fell[0]} crashes" if fell and move[0] != "crash" else ""
-        yield f"  {words}{_news(before, _delivered(net))}{crash}"
+        yield f"  {words}{_new_deliveries(before, _delivered(net))}{crash}"
 
 
 def _words(net: Net, move: Move) -> str:
@@ -78,9 +78,9 @@ def _delivered(net: Net) -> dict[Any, list[MessageId]]:
     return {node: list(ids) for node, ids in net.oracle.delivered.items()}
 
 
-def _news(before: dict[Any, list[MessageId]], after: dict[Any, list[MessageId]]) -> str:
-    news = [(node, ids[len(before.get(node, ())) :]) for node, ids in after.items()]
-    return "".join(f", {node} delivers {_listed(ids)}" for node, ids in news if ids)
+def _new_deliveries(before: dict[Any, list[MessageId]], after: dict[Any, list[MessageId]]) -> str:
+    notices = [(node, ids[len(before.get(node, ())) :]) for node, ids in after.items()]
+    return "".join(f", {node} delivers {_listed(ids)}" for node, ids in notices if ids)
 
 
 def _listed(ids: Iterable[MessageId]) -> str:

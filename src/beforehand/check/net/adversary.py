@@ -62,12 +62,12 @@ class Adversary:
         for message in getattr(frame, "messages", ()):
             self._seen = [*self._seen, message][-SEEN_MAX:]
             self._ids = [*self._ids, message.id, *message.past][-SEEN_MAX:]
-        self._say(now_us, out)
+        self._send_frame(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         if up:
             self._peers[peer] = None
-            self._say(now_us, out)
+            self._send_frame(now_us, out)
         else:
             self._peers.pop(peer, None)
 
@@ -86,7 +86,7 @@ class Adversary:
     def holds(self, now_us: int) -> frozenset[MessageId]:
         return frozenset()
 
-    def _say(self, now_us: int, out: Outbox[Frame]) -> None:
+    def _send_frame(self, now_us: int, out: Outbox[Frame]) -> None:
         rng = self._rng
         for peer in [peer for peer in self._peers if rng.random() < 0.7]:
             if self._left > 0:

@@ -54,10 +54,10 @@ class Cells(ABC):
         if before is not None:
             self._part(before, host)
             self.sights.add("moved")
-            self._tell(host, before, False)
+            self._notify(host, before, False)
         if station < self.case.stations:
             self.contacts.add((station, host))
-            self._tell(host, station, True)
+            self._notify(host, station, True)
         return True
 
     def _do_leave(self, host: int) -> bool:
@@ -77,7 +77,7 @@ class Cells(ABC):
     def _part(self, a: int, b: int) -> None: ...
 
     @abstractmethod
-    def _tell(self, node: int, peer: int, up: bool) -> None: ...
+    def _notify(self, node: int, peer: int, up: bool) -> None: ...
 
     @abstractmethod
     def _after(self, node: int) -> None: ...

@@ -22,7 +22,7 @@ class Clocks(ABC):
     highest_us: int
     sights: set[str]
     flights: dict[Flight, tuple[Any, int]]
-    news: list[tuple[int, int, bool, int]]
+    notices: list[tuple[int, int, bool, int]]
 
     def local_us(self, node: int) -> int:
         return self.now_us + self.shift_us + self.offsets_us[node]
@@ -65,7 +65,7 @@ class Clocks(ABC):
         link notification must have arrived."""
         if self.case.delay_us_max is None:
             return FOREVER_US
-        since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.news]
+        since_us = [sent_us for _, sent_us in self.flights.values()] + [n[3] for n in self.notices]
         return min(since_us) + self.case.delay_us_max if since_us else FOREVER_US
 
     @abstractmethod

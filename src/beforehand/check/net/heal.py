@@ -42,8 +42,8 @@ def heal(net: Net) -> None:
 
 def _connect(net: Net) -> None:
     """Bring up all edges of the case. If the case names no edges, link the nodes in a line."""
-    while net.news:
-        net.do(("tell", *net.news[0][:2]))
+    while net.notices:
+        net.do(("notify", *net.notices[0][:2]))
     line = tuple((node, node + 1) for node in range(net.case.nodes - 1))
     for pair in line if net.case.edges is None else net.case.edges:
         net.do(("up", *pair))
@@ -54,8 +54,8 @@ def _next_step(net: Net, until_us: int) -> Move | None:
 
     Link notifications come first, then frames in sending order, disk flushes, room on wires, and
     timers in the order of their due times."""
-    if net.news:
-        return ("tell", *net.news[0][:2])
+    if net.notices:
+        return ("notify", *net.notices[0][:2])
     if net.closed:
         return ("open", min(net.closed), True)
     if net.flights:

@@ -71,7 +71,7 @@ def _clock_moves(net: Net) -> Iterator[Move]:
 
 
 def _link_moves(net: Net) -> Iterator[Move]:
-    yield from (("tell", *pair) for pair in dict.fromkeys(item[:2] for item in net.news))
+    yield from (("notify", *pair) for pair in dict.fromkeys(item[:2] for item in net.notices))
     pairs = list(combinations(range(net.case.nodes), 2))
     if net.family.kind == "contact":
         for pair in pairs if net.case.edges is None else net.case.edges:

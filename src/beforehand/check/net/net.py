@@ -62,7 +62,7 @@ class Net(Clocks, Cells, Pacing, Effects):
     """The highest reading of any clock, as of the last time that a clock was set back."""
     flights: dict[Flight, tuple[Any, int]] = field(default_factory=dict)
     """Frames in transit: flight -> (the frame, when it was sent)."""
-    news: list[tuple[int, int, bool, int]] = field(default_factory=list)
+    notices: list[tuple[int, int, bool, int]] = field(default_factory=list)
     """Link notifications that a node has not received yet: (node, peer, up, since when). They are
     in order for each pair."""
     contacts: set[tuple[int, int]] = field(default_factory=set)
@@ -155,14 +155,14 @@ class Net(Clocks, Cells, Pacing, Effects):
 
     def _do_up(self, a: int, b: int) -> bool:
         pair = (a, b)
-        is_known = all({node, peer} != {a, b} for node, peer, _, _ in self.news)
+        is_known = all({node, peer} != {a, b} for node, peer, _, _ in self.notices)
         both = self.drivers[a].is_up and self.drivers[b].is_up
         if pair in self.contacts or not both or not is_known:
             return False
         self.contacts.add(pair)
-        self._tell(a, b, True)
+        self._notify(a, b, True)
         if pair in self.contacts:  # else the first node crashed in its step
-            self._tell(b, a, True)
+            self._notify(b, a, True)
         return True
 
     def _do_down(self, a: int, b: int) -> bool:
@@ -170,16 +170,16 @@ class Net(Clocks, Cells, Pacing, Effects):
             return False
         self.sights.add("flapped")
         self._part(a, b)
-        self._tell(a, b, False)
+        self._notify(a, b, False)
         if self.drivers[b].is_up:
             self._inform(b, a, False)
         return True
 
-    def _do_tell(self, node: int, peer: int) -> bool:
-        for at, (told, about, up, _) in enumerate(self.news):
-            if (told, about) == (node, peer):
-                del self.news[at]
-                self._tell(node, peer, up)
+    def _do_notify(self, node: int, peer: int) -> bool:
+        for at, (notified, about, up, _) in enumerate(self.notices):
+            if (notified, about) == (node, peer):
+                del self.notices[at]
+                self._notify(node, peer, up)
                 return True
         return False
 
@@ -231,7 +231,7 @@ class Net(Clocks, Cells, Pacing, Effects):
             self._look_around(node)
         self._after(node)
         if (cell := self.cell_of(node)) is not None:
-            self._tell(node, cell, True)
+            self._notify(node, cell, True)
         return True
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -261,9 +261,9 @@ class Net(Clocks, Cells, Pacing, Effects):
         self.flights[source, target, self.sent[source, target]] = (frame, sent_us)
 
     def _inform(self, node: int, peer: int, up: bool) -> None:
-        self.news.append((node, peer, up, self.now_us))
+        self.notices.append((node, peer, up, self.now_us))
 
-    def _tell(self, node: int, peer: int, up: bool) -> None:
+    def _notify(self, node: int, peer: int, up: bool) -> None:
         driver = self.drivers[node]
         if driver.is_up and isinstance(driver, BroadcasterDriver):
             if up and self.dropped:
@@ -293,7 +293,7 @@ class Net(Clocks, Cells, Pacing, Effects):
         self.sights.add("cut off" if driver.cut_off else "crashed")
         self.timers = {key: due for key, due in self.timers.items() if key[0] != node}
         self.flights = {key: frame for key, frame in self.flights.items() if key[1] != node}
-        self.news = [item for item in self.news if item[0] != node]
+        self.notices = [item for item in self.notices if item[0] != node]
         self.suspected = {pair for pair in self.suspected if node not in pair}
         others = [i for i, other in enumerate(self.drivers) if other.is_up]
         if self.family.kind == "contact":
@@ -321,10 +321,10 @@ class Net(Clocks, Cells, Pacing, Effects):
         """Let the node's failure detector report all links down, then those to live peers up."""
         peers = [peer for peer in range(self.case.nodes) if peer != node]
         for peer in peers:
-            self._tell(node, peer, False)
+            self._notify(node, peer, False)
         for peer in peers:
             if self.drivers[peer].is_up:
-                self._tell(node, peer, True)
+                self._notify(node, peer, True)
                 self._inform(peer, node, True)
 
 
@@ -347,8 +347,8 @@ def make_net(
     for node in case.absent:
         net.drivers[node].crash()
         net._after(node)
-    while net.news:
-        net.do(("tell", *net.news[0][:2]))
+    while net.notices:
+        net.do(("notify", *net.notices[0][:2]))
     if case.is_linked and family.kind == "cell":
         settle(net)
     elif case.is_linked and case.edges is not None:

@@ -64,7 +64,7 @@ class Pacing(ABC):
     family: Family
     drivers: list[Driver[Any]]
     flights: dict[Any, Any]
-    news: list[tuple[int, int, bool, int]]
+    notices: list[tuple[int, int, bool, int]]
     contacts: set[tuple[int, int]]
     sights: set[str]
     problem: str | None
@@ -104,7 +104,7 @@ class Pacing(ABC):
     def is_silent(self) -> bool:
         """Return whether nothing is pending: no frame, no link notification, and no disk or wire
         that a node waits for. Most timers handle silence."""
-        if self.flights or self.news:
+        if self.flights or self.notices:
             return False
         if self.case.room_bytes is not None and any(self.rooms()):
             return False

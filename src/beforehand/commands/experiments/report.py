@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         figures = [figure.slug for section in page.sections for figure in section.figures]
         tables = [table.slug for section in page.sections for table in section.tables]
-        told = {"report": str(path), "title": page.title, "verdict": page.verdict}
-        print_json({**told, "headline": page.headline, "tables": tables, "figures": figures})
+        answer = {"report": str(path), "title": page.title, "verdict": page.verdict}
+        print_json({**answer, "headline": page.headline, "tables": tables, "figures": figures})
     else:
         print(path)
     return EXIT_VALID

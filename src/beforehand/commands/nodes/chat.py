@@ -33,7 +33,7 @@ WAITS_US = 2_000_000
 """The chat reports a message that has waited longer than this."""
 STAY_SECONDS = 2.0
 """How long the chat stays after the end of a piped input, so that its last messages are sent."""
-WORDS = "`/who` lists the linked members, `/waits` the pending messages, `/quit` ends the chat"
+HELP = "`/who` lists the linked members, `/waits` the pending messages, `/quit` ends the chat"
 
 
 def add_parser(commands: Commands) -> None:
@@ -68,12 +68,12 @@ class Chat:
         where = ", ".join(map(str, group.addresses))
         note(f"{group.name} is in {group.group}, at {where}; Ctrl-D leaves")
         if self._is_terminal:
-            note(WORDS)
+            note(HELP)
         start_reading(self._say)
         try:
             await until_first(self._show(), self._look(), stop.wait())
         finally:
-            note(f"said {self._broadcasts:,}, shown {self._shown:,}; {self._waiting()}")
+            note(f"broadcast {self._broadcasts:,}, shown {self._shown:,}; {self._waiting()}")
 
     def _waiting(self) -> str:
         with suppress(Exception):  # if the group has failed, that error is reported instead
@@ -84,10 +84,10 @@ class Chat:
 
     async def _say(self, lines: Iterable[bytes], is_last: bool) -> None:
         try:
-            spoken = [line.rstrip(b"\r") for line in lines]
+            typed = [line.rstrip(b"\r") for line in lines]
             if self._is_terminal:
-                spoken = [line for line in spoken if not self._obey(line)]
-            await asyncio.gather(*(self._say_one(line) for line in spoken if line))
+                typed = [line for line in typed if not self._obey(line)]
+            await asyncio.gather(*(self._broadcast_line(line) for line in typed if line))
         except Exception:
             self._stop.set()  # the group has failed; leaving it raises the error
             raise
@@ -96,23 +96,23 @@ class Chat:
                 await asyncio.sleep(STAY_SECONDS)
             self._stop.set()
 
-    async def _say_one(self, line: bytes) -> None:
+    async def _broadcast_line(self, line: bytes) -> None:
         try:
             await self._group.broadcast(line)
             self._broadcasts += 1
         except (InputError, LocalError) as error:
-            note(f"not said: {error.problem}")
+            note(f"not broadcast: {error.problem}")
 
     def _obey(self, line: bytes) -> bool:
         word = line.strip()
         if word == b"/who":
             note(f"here: {who_is_there(self._group)}")
         elif word == b"/waits":
-            self._tell_waiting(all_of_them=True)
+            self._report_waiting(all_of_them=True)
         elif word == b"/quit":
             self._stop.set()
         elif word.startswith(b"/"):
-            note(WORDS)
+            note(HELP)
         else:
             return False
         return True
@@ -132,15 +132,15 @@ class Chat:
             for name in sorted(self._here - here):
                 note(f"* {name} is out of reach")
             self._here = here
-            for trouble in self._troubles.news(self._group, self._peers):
+            for trouble in self._troubles.find_new(self._group, self._peers):
                 note(f"* {trouble}")
-            self._tell_waiting()
+            self._report_waiting()
             if bool(trouble := clock_trouble(self._group)) != self._has_clock_trouble:
                 self._has_clock_trouble = bool(trouble)
                 note(f"* {trouble or 'the clock has caught up'}")
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _tell_waiting(self, *, all_of_them: bool = False) -> None:
+    def _report_waiting(self, *, all_of_them: bool = False) -> None:
         """Report the messages that cannot be delivered yet, and which messages each waits for."""
         from beforehand.runtime.config import wall_clock_us
 

@@ -82,7 +82,7 @@ def _rotate(args: argparse.Namespace) -> int:
 
     key = GroupKey.read(args.key).rotate()
     key.write(args.key, replace=True)
-    _tell(key, args.key, args)
+    _print_key(key, args.key, args)
     note(
         "restart the nodes with it and hand it to the remaining members; nodes with the old "
         "key are refused from now on"
@@ -93,7 +93,7 @@ def _rotate(args: argparse.Namespace) -> int:
 def _write(key: GroupKey, args: argparse.Namespace) -> Path:
     path: Path = args.out or _default_path(key.name)
     key.write(path)
-    _tell(key, path, args)
+    _print_key(key, path, args)
     return path
 
 
@@ -103,7 +103,7 @@ def _default_path(name: str) -> Path:
     return Path(f"{name}{SUFFIX}")
 
 
-def _tell(key: GroupKey, path: Path, args: argparse.Namespace) -> None:
+def _print_key(key: GroupKey, path: Path, args: argparse.Namespace) -> None:
     if args.json:
         print_json({"name": key.name, "file": str(path)})
     else:

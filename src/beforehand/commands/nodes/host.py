@@ -80,8 +80,8 @@ class Terminal:
         await until_first(self._show(), self._look(), stop.wait())
         counts = host.counters.messages
         note(
-            f"said {counts.broadcast:,}, delivered {counts.delivered:,}; "
-            f"no station has confirmed {host.unheard:,}, {counts.dropped:,} were dropped"
+            f"broadcast {counts.broadcast:,}, delivered {counts.delivered:,}; "
+            f"no station has confirmed {host.unacked:,}, {counts.dropped:,} were dropped"
         )
 
     async def _show(self) -> None:
@@ -93,11 +93,11 @@ class Terminal:
         before: str | None = None
         restarted, is_alone = 0, True
         while True:
-            heard = self._host.counters.air
-            if heard.restarted > restarted:
-                restarted = heard.restarted
+            counters = self._host.counters.air
+            if counters.restarted > restarted:
+                restarted = counters.restarted
                 note("* the station was restarted: what it kept for us is lost")
-            if is_alone and heard.namesakes > NAMESAKES:
+            if is_alone and counters.namesakes > NAMESAKES:
                 is_alone = False
                 note(
                     f"* another host in this cell uses the name {self._host.name}: the station "

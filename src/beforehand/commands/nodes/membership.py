@@ -84,13 +84,13 @@ async def _until_signal(
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     main = asyncio.current_task()
 
-    def hear() -> None:
+    def on_signal() -> None:
         if stop.is_set() and main is not None:
             main.cancel()
         stop.set()
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, hear)
+        loop.add_signal_handler(number, on_signal)
     try:
         async with group:
             await work(group, stop)
@@ -112,21 +112,23 @@ class LinkTroubles:
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
 
-    def news(self, group: Group, given: Collection[str]) -> list[str]:
+    def find_new(self, group: Group, given: Collection[str]) -> list[str]:
         """Return the new reasons. given: addresses from the command line.
 
         For other addresses, a peer that does not answer is not reported.
         """
         found = []
-        for ending in group.endings:
-            place = ending.address, ending.problem
-            is_news = ending.kind in REPORTED or (
-                ending.kind == "unreachable" and place[0] in given
+        for disconnect in group.disconnects:
+            place = disconnect.address, disconnect.problem
+            is_reported = disconnect.kind in REPORTED or (
+                disconnect.kind == "unreachable" and place[0] in given
             )
-            if is_news and place not in self._reported and len(self._reported) < REPORTED_MAX:
+            if is_reported and place not in self._reported and len(self._reported) < REPORTED_MAX:
                 self._reported.add(place)
-                hint = NAME_HINT if "wrong_name" in (ending.kind, ending.problem[-10:]) else ""
-                found.append(f"{ending.name or ending.address}: {ending.problem}{hint}")
+                hint = (
+                    NAME_HINT if "wrong_name" in (disconnect.kind, disconnect.problem[-10:]) else ""
+                )
+                found.append(f"{disconnect.name or disconnect.address}: {disconnect.problem}{hint}")
         return found
 
 

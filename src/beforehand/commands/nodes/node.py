@@ -58,7 +58,7 @@ class Status:
         self._as_json = as_json
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
-        self._tell(group, "start")
+        self._print_status(group, "start")
         reading = asyncio.create_task(self._read(group))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -69,7 +69,7 @@ class Status:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if not reading.done():
-                    self._tell(group, "stop" if stopping.done() else "status")
+                    self._print_status(group, "stop" if stopping.done() else "status")
             if reading.done():
                 reading.result()  # raises the exception that ended it
         finally:
@@ -81,7 +81,7 @@ class Status:
         async for _ in group:
             pass
 
-    def _tell(self, group: Group, event: str) -> None:
+    def _print_status(self, group: Group, event: str) -> None:
         import msgspec
 
         if self._as_json:
@@ -107,6 +107,6 @@ class Status:
             f"pending {len(group.pending):,}"
         )
         for trouble in filter(
-            None, [clock_trouble(group), *self._troubles.news(group, self._peers)]
+            None, [clock_trouble(group), *self._troubles.find_new(group, self._peers)]
         ):
             note(trouble)

@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
     station = Station(args.config, name=args.name, key=args.key)
 
     async def serve(station: Station, stop: asyncio.Event) -> None:
-        _tell(station, "start", as_json=args.json)
+        _print_status(station, "start", as_json=args.json)
         work = [asyncio.create_task(one) for one in (station.failed(), stop.wait())]
         try:
             while not any(task.done() for task in work):
                 await asyncio.wait(
                     work, timeout=every_us / 1e6, return_when=asyncio.FIRST_COMPLETED
                 )
-                _tell(station, "stop" if work[1].done() else "status", as_json=args.json)
+                _print_status(station, "stop" if work[1].done() else "status", as_json=args.json)
         finally:
             for task in work:
                 task.cancel()
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_VALID
 
 
-def _tell(station: Station, event: str, *, as_json: bool) -> None:
+def _print_status(station: Station, event: str, *, as_json: bool) -> None:
     import msgspec
 
     counters = station.counters

@@ -152,7 +152,7 @@ def _cell(text: str) -> Text:
 
 def note(text: str) -> None:
     if not _volume["quiet"]:
-        say(text)
+        print_error(text)
 
 
 def show_page(path: Path) -> None:
@@ -163,7 +163,7 @@ def show_page(path: Path) -> None:
         note(f"no browser here: open {path} yourself")
 
 
-def say(text: str) -> None:
+def print_error(text: str) -> None:
     """Print to stderr. If stderr cannot be written, work continues, and the exit code shows the
     result."""
     try:
@@ -221,7 +221,7 @@ def note_rest(count: int, noun: str) -> None:
 
 
 @contextmanager
-def told_stages() -> Iterator[Tell]:
+def stage_bars() -> Iterator[Tell]:
     """Show a bar for each stage: how much is done, the total, and the remaining time.
 
     A stage starts again when it is called with `done` equal to zero.

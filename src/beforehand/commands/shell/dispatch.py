@@ -32,7 +32,7 @@ from beforehand.commands.shell.console import (
     forget,
     noted_warnings,
     open_closed_streams,
-    say,
+    print_error,
 )
 from beforehand.commands.shell.interrupt import Signals, Terminated
 from beforehand.errors import (
@@ -77,7 +77,7 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     args = argparse.Namespace(debug=False, verbose=False)
     signals = Signals()
     try:
-        signals.hear()
+        signals.install()
         open_closed_streams()
         try:
             args = _parse(arguments)
@@ -92,8 +92,8 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if args.debug:
             raise
-        told = signals.heard or error  # after a signal, any exception is a consequence of it
-        return _tell(told, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
+        shown = signals.interrupt or error  # after a signal, any exception is a consequence of it
+        return _report(shown, with_traceback=args.verbose or bool(os.environ.get(TRACEBACK)))
     finally:
         signals.restore()
 
@@ -110,23 +110,23 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def _tell(error: BaseException, *, with_traceback: bool) -> int:
+def _report(error: BaseException, *, with_traceback: bool) -> int:
     """Report the error, as far as stdout and stderr can be written, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         forget(sys.stdout)
         return EXIT_NO_READER
     try:
         if isinstance(error, KeyboardInterrupt):
-            say("interrupted")
+            print_error("interrupted")
             return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
         is_ours = getattr(error, "exit_code", None) == EXIT_CRASH
-        told = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
-        if told is not None:
-            say(told.render())
-            return told.exit_code
-        say(_crash(error))
+        shown = error if isinstance(error, BeforehandError) and not is_ours else _outside(error)
+        if shown is not None:
+            print_error(shown.render())
+            return shown.exit_code
+        print_error(_crash(error))
         if with_traceback:
-            say("".join(traceback.format_exception(error)))
+            print_error("".join(traceback.format_exception(error)))
         return EXIT_CRASH
     finally:
         with suppress(OSError, ValueError):
@@ -156,8 +156,8 @@ def _crash(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "beforehand" in frame.filename] or frames
     place = f"{os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else "?"
-    said = (str(error).splitlines() or [""])[0]
-    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {said}"
+    summary = (str(error).splitlines() or [""])[0]
+    line = f"beforehand {__version__}, {place}: {type(error).__name__}: {summary}"
     return (
         f"error: internal error: the fault is in Beforehand and not in your input\n  at {line}\n\n"
         f"hint: please report that line; `-v` or `{TRACEBACK}=1` adds what led to it"

@@ -36,7 +36,7 @@ class Interruption:
         """Aborts what the work waits for; the signal handler calls it once."""
         self._promise = promise
 
-    def hear(self, number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Handle a signal. The first one reports it and starts the shutdown; the second exits at
         once."""
         if self.asked.is_set():
@@ -56,12 +56,12 @@ class Interruption:
         Compiled code and C callbacks may have swallowed the exception that the handler raised.
         """
 
-        def told(text: str) -> None:
+        def checked(text: str) -> None:
             if self.asked.is_set():
                 raise KeyboardInterrupt
             tell(text)
 
-        return told
+        return checked
 
     def _leave(self) -> None:
         _end_spark(at_once=True)
@@ -90,7 +90,7 @@ def interruptible(promise: str = GOES_ON) -> Iterator[Interruption]:
     """
     interruption = Interruption(promise)
     # After a signal the process is exiting; a second signal must still exit at once.
-    with handled(interruption.hear, unless=interruption.asked.is_set):
+    with handled(interruption.on_signal, unless=interruption.asked.is_set):
         yield interruption
 
 
@@ -128,7 +128,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self.heard: KeyboardInterrupt | None = None
+        self.interrupt: KeyboardInterrupt | None = None
         """Stored because an interrupted import or compilation may raise another exception
         instead."""
         self._is_lost = False
@@ -136,7 +136,7 @@ class Signals:
         self._before: dict[int, Any] = {}
         self._show, self._drop = sys.excepthook, sys.unraisablehook
 
-    def hear(self) -> None:
+    def install(self) -> None:
         if not is_main_thread():
             return
         sys.excepthook, sys.unraisablehook = self._show_others, self._drop_others
@@ -158,16 +158,16 @@ class Signals:
     def _show_others(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
         """Hide our interrupt: compiled modules of other packages print it if their import is
         aborted."""
-        if error is not self.heard:
+        if error is not self.interrupt:
             self._show(kind, error, trace)
 
     def _drop_others(self, dropped: sys.UnraisableHookArgs) -> None:
         """Send the signal again shortly after Python dropped our interrupt."""
-        if self.heard is None or dropped.exc_value is not self.heard:
+        if self.interrupt is None or dropped.exc_value is not self.interrupt:
             self._drop(dropped)
             return
         self._is_lost = True
-        number = self._number(self.heard)
+        number = self._number(self.interrupt)
         # Signal the main thread itself: a signal to another thread would not end its sleep.
         main = threading.main_thread().ident
         send = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, number))
@@ -175,17 +175,17 @@ class Signals:
         send.start()
 
     def _raise(self, number: int, _frame: object) -> NoReturn:
-        if self.heard is None:
-            self.heard = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+        if self.interrupt is None:
+            self.interrupt = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
             self._patience = leave_after_patience(self._leave)
         elif not self._is_lost:
             os._exit(128 + number)  # second signal: exit at once
         self._is_lost = False
-        raise self.heard
+        raise self.interrupt
 
     def _leave(self) -> None:
         os.write(2, b"interrupted\n")
-        os._exit(128 + self._number(self.heard))
+        os._exit(128 + self._number(self.interrupt))
 
     @staticmethod
     def _number(heard: KeyboardInterrupt | None) -> int:

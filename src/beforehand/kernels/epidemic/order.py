@@ -319,7 +319,7 @@ def tell_lapsed(s: State, node: int) -> None:
 def expire(f: Fixed, s: State, node: int, speaks: bool) -> None:
     """Wait no longer for messages that have expired.
 
-    speaks: the caller logs its broadcast first, and then what has lapsed."""
+    speaks: the caller logs its broadcast first, and then calls `tell_lapsed`."""
     if f.lifetime_us == 0:
         return
     # While the timer of the order is set to a later time, everything awaited is alive.

@@ -104,8 +104,8 @@ def _short_of_plan(f: Fixed, s: State, at: int) -> int:
 
 @part
 def _change_link(f: Fixed, s: State, at: int) -> None:
-    """Carry out a link-up or link-down at one end of a contact, then at the other: SIDE says at
-    which."""
+    """Carry out a link-up or link-down at one end of a contact, then at the other. SIDE is the
+    number of ends that are done."""
     place, side, node = int(f.plan_place[at]), s.counts[SIDE], _node_of(f, s, at)
     if f.plan_kind[at] == UP:
         if side == 0:

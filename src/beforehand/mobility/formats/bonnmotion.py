@@ -12,7 +12,7 @@ from pathlib import Path
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.positions import Positions, positions_of_points
-from beforehand.mobility.repair_lines import find_unclean_points
+from beforehand.mobility.repair_lines import find_point_repairs
 from beforehand.mobility.repairs import Repairs
 
 Point = tuple[int, float, float]
@@ -48,7 +48,7 @@ def read_bonnmotion(path: str | Path, *, strict: bool = False) -> Positions:
     found = positions_of_points([str(i) for i in range(len(ways))], node, t_us, x, y)
     repairs = Repairs(path, strict=strict)
     points = [(str(i), at, numbers[i]) for i, at in zip(node, t_us, strict=True)]
-    find_unclean_points(repairs, points, found)
+    find_point_repairs(repairs, points, found)
     repairs.check()
     return found
 

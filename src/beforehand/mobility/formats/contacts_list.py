@@ -22,7 +22,7 @@ import numpy as np
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.columns import CONTACTS, TIMES, Layout
-from beforehand.mobility.repair_lines import find_unclean_contacts
+from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import Table, read_table
 from beforehand.mobility.trace import Trace, make_trace
@@ -58,7 +58,7 @@ def read_contacts(
     changes: dict[str, int] = {}
     repairs = Repairs(path, strict=strict)
     met = lines.lengthen(met, slot_us, changes, str(path))
-    find_unclean_contacts(repairs, met, numbers, _stays(there) if there else None)
+    find_contact_repairs(repairs, met, numbers, _stays(there) if there else None)
     repairs.check()
     if not there:
         if not met:

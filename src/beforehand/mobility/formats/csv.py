@@ -15,7 +15,7 @@ from beforehand.errors import InputError
 from beforehand.mobility import geo, lines
 from beforehand.mobility.columns import POSITIONS, Layout
 from beforehand.mobility.positions import Positions, positions_of_points
-from beforehand.mobility.repair_lines import find_unclean_points
+from beforehand.mobility.repair_lines import find_point_repairs
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import read_table
 
@@ -62,7 +62,7 @@ def read_csv(
     found = positions_of_points(names, node, t_us, x, y, gap_us=gap_us)
     repairs = Repairs(path, strict=strict)
     points = [(row[0], row[1], number) for row, number in zip(rows, numbers, strict=True)]
-    find_unclean_points(repairs, points, found)
+    find_point_repairs(repairs, points, found)
     repairs.check()
     if not len(found.presence):
         hint = "a node needs two rows at different times"

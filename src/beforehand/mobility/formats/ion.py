@@ -17,7 +17,7 @@ from pathlib import Path
 from beforehand.errors import InputError
 from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
-from beforehand.mobility.repair_lines import find_unclean_contacts
+from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.trace import Trace
 
@@ -55,7 +55,7 @@ def read_ion(path: str | Path, *, presence: str | None = None, strict: bool = Fa
     if len(kinds) > 1:
         problem = "times after a reference time beside dates, and no `@ TIME` that sets it"
         raise InputError(problem, where=str(path), hint="write `@ 2024/05/01-08:00:00` first")
-    find_unclean_contacts(repairs, rows, numbers)
+    find_contact_repairs(repairs, rows, numbers)
     repairs.check()
     assumed = (_directions(rows), lines.assumed_presence(presence))
     trace = lines.trace_of_contacts(rows, repairs.changes, presence)

@@ -15,7 +15,7 @@ from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats.updown_events import FORMAT, Event, contacts_of_events
 from beforehand.mobility.positions import Positions, positions_of_points
-from beforehand.mobility.repair_lines import find_unclean_contacts, find_unclean_points
+from beforehand.mobility.repair_lines import find_contact_repairs, find_point_repairs
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.trace import Trace
 
@@ -53,7 +53,7 @@ def read_one_events(
         )
     contacts, numbers = contacts_of_events(events, repairs)
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))
-    find_unclean_contacts(repairs, met, numbers)
+    find_contact_repairs(repairs, met, numbers)
     repairs.check()
     understood = DetectedFormat(FORMAT, assumed=(lines.assumed_presence(presence),))
     return replace(lines.trace_of_contacts(met, repairs.changes, presence), understood=understood)
@@ -93,7 +93,7 @@ def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:
     node, t_us, x_m, y_m = zip(*rows, strict=True)
     found = positions_of_points(names, [index[name] for name in node], t_us, x_m, y_m)
     repairs = Repairs(path, strict=strict)
-    find_unclean_points(repairs, list(zip(node, t_us, numbers, strict=True)), found)
+    find_point_repairs(repairs, list(zip(node, t_us, numbers, strict=True)), found)
     repairs.check()
     return found
 

@@ -67,8 +67,8 @@ def read_contacts_parquet(
     else:
         trace, assumed = _with_stays(rows, nodes["a"], is_stay, up_us, down_us), []
     if strict and trace.changes:
-        told = ", ".join(f"{kind} {count}" for kind, count in trace.changes.items())
-        raise InputError(f"the contacts are not clean: {told}", where=str(path))
+        listed = ", ".join(f"{kind} {count}" for kind, count in trace.changes.items())
+        raise InputError(f"the contacts are not clean: {listed}", where=str(path))
     return replace(trace, understood=replace(layout.understood(assumed), format=FORMAT))
 
 

@@ -23,7 +23,7 @@ from beforehand.mobility.trace import Trace
 from beforehand.units import format_duration
 
 SLOT_S = 20.0
-NOBODY = re.compile(r"-[0-9]+")
+BASE_STATION = re.compile(r"-[0-9]+")
 """The ids by which scanners record a sighting of no device, or of one outside the study."""
 
 
@@ -86,7 +86,7 @@ def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str
             hint = "" if layout.header else "a line is `t i j`, t in seconds"
             problems.add(number, str(error), hint=hint)
             continue
-        if NOBODY.fullmatch(a) or NOBODY.fullmatch(b):
+        if BASE_STATION.fullmatch(a) or BASE_STATION.fullmatch(b):
             what = f"`{a}` and `{b}`: a sighting without a second node; left out"
             repairs.mend("saw_nobody", "", number, what)
             continue

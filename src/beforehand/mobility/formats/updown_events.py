@@ -14,7 +14,7 @@ from operator import itemgetter
 from beforehand.mobility import lines
 from beforehand.mobility.columns import Layout
 from beforehand.mobility.detected_format import DetectedFormat
-from beforehand.mobility.repair_lines import find_unclean_contacts
+from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
 from beforehand.mobility.table import Table
 from beforehand.mobility.trace import Trace
@@ -88,13 +88,13 @@ def read_states(
     problems.check()
     contacts, numbers = contacts_of_events(events, repairs)
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(table.path))
-    find_unclean_contacts(repairs, met, numbers)
+    find_contact_repairs(repairs, met, numbers)
     repairs.check()
     trace = lines.trace_of_contacts(met, repairs.changes, presence)
     assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
-    told = layout.understood(assumed)
-    columns = {**told.columns, "up or down": layout.header[state_at]}
-    ignored = tuple(name for name in told.ignored if name != layout.header[state_at])
+    layout_found = layout.understood(assumed)
+    columns = {**layout_found.columns, "up or down": layout.header[state_at]}
+    ignored = tuple(name for name in layout_found.ignored if name != layout.header[state_at])
     return replace(trace, understood=DetectedFormat(FORMAT, columns, ignored, assumed))
 
 

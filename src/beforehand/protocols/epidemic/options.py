@@ -69,7 +69,7 @@ class Options(msgspec.Struct, frozen=True):
             raise LocalError("a push that is lost is not repeated", hint=hint)
         if self.marks_after is not None and self.retry_us is not None:
             hint = "choose one of `marks_after` and `retry_us`: links that lose nothing, or that do"
-            raise LocalError("a mark that is lost is not repeated", hint=hint)
+            raise LocalError("a digest that is lost is not repeated", hint=hint)
         if self.flow is not None and (not self.push or self.marks_after is None):
             hint = "set `push` and `marks_after`, or leave `flow` out"
             raise LocalError("flow control needs version vectors on reliable links", hint=hint)

@@ -1,15 +1,15 @@
 """Version vectors and digests, sent in place of single ids.
 
 With causal order, a node that has delivered a message of an origin has delivered all earlier
-messages of that origin, or never will. So one (origin, seq), a *mark*, stands for any number of
-messages: it is one entry of a version vector. A digest is a set of marks.
+messages of that origin, or never will. So one (origin, seq), an *entry* of a version vector, stands
+for any number of messages. A digest is a set of entries.
 
 *On link-up* peers exchange version vectors, and each announces what it holds beyond the other's.
 The cost is O(origins + missing messages), not O(held messages).
 
 *New messages.* In a full mesh, announcements would cost each pair of peers one id per message, only
-to find out that both have it. A digest costs one id for many messages. A node that is behind a mark
-answers with its own entry (`Want`), and the peer announces what it holds beyond, id by id.
+to find out that both have it. A digest costs one id for many messages. A node that is behind an
+entry answers with its own entry (`Want`), and the peer announces what it holds beyond, id by id.
 
 A digest takes one transit more than an announcement. So a node sends digests only to peers that
 requested none of the last announced messages of an origin (`Options.marks_after`): those peers get
@@ -32,7 +32,7 @@ from beforehand.protocols.orders.order import LONG_AGO, Order
 
 VectorFrame = Digest | Want | SyncHello
 NOWHERE = 1 - (1 << 62)
-"""The least seq that a frame can carry. As a mark: no message of the origin was delivered."""
+"""The least seq that a frame can carry. As an entry: no message of the origin was delivered."""
 STALE_MIN = 1024
 
 
@@ -59,9 +59,9 @@ class VersionVectors:
         self._count = 0
         """The number of seqs in `_seqs`."""
         self._news: dict[NodeId, tuple[int, list[MessageId]]] = {}
-        """By origin, the mark for the new messages, and the messages that it stands for."""
+        """By origin, the entry for the new messages, and the messages that it stands for."""
         self._rest: frozenset[MessageId] = frozenset()
-        """The new messages that no mark stands for."""
+        """The new messages that no entry stands for."""
 
     # ---- sending --------------------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class VersionVectors:
                 self._insert(id)
 
     def set_news(self, fresh: frozenset[MessageId]) -> None:
-        """Divide the new messages into those for which a mark can stand and the rest: messages that
-        are pending, or that were evicted and received again."""
+        """Divide the new messages into those for which an entry can stand and the rest: messages
+        that are pending, or that were evicted and received again."""
         if self._after is None:
             return
         sent, reached = self._sent, self._order.reached
@@ -99,8 +99,8 @@ class VersionVectors:
     def tell(
         self, peer: NodeId, link: Peer, fresh: frozenset[MessageId], out: Outbox[Frame]
     ) -> frozenset[MessageId]:
-        """Send the peer marks for those origins for which it gets digests. Return the new messages
-        that have to be announced to it."""
+        """Send the peer entries for those origins for which it gets digests. Return the new
+        messages that have to be announced to it."""
         if self._after is None:
             return fresh - link.known_to_peer
         marks: list[MessageId] = []
@@ -180,8 +180,8 @@ class VersionVectors:
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
-        """Announce the held messages beyond these marks of a peer, id by id. Each is announced only
-        once: the peer may send the marks again before it has received the messages."""
+        """Announce the held messages beyond these entries of a peer, id by id. Each is announced
+        only once: the peer may send the entries again before it has received the messages."""
         found: list[MessageId] = []
         for origin, seq in marks:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
@@ -196,10 +196,11 @@ class VersionVectors:
             self._sender.announce(horizon_us, source, link, ids, out)
 
     def on_gone(self, peer: NodeId, links: Mapping[NodeId, Peer], out: Outbox[Frame]) -> None:
-        """After a link-down, send the other peers this node's marks of origins that are no peers.
+        """After a link-down, send the other peers this node's entries of origins that are no peers.
 
         The messages of the lost peer, and those that it forwarded, must now come from other peers.
-        The marks make those announce at once what the node lacks, not only after their next digest.
+        The entries make those announce at once what the node lacks, not only after their next
+        digest.
         """
         if self._after is None:
             return
@@ -212,7 +213,7 @@ class VersionVectors:
     # ---- bookkeeping ----------------------------------------------------------------------------
 
     def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
-        """Remove the state for marks up to the horizon: their messages have expired."""
+        """Remove the state for entries up to the horizon: their messages have expired."""
         self._sent = {origin: seq for origin, seq in self._sent.items() if seq > horizon_us}
         for link in links:
             alive = {origin: seq for origin, seq in link.unfolded.items() if seq > horizon_us}

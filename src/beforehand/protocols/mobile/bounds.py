@@ -1,9 +1,9 @@
 """The maximum length of a message: it must fit into every radio frame that may carry it.
 
-A host sends its message in a `Say`. Stations send the same message in a `Cast` or a `CatchUp`,
-which have other fields, and each station has a name of its own. A message that fits only into a
-`Say` would still take a sequence number in each cell, and no host there could deliver anything
-after it.
+A host sends its message in a `HostBroadcast`. Stations send the same message in a `Cast` or a
+`CatchUp`, which have other fields, and each station has a name of its own. A message that fits only
+into a `HostBroadcast` would still take a sequence number in each cell, and no host there could
+deliver anything after it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Message
-from beforehand.protocols.mobile.was.frames import Cast, CatchUp, Frame, Say, messages_of
+from beforehand.protocols.mobile.was.frames import Cast, CatchUp, Frame, HostBroadcast, messages_of
 
 COUNT_MAX = (1 << 62) - 1
 VERSION_BYTES = 1
@@ -48,7 +48,7 @@ def message_bytes_max(frame_bytes_max: int, name_bytes_max: int) -> int:
     """
     name, message = "x" * name_bytes_max, Message(("", 0), (), b"")
     carriers = (
-        Say(name, name, COUNT_MAX, message),
+        HostBroadcast(name, name, COUNT_MAX, message),
         Cast(name, COUNT_MAX, message),
         CatchUp(name, name, COUNT_MAX, COUNT_MAX, message),
     )

@@ -10,18 +10,18 @@ from beforehand.protocols.contract.base import NodeId
 
 def routes(node: NodeId, wires: Iterable[tuple[NodeId, NodeId]]) -> dict[NodeId, NodeId]:
     """Return the next hop from `node` to every other station."""
-    neighbours: dict[NodeId, list[NodeId]] = {node: []}
+    wired: dict[NodeId, list[NodeId]] = {node: []}
     count = 0
     for a, b in wires:
-        neighbours.setdefault(a, []).append(b)
-        neighbours.setdefault(b, []).append(a)
+        wired.setdefault(a, []).append(b)
+        wired.setdefault(b, []).append(a)
         count += 1
     via: dict[NodeId, NodeId] = {}
-    frontier = [(peer, peer) for peer in neighbours[node]]
+    frontier = [(peer, peer) for peer in wired[node]]
     while frontier:
         station, first = frontier.pop(0)
         via[station] = first
-        frontier += [(peer, first) for peer in neighbours[station] if peer not in (node, *via)]
-    if count != len(neighbours) - 1 or len(via) != count:
+        frontier += [(peer, first) for peer in wired[station] if peer not in (node, *via)]
+    if count != len(wired) - 1 or len(via) != count:
         raise LocalError("the wires of the stations are no tree", hint="n - 1 wires, all connected")
     return via

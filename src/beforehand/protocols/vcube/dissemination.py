@@ -21,7 +21,7 @@ from beforehand.protocols.contract.base import NodeId
 from beforehand.protocols.vcube.frames import CubeOutbox, Entry, Packet, VCubeMessage, pack
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, heights_by_distance
 
-NEWS_PER_NODE = 2
+CAUSES_PER_NODE = 2
 """With more news than this per node, a node keeps only the latest entry of each origin. This bounds
 the memory of a node that never broadcasts."""
 
@@ -70,7 +70,7 @@ class Dissemination:
         self._live = bytearray(1 if i < nodes else 0 for i in range(size))
         self._look_around()
         self._clock = [0] * size  # vector_clock: delivered or skipped
-        self._news: list[Entry] = []  # delivered since the last own broadcast
+        self._new_causes: list[Entry] = []  # delivered since the last own broadcast
         self._pending: dict[Entry, Copy] = {}  # received, not delivered
         self._early: set[Entry] = set()  # pending, behind a gap in their origin's messages
         self._waiting: dict[Entry, list[Copy]] = {}  # pending, by the delivery they wait for
@@ -258,7 +258,7 @@ class Dissemination:
         for message in ready:  # the loop appends to the list
             origin, seq = id = message.id
             self._clock[origin] = seq
-            self._news.append(id)
+            self._new_causes.append(id)
             if id in waiting:
                 # Any order is correct. Sorting makes it independent of their earlier waits.
                 for copy in sorted(waiting.pop(id), key=_BY_ID):
@@ -271,8 +271,8 @@ class Dissemination:
         out.deliveries += ready
         if self._keep_us:
             self._on_delivered(ready, out)
-        if len(self._news) > NEWS_PER_NODE * self._nodes:
-            self._news[:] = self._latest()
+        if len(self._new_causes) > CAUSES_PER_NODE * self._nodes:
+            self._new_causes[:] = self._latest()
 
     def _wake(self, id: Entry, out: CubeOutbox) -> None:
         """Deliver the messages that wait for an own message.
@@ -310,7 +310,7 @@ class Dissemination:
 
     def _latest(self) -> Collection[Entry]:
         """Return the last entry of each origin in the news, which is its entry in the clock."""
-        return {entry[0]: entry for entry in self._news}.values()
+        return {entry[0]: entry for entry in self._new_causes}.values()
 
     # ---- topology -------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class VCube(Retention):
             message = self._proofs.prove(message)
         if self._keep_us:
             self._pass_time(now_us, out)
-        self._news.clear()
+        self._new_causes.clear()
         # Own messages count as received at once (Algorithm 2, lines 6 and 7).
         self._clock[me] = seq
         self._state.sent_count += 1
@@ -149,7 +149,7 @@ class VCube(Retention):
             self._refuse_unproven(source, frame, self._proofs)
         if keep_us:
             self._pass_time(now_us, out)
-            self._hear(source, frame, out)
+            self._take_packet(source, frame, out)
         if isinstance(frame, Packet):
             height = frame.height
             for message in frame.messages:
@@ -173,13 +173,13 @@ class VCube(Retention):
         """
         if not isinstance(peer, int) or peer == self.node or not 0 <= peer < self._nodes:
             raise LocalError(f"not a peer: {peer}", where=f"node {self.node}")
-        if self._live[peer] == up and peer not in self._state.unheard:
+        if self._live[peer] == up and peer not in self._state.unreported:
             if not up and self._keep_us:
                 # Reported down again: the peer may have lost the last `Ask`.
                 self._ask_no_more(peer, out)
                 self._watch(now_us, out)
             return
-        self._state.unheard.discard(peer)
+        self._state.unreported.discard(peer)
         before = self._child
         self._live[peer] = up
         self._look_around()
@@ -250,7 +250,7 @@ class VCube(Retention):
             "early": len(self._early),
             "waiting": sum(map(len, self._waiting.values())),
             "awaiting": sum(map(len, self._awaiting.values())),
-            "news": len(self._news),
+            "news": len(self._new_causes),
             "kept": len(self._kept),
             "asking": len(self._state.to_ask) + (self._state.asked >= 0),
             "gaps": sum(map(len, self._state.missed.values())),
@@ -269,9 +269,9 @@ class VCube(Retention):
             copy = self._kept.get(message.id)
             is_known = copy is not None and copy.message == message
             if not is_known and not proofs.is_proven(message):
-                self._refuse(source, f"not what its origin said: {message.id}")
+                self._refuse(source, f"not what its origin broadcast: {message.id}")
 
-    def _hear(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+    def _take_packet(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
         assert isinstance(source, int)
         if isinstance(frame, Packet):
             me, sent = self._self, self._clock[self._self]

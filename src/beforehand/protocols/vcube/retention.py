@@ -124,14 +124,14 @@ class Retention(Dissemination):
         if self._durable:
             for message in messages:
                 origin, seq = message.id
-                out.saves += [(state.CLOCK.name, origin, seq), (state.NEWS.name, origin, seq)]
+                out.saves += [(state.CLOCK.name, origin, seq), (state.NEW_CAUSES.name, origin, seq)]
 
     def _on_own_broadcast(self, message: VCubeMessage, out: CubeOutbox) -> None:
         me, seq = message.id
         self._date([message.id])
         self._save(state.CLOCK, me, seq, out)
         for origin, _ in message.past:
-            self._save(state.NEWS, origin, None, out)
+            self._save(state.NEW_CAUSES, origin, None, out)
 
     def _date(self, ids: Iterable[Entry]) -> None:
         if self._keep_us:
@@ -161,31 +161,31 @@ class Retention(Dissemination):
             self._ask_next(out)
 
     def _on_ask(self, source: int, ask: frames.Ask, out: CubeOutbox) -> None:
-        clock, theirs = self._clock, ask.clock
-        lacking = [copy.message for id, copy in self._kept.items() if id[1] > theirs[id[0]]]
+        clock, peer_clock = self._clock, ask.clock
+        lacking = [copy.message for id, copy in self._kept.items() if id[1] > peer_clock[id[0]]]
         if self._proofs is not None:
-            lacking = self._evidence(source, theirs, lacking) + lacking
+            lacking = self._evidence(source, peer_clock, lacking) + lacking
         else:
-            if theirs[self._self] > clock[self._self]:
+            if peer_clock[self._self] > clock[self._self]:
                 self._find_out(out)
-            if theirs[source] < clock[source]:
+            if peer_clock[source] < clock[source]:
                 out.sends.append((source, frames.Known(clock[source])))
         out.sends += [(source, packet) for packet in self._packets(0, lacking)]
-        is_lacking = any(map(gt, self._state.gone, theirs))
+        is_lacking = any(map(gt, self._state.gone, peer_clock))
         out.sends.append((source, frames.Answer(tuple(self._state.gone) if is_lacking else ())))
-        if any(map(gt, theirs, clock)) and self._is_news(source, sum(theirs)):
+        if any(map(gt, peer_clock, clock)) and self._has_more(source, sum(peer_clock)):
             self._ask(source, out)  # its detector was faster, or has suspected us for long
 
     def _evidence(
-        self, source: int, theirs: Sequence[int], lacking: Sequence[VCubeMessage]
+        self, source: int, peer_clock: Sequence[int], lacking: Sequence[VCubeMessage]
     ) -> list[VCubeMessage]:
         """Return the last message of each origin of which the peer lacks evicted messages, and the
         peer's own last message if it lost it: they prove the answer that follows."""
         shown = {message.id for message in lacking}
         found = []
         for origin, seq in enumerate(self._state.gone):
-            is_own = origin == source and theirs[origin] < self._clock[origin]
-            if theirs[origin] < seq or is_own:
+            is_own = origin == source and peer_clock[origin] < self._clock[origin]
+            if peer_clock[origin] < seq or is_own:
                 message = self._latest_of(origin)
                 if message is not None and message.id not in shown:
                     found.append(message)
@@ -195,13 +195,15 @@ class Retention(Dissemination):
         copy = self._kept.get((origin, self._state.proven[origin]))
         return self._state.last.get(origin) if copy is None else copy.message
 
-    def _is_news(self, source: int, total: int) -> bool:
+    def _has_more(self, source: int, total: int) -> bool:
         """Return whether the peer was not asked yet, or has more than when it last made us ask.
         Otherwise two peers that each lack messages of the other would ask in turns for ever."""
-        is_news = source not in self._state.has_asked or total > self._state.heard.get(source, -1)
-        if is_news:
-            self._state.heard[source] = total
-        return is_news
+        has_more = source not in self._state.has_asked or total > self._state.known_totals.get(
+            source, -1
+        )
+        if has_more:
+            self._state.known_totals[source] = total
+        return has_more
 
     def _on_answer(self, source: int, answer: frames.Answer, out: CubeOutbox) -> None:
         if source not in self._state.awaited:
@@ -373,13 +375,13 @@ class Retention(Dissemination):
             self._clock[origin] = seq
         for origin, seq in rows.get(state.GONE.name, {}).items():
             self._state.gone[origin] = seq
-        self._news = sorted(rows.get(state.NEWS.name, {}).items())
+        self._new_causes = sorted(rows.get(state.NEW_CAUSES.name, {}).items())
         self._state.missed = dict(rows.get(state.MISSED.name, {}))
         self._state.is_forgetful = bool(rows.get(state.FORGETFUL.name))
         self._state.last = dict(rows.get(state.LAST.name, {}))
         for origin, message in self._state.last.items():
             self._state.proven[origin] = message.seq
-        self._state.unheard = set(range(self._nodes)) - {self._self}
+        self._state.unreported = set(range(self._nodes)) - {self._self}
         heights = rows.get(state.HEIGHTS.name, {})
         copies = []
         for id, message in sorted(rows.get(state.MESSAGES.name, {}).items()):

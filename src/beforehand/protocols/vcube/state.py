@@ -13,14 +13,14 @@ Span = tuple[int, int]
 """First and last sequence number of a contiguous run of messages of one origin."""
 
 CLOCK = Table("clock", int, int)
-NEWS = Table("news", int, int)
+NEW_CAUSES = Table("news", int, int)
 GONE = Table("gone", int, int)
 MISSED = Table("missed", int, tuple[Span, ...])
 MESSAGES = Table("messages", Entry, VCubeMessage)
 HEIGHTS = Table("heights", Entry, int)
 FORGETFUL = Table("forgetful", int, bool)
 LAST = Table("last", int, VCubeMessage)
-TABLES = (CLOCK, NEWS, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL, LAST)
+TABLES = (CLOCK, NEW_CAUSES, GONE, MISSED, MESSAGES, HEIGHTS, FORGETFUL, LAST)
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class VCubeState:
     missed: dict[int, tuple[Span, ...]] = field(default_factory=dict)
     is_forgetful: bool = False
     """Whether peers know messages of this node that it lost with its state."""
-    unheard: set[int] = field(default_factory=set)
+    unreported: set[int] = field(default_factory=set)
     """Peers on which the failure detector has not reported since the restart."""
 
     asked: int = NO_NODE
@@ -54,7 +54,7 @@ class VCubeState:
     """Peers that this node has asked since their last link-up."""
     awaited: set[int] = field(default_factory=set)
     """Asked peers that have not answered the last `Ask` yet."""
-    heard: dict[int, int] = field(default_factory=dict)
+    known_totals: dict[int, int] = field(default_factory=dict)
     """Per peer, the sum of its clock in the last `Ask` that made this node ask it in return."""
     is_watching: bool = False
     watched: tuple[int, Entry | None] = (NO_NODE, None)

@@ -159,8 +159,8 @@ def _claims_section(claims: pd.DataFrame) -> Section:
         first = group.iloc[0]
         by_reading = {row["reading"]: row for _, row in group.iterrows()}
         measured = [_finding(by_reading.get(reading)) for reading in readings]
-        said = Cell(str(first["text"]), published=show_expected(str(first["expected"])))
-        rows.append((said, Cell(str(first["figure"])), *measured))
+        statement = Cell(str(first["text"]), published=show_expected(str(first["expected"])))
+        rows.append((statement, Cell(str(first["figure"])), *measured))
         if first["note"]:
             notes.append(f"{first['text']} {first['note']}")
     table = Table(

@@ -138,15 +138,15 @@ def compare_shares(
 ) -> list[ComparedShare]:
     """Return the paper's sentences about its distributions, with our share at the same limit."""
     claims = []
-    for said in paper.quantiles:
-        if said.lifetime_us not in groups:
+    for claimed in paper.quantiles:
+        if claimed.lifetime_us not in groups:
             continue
-        runs = [str(run["run"]) for run in groups[said.lifetime_us].runs]
-        metric = said.claim.metric
-        shares = [share_below(quantiles, run, metric, said.limit_us) for run in runs]
+        runs = [str(run["run"]) for run in groups[claimed.lifetime_us].runs]
+        metric = claimed.claim.metric
+        shares = [share_below(quantiles, run, metric, claimed.limit_us) for run in runs]
         known = [share for share in shares if share is not None]
-        if known and said.claim.published is not None:
-            claims.append(ComparedShare(said, fmean(known), said.claim.published))
+        if known and claimed.claim.published is not None:
+            claims.append(ComparedShare(claimed, fmean(known), claimed.claim.published))
     return claims
 
 

@@ -10,7 +10,7 @@ from beforehand.report.content import Cell, Table
 from beforehand.report.notation import SIZES_B, show_count, show_plain, show_ratio
 from beforehand.report.opportunistic.measured import Group
 from beforehand.report.opportunistic.tables import (
-    WHO,
+    GROUP_HEAD,
     Show,
     column_unit,
     interval_note,
@@ -57,7 +57,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
         }
         for group in groups
     )
-    head = (WHO, "Seeds", *(f"{name}{unit}" for name, (unit, _) in columns.values()))
+    head = (GROUP_HEAD, "Seeds", *(f"{name}{unit}" for name, (unit, _) in columns.values()))
     notes = interval_note(groups)
     return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
 
@@ -78,7 +78,7 @@ def prevented_table(groups: Sequence[Group]) -> Table | None:
         figures = {"deliveries": deliveries, "violations": late, "share": share}
         point = {"point": group.point} if group.point else {}
         data.append({**named, **point, "seeds": len(group.runs), **figures})
-    head = (WHO, "Delivered", "Out of order", "Share")
+    head = (GROUP_HEAD, "Delivered", "Out of order", "Share")
     notes = interval_note(loose)
     return Table(
         "prevented", "Deliveries out of order", head, tuple(rows), pd.DataFrame(data), notes
@@ -111,7 +111,7 @@ def run_table(groups: Sequence[Group]) -> Table:
         named = {name: run[name] for name in ("run", "protocol", "lifetime_us", "seed")}
         figures = {name: single.mean(name) for name in columns}
         data.append({**named, **figures, "verdict": run["verdict"]})
-    head = (WHO, "Seed", *(name for name, _ in columns.values()), "Verdict")
+    head = (GROUP_HEAD, "Seed", *(name for name, _ in columns.values()), "Verdict")
     return Table(
         "runs",
         "Every run",

@@ -24,7 +24,7 @@ from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
 from beforehand.report.opportunistic.tables import METRICS, name_group
 
-# Limits, because a phone draws every mark; more marks could not be told apart.
+# Limits, because a phone draws every mark; more marks could not be axis_text apart.
 PRESENCE_NODES_MAX = 150
 SCATTER_ROWS_MAX = 2000
 LINE_ROWS_MAX = 1000
@@ -98,13 +98,13 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
         table = _cdf_table(material, metric)
         if table.empty:
             continue
-        axis, told = _value_axis(table, _cut(material, metric), f"the longest {metric}")
+        axis, axis_text = _value_axis(table, _cut(material, metric), f"the longest {metric}")
         caption = "Diamonds are values from the text of the paper. " if material.paper else ""
         of = "deliveries"
         if metric == "delay":
             table, of = _up_to_reach(material, table, axis["end_us"]), "possible receptions"
             caption += "Each line levels off at the reach. "
-        caption += f"{told}Choose lines in the legend."
+        caption += f"{axis_text}Choose lines in the legend."
         caption += tell_rest(material, table["lifetime"].nunique())
         chart = cdf_chart(table, title=METRICS[metric], of=of, **axis)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
@@ -185,13 +185,13 @@ def _value_axis(table: pd.DataFrame, cut_us: int | None, longest: str) -> tuple[
     caption."""
     longest_us = int(table["value_us"].max())
     if cut_us is not None and cut_us < longest_us:
-        told = f"The axis ends at {show_time(cut_us)}; {longest} is {show_time(longest_us)}. "
-        return {"end_us": cut_us, "log_from_us": None}, told
+        axis_text = f"The axis ends at {show_time(cut_us)}; {longest} is {show_time(longest_us)}. "
+        return {"end_us": cut_us, "log_from_us": None}, axis_text
     most_us = int(table.loc[table["share"] <= 0.95, "value_us"].max())
     if longest_us < LONG_TAIL * most_us or longest_us < LONG_TAIL * LOG_FROM_US:
         return {"end_us": longest_us, "log_from_us": None}, ""
-    told = f"The axis is logarithmic from {show_time(LOG_FROM_US)} on. "
-    return {"end_us": longest_us, "log_from_us": LOG_FROM_US}, told
+    axis_text = f"The axis is logarithmic from {show_time(LOG_FROM_US)} on. "
+    return {"end_us": longest_us, "log_from_us": LOG_FROM_US}, axis_text
 
 
 def meeting_figures(material: Material) -> tuple[Figure, ...]:
@@ -202,9 +202,9 @@ def meeting_figures(material: Material) -> tuple[Figure, ...]:
         table = meetings.loc[meetings["metric"] == metric, ["share", "value_us"]]
         if table.empty:
             continue
-        axis, told = _value_axis(table, None, "")
+        axis, axis_text = _value_axis(table, None, "")
         middle_us = table.loc[table["share"] >= 0.5, "value_us"].min()
-        caption = f"{said} Half of them take at most {show_time(middle_us)}. {told}".rstrip()
+        caption = f"{said} Half of them take at most {show_time(middle_us)}. {axis_text}".rstrip()
         chart = share_chart(table, title=words, of=of, **axis)
         figures.append(Figure(f"meetings-{metric}", f"{words}, cumulated", caption, chart, table))
     return tuple(figures)

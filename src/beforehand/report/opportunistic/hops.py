@@ -15,7 +15,7 @@ from beforehand.report.notation import show_count, show_plain, show_ratio
 from beforehand.report.opportunistic.figures import tell_rest
 from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import Group
-from beforehand.report.opportunistic.tables import WHO, interval_note, name_group
+from beforehand.report.opportunistic.tables import GROUP_HEAD, interval_note, name_group
 
 PROSE = (
     "A message makes one hop from its origin to the node that receives it, and one more each time "
@@ -71,7 +71,7 @@ def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Tabl
         named = {"protocol": group.protocol, "lifetime_us": group.lifetime_us}
         figures = {"hops_avg": mean, "hops_avg_ci95": margin, "hops_max": most}
         data.append({**named, "seeds": len(averages), **figures, "direct_share": share})
-    head = (WHO, "Average", "Most", "From the origin itself")
+    head = (GROUP_HEAD, "Average", "Most", "From the origin itself")
     notes = interval_note(groups)
     return Table("hops", "Hops of received messages", head, tuple(rows), pd.DataFrame(data), notes)
 

@@ -86,8 +86,8 @@ def _judge(material: Material) -> tuple[Verdict, str]:
     if not any(promise_of(row).orders for row in rows):
         return "valid", f"No run promised an order: {deliveries} deliveries, nothing twice."
     if (late := _late_as_promised(rows)) is not None:
-        told = f"{show_count(late)} came late where order was promised with probability only"
-        return "valid", f"{deliveries} deliveries of {runs}: {told}."
+        late_text = f"{show_count(late)} came late where order was promised with probability only"
+        return "valid", f"{deliveries} deliveries of {runs}: {late_text}."
     return "valid", f"All {deliveries} deliveries of {runs} kept causal order."
 
 
@@ -279,8 +279,10 @@ def _comparison_sections(material: Material) -> Iterator[Section]:
     yield Section("Delays", prose, tuple(tables))
     if material.orderings:
         met = sum(found.is_met for found in material.orderings)
-        said = f"{met} of {len(material.orderings)} rows rank the lifetimes as published."
-        yield Section("Order of the lifetimes", (said,), (ordering_table(material.orderings),))
+        order_text = f"{met} of {len(material.orderings)} rows rank the lifetimes as published."
+        yield Section(
+            "Order of the lifetimes", (order_text,), (ordering_table(material.orderings),)
+        )
 
 
 def _figure_sections(material: Material) -> Iterator[Section]:

@@ -64,7 +64,7 @@ AGES = ("delivered_delay_us_avg", "latency_us_avg", "age_us_avg")
 UNEXPLAINED = "Not explained yet."
 MARKS: dict[bool | None, Mark] = {True: "met", False: "missed", None: ""}
 
-WHO = "Protocol, lifetime"
+GROUP_HEAD = "Protocol, lifetime"
 
 Show = Callable[[float], str]
 Claims = Mapping[tuple[int | None, str], Compared]
@@ -106,7 +106,7 @@ def age_table(groups: Sequence[Group]) -> Table:
         for group in groups
     )
     data = pd.DataFrame([_machine_row(group, q, None) for group in groups for q in AGES])
-    heads = (WHO, *(f"{name}{unit}" for name in ("Delay", "+ Latency", "= Age")))
+    heads = (GROUP_HEAD, *(f"{name}{unit}" for name in ("Delay", "+ Latency", "= Age")))
     notes = interval_note(groups)
     return Table("ages", "Averages of delivered messages", heads, rows, data, notes)
 
@@ -152,7 +152,7 @@ def _grouped_table(
     return Table(
         slug=slug,
         title=title,
-        head=(WHO, *(f"{head}{unit}" for head, (unit, _) in zip(heads, shows, strict=True))),
+        head=(GROUP_HEAD, *(f"{head}{unit}" for head, (unit, _) in zip(heads, shows, strict=True))),
         rows=rows,
         data=pd.DataFrame([_machine_row(*place) for place in flat]),
         notes=(*_excuses(claim for *_, claim in flat), *interval_note(groups)),

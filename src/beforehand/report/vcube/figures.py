@@ -54,7 +54,7 @@ def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
     reception, counts = lines_table(overlay, TREES), lines_table(overlay, COUNTS)
     counts = counts[counts["mean"] > 0]  # zero has no logarithm
     last = reception.groupby("line", sort=False)["mean"].last()
-    said = (
+    text = (
         f"At {overlay.sizes[-1]} nodes a message takes {last[ONE_TREE]:,.0f} u.t. with one tree, "
         f"whose root is the bottleneck, and {last.iloc[0]:,.0f} with many. {BARS}"
     )
@@ -62,7 +62,7 @@ def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
         Figure(
             "figure-1",
             "Figure 1: Reception latency, one tree or many",
-            said,
+            text,
             size_chart(reception, "Average reception latency (u.t.)"),
             reception,
         ),

@@ -132,8 +132,8 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
     yield Section("Nodes", figures=node_figures(overlay, largest))
     if figures := tree_figures(overlay):
         yield Section("One tree for all", figures=figures)
-    if said := statement_table(overlay):
-        yield Section("Sentences of the text", STATEMENTS_PROSE, (said,))
+    if table := statement_table(overlay):
+        yield Section("Sentences of the text", STATEMENTS_PROSE, (table,))
     yield Section("The fit", FIT_PROSE, (tried_table(published),))
 
 

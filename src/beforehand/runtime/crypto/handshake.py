@@ -133,37 +133,37 @@ class Handshake:
         self.is_dialer = is_dialer
         self._name, self._member = name, member
         group = key.name.encode()
-        self._greeting_key = derive(key.secret, b"greeting", group)
+        self._hello_key = derive(key.secret, b"greeting", group)
         self._sealing_key = derive(key.secret, b"sealing", group)
         self._ephemeral = secrets.token_bytes(EPHEMERAL_BYTES)
         self._transcript = b""
         self.hello = b""
         """The hello that this end sends. A listener has one only after `on_hello`."""
         if is_dialer:
-            self.hello = self._greet(b"")
+            self.hello = self._make_hello(b"")
 
-    def on_hello(self, theirs: bytes) -> tuple[Sealer, Opener]:
+    def on_hello(self, hello: bytes) -> tuple[Sealer, Opener]:
         """Check the peer's hello and return the AEAD states for sending and receiving.
 
         Raise `Refused` unless the hello was made with the group's secret and for this connection.
         """
-        check_magic(theirs)
-        said = theirs[:-HELLO_TAG_BYTES]
+        check_magic(hello)
+        content = hello[:-HELLO_TAG_BYTES]
         # The listener's tag covers the dialer's hello, so its hello is valid on this connection
         # only.
         before = self.hello if self.is_dialer else b""
-        tag = self._tag(not self.is_dialer, before, said)
-        if len(theirs) != HELLO_BYTES or not hmac.compare_digest(theirs[len(said) :], tag):
-            problem = "it greets with another secret: another group, or one before a rotation"
+        tag = self._tag(not self.is_dialer, before, content)
+        if len(hello) != HELLO_BYTES or not hmac.compare_digest(hello[len(content) :], tag):
+            problem = "its hello has another secret: another group, or one before a rotation"
             raise Refused("wrong_key", problem, hint="does it have the group's current key?")
         if not self.is_dialer:
-            self.hello = self._greet(theirs)
-        first, second = (self.hello, theirs) if self.is_dialer else (theirs, self.hello)
+            self.hello = self._make_hello(hello)
+        first, second = (self.hello, hello) if self.is_dialer else (hello, self.hello)
         self._transcript = first + second
         try:
-            shared = bindings.crypto_scalarmult(self._ephemeral, said[-EPHEMERAL_BYTES:])
+            shared = bindings.crypto_scalarmult(self._ephemeral, content[-EPHEMERAL_BYTES:])
         except (CryptoError, RuntimeError) as error:
-            raise Refused("altered", "its fresh key is none") from error
+            raise Refused("altered", "its ephemeral key is not valid") from error
         self._ephemeral = b""
         root = derive(self._sealing_key, b"root", shared, self._transcript)
         dialer, listener = derive(root, b"dialer"), derive(root, b"listener")
@@ -190,18 +190,18 @@ class Handshake:
             raise Refused("malformed", "not an introduction: a key or signature of another length")
         signed = self._signed(found.name, not self.is_dialer)
         if not is_signed(found.public, signed, found.signature):
-            raise Refused("forged", f"it has not the key that it shows as `{found.name}`")
+            raise Refused("forged", f"it does not hold the key that it presents as `{found.name}`")
         return found
 
-    def _greet(self, before: bytes) -> bytes:
+    def _make_hello(self, before: bytes) -> bytes:
         """Return our hello; `before` is the peer's hello that it answers, or empty."""
-        said = MAGIC + bytes([VERSION]) + bindings.crypto_scalarmult_base(self._ephemeral)
-        return said + self._tag(self.is_dialer, before, said)
+        content = MAGIC + bytes([VERSION]) + bindings.crypto_scalarmult_base(self._ephemeral)
+        return content + self._tag(self.is_dialer, before, content)
 
-    def _tag(self, is_dialer: bool, before: bytes, said: bytes) -> bytes:
+    def _tag(self, is_dialer: bool, before: bytes, content: bytes) -> bytes:
         """Return the tag by which the sender of a hello proves that it holds the secret."""
         role = b"dialer" if is_dialer else b"listener"
-        return derive(self._greeting_key, role, before, said)[:HELLO_TAG_BYTES]
+        return derive(self._hello_key, role, before, content)[:HELLO_TAG_BYTES]
 
     def _signed(self, name: str, is_dialer: bool) -> bytes:
         """Return the bytes that an introduction's signature covers."""
@@ -212,7 +212,9 @@ class Handshake:
 def check_magic(start: bytes) -> None:
     """Raise `Refused` as soon as the first bytes received cannot begin a valid hello."""
     if start[: len(MAGIC)] != MAGIC[: len(start)]:
-        raise Refused("no_key", "what came is no greeting: another program, or a stranger")
+        raise Refused(
+            "no_key", "not a hello: another program, or a node without the group's secret"
+        )
     version = start[len(MAGIC) : len(MAGIC) + 1]
     if version and version[0] != VERSION:
         problem = f"it uses version {version[0]} of the link protocol, this node uses {VERSION}"

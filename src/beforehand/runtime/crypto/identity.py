@@ -22,7 +22,10 @@ def identity(name: str, disk: DiskStore, group_commit: GroupCommit) -> tuple[Mem
     member = _member_of(disk)
     bound = disk.load((BINDINGS,))[BINDINGS.name]
     return member, Trust(
-        name, member, bound, lambda who, public: group_commit.save([(BINDINGS.name, who, public)])
+        name,
+        member,
+        bound,
+        lambda bound_name, public: group_commit.save([(BINDINGS.name, bound_name, public)]),
     )
 
 

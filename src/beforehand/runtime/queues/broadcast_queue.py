@@ -42,7 +42,7 @@ class BroadcastQueue(Generic[FrameT]):
         """Batches that the core has broadcast and that wait for their commit."""
         self._refusal: Exception | None = None
 
-    def say(self, payload: bytes, lifetime_us: int | None) -> asyncio.Future[MessageId]:
+    def add(self, payload: bytes, lifetime_us: int | None) -> asyncio.Future[MessageId]:
         """Queue a broadcast. The future yields its id once the message is durable.
 
         Cancelling the future does not withdraw the message. Raise the reason if the queue was
@@ -52,7 +52,7 @@ class BroadcastQueue(Generic[FrameT]):
             raise self._refusal
         answer: asyncio.Future[MessageId] = self._loop.create_future()
         if not self._waiting:
-            self._group_commit.before_next(self._speak)
+            self._group_commit.before_next(self._pass_on)
         self._waiting.append(((payload, lifetime_us), answer))
         if len(self._waiting) == LEAVES_MAX:
             self._group_commit.hurry()  # more would not share a signature with these
@@ -65,7 +65,7 @@ class BroadcastQueue(Generic[FrameT]):
         and also those whose commit is outstanding, which will never be durable.
         """
         if error is None:
-            self._speak()
+            self._pass_on()
         if self._refusal is None:
             self._refusal = error or LocalError("it was closed", hint="open it again")
         for _, answer in self._waiting:
@@ -75,7 +75,7 @@ class BroadcastQueue(Generic[FrameT]):
             for _, answer in self._unsaved.popleft():
                 _refuse(answer, error)
 
-    def _speak(self) -> None:
+    def _pass_on(self) -> None:
         """Pass the queued broadcasts to the core, right before the next transaction."""
         waiting, self._waiting = self._waiting, []
         if waiting and self._refusal is None:

@@ -21,9 +21,9 @@ class HeldFrames(Generic[FrameT]):
     def __init__(self) -> None:
         self.out: deque[FrameT] = deque()
         """Frames that wait for room in the link's send buffer."""
-        self.news: deque[bytes] = deque()
+        self.frames: deque[bytes] = deque()
         """Received frames that were held back, encoded as they came."""
-        self.news_bytes = 0
+        self.held_bytes = 0
         self.held_since: float | None = None
         """Event-loop time at which the oldest held frame came; None if no frame is held that blocks
         peers."""
@@ -39,16 +39,16 @@ class HeldFrames(Generic[FrameT]):
         """Return whether the core can take the oldest held frame now."""
         return False
 
-    def hold(self, news: bytes, now: float) -> None:
+    def hold(self, data: bytes, now: float) -> None:
         """Hold back a received frame."""
-        self.news.append(news)
-        self.news_bytes += len(news)
+        self.frames.append(data)
+        self.held_bytes += len(data)
 
-    def next_news(self) -> bytes:
+    def next_held(self) -> bytes:
         """Remove and return the oldest held frame."""
-        news = self.news.popleft()
-        self.news_bytes -= len(news)
-        return news
+        data = self.frames.popleft()
+        self.held_bytes -= len(data)
+        return data
 
 
 class VCubeHeldFrames(HeldFrames[CubeFrame]):
@@ -58,18 +58,18 @@ class VCubeHeldFrames(HeldFrames[CubeFrame]):
     """
 
     def must_wait(self, *, is_open: bool) -> bool:
-        return bool(self.news) or not is_open
+        return bool(self.frames) or not is_open
 
     def may_go_on(self, *, is_open: bool) -> bool:
-        return bool(self.news) and is_open
+        return bool(self.frames) and is_open
 
-    def hold(self, news: bytes, now: float) -> None:
-        super().hold(news, now)
+    def hold(self, data: bytes, now: float) -> None:
+        super().hold(data, now)
         if self.held_since is None:
             self.held_since = now
 
-    def next_news(self) -> bytes:
-        news = super().next_news()
-        if not self.news:
+    def next_held(self) -> bytes:
+        data = super().next_held()
+        if not self.frames:
             self.held_since = None
-        return news
+        return data

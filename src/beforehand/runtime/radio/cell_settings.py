@@ -144,7 +144,7 @@ def fit(frame: Frame) -> Iterable[Frame]:
         if not _fits(frame):
             frame = msgspec.structs.replace(frame, visits=None)
     elif isinstance(frame, StationAck) and not _fits(frame):
-        return [StationAck(frame.cell, (heard,)) for heard in frame.heard]
+        return [StationAck(frame.cell, (ack,)) for ack in frame.acks]
     return [frame]
 
 

@@ -33,7 +33,7 @@ WINDOW = 1024
 """By how many numbers a datagram may be late."""
 SENDERS_MAX = 4096
 """Senders whose numbers are remembered; beyond that, the oldest is forgotten."""
-LIVES_MAX = 16
+INCARNATIONS_MAX = 16
 """Earlier incarnations of one sender that are remembered."""
 TICK_MAX = 1 << 62
 
@@ -59,7 +59,7 @@ class AirCounters(msgspec.Struct):
     """Datagrams sent and received in a cell, and the reasons why some were dropped."""
 
     sent: int = 0
-    heard: int = 0
+    received: int = 0
     unsent: int = 0
     """Datagrams that the network refused. The protocol retransmits as after a loss."""
     too_large: int = 0
@@ -85,7 +85,7 @@ def new_number() -> int:
 _decode = msgspec.msgpack.Decoder(Datagram).decode
 
 
-class Voice:
+class DatagramSealer:
     """The sending end of one incarnation: numbers and encrypts datagrams."""
 
     def __init__(self, key: GroupKey, name: str) -> None:
@@ -96,9 +96,9 @@ class Voice:
     def seal(self, kind: Kind, tick: int, frame: bytes) -> bytes:
         """Return the next datagram, encrypted."""
         self._number += 1
-        said = Datagram(kind, self.name, self.incarnation, self._number, tick, frame)
+        content = Datagram(kind, self.name, self.incarnation, self._number, tick, frame)
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return MAGIC + nonce + _seal(_encode(said), MAGIC, nonce, self._key)
+        return MAGIC + nonce + _seal(_encode(content), MAGIC, nonce, self._key)
 
 
 class _Sender:
@@ -106,20 +106,20 @@ class _Sender:
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
-        self.over: deque[int] = deque(maxlen=LIVES_MAX)
+        self.over: deque[int] = deque(maxlen=INCARNATIONS_MAX)
         self.highest = 0
         self.window = 0  # bit i: number `highest - i` was received
 
-    def is_new(self, said: Datagram) -> bool:
+    def is_new(self, content: Datagram) -> bool:
         """Return whether the datagram is no duplicate and of no earlier incarnation."""
-        if said.incarnation != self.incarnation:
-            if said.incarnation in self.over:
+        if content.incarnation != self.incarnation:
+            if content.incarnation in self.over:
                 return False
             self.over.append(self.incarnation)
-            self.incarnation, self.highest, self.window = said.incarnation, 0, 0
-        ahead = said.number - self.highest
+            self.incarnation, self.highest, self.window = content.incarnation, 0, 0
+        ahead = content.number - self.highest
         if ahead > 0:
-            self.highest = said.number
+            self.highest = content.number
             kept = (self.window << ahead) if ahead < WINDOW else 0
             self.window = (kept | 1) & ((1 << WINDOW) - 1)
             return True
@@ -129,16 +129,16 @@ class _Sender:
         return True
 
 
-class Ear:
+class DatagramOpener:
     """The receiving end: decrypts datagrams and accepts each once."""
 
-    def __init__(self, key: GroupKey, own: Voice, counters: AirCounters) -> None:
+    def __init__(self, key: GroupKey, own: DatagramSealer, counters: AirCounters) -> None:
         self._key = _cell_key(key)
         self._own = own
         self._counters = counters
         self._senders: dict[str, _Sender] = {}
 
-    def hear(self, datagram: bytes) -> Datagram | None:
+    def open(self, datagram: bytes) -> Datagram | None:
         """Return the datagram's content, or None if it is dropped; the counters tell why."""
         head = len(MAGIC) + NONCE_BYTES
         if datagram[: len(MAGIC)] != MAGIC or len(datagram) > DATAGRAM_BYTES_MAX:
@@ -146,31 +146,31 @@ class Ear:
             return None
         nonce = datagram[len(MAGIC) : head]
         try:
-            said = _decode(_open(datagram[head:], MAGIC, nonce, self._key))
+            content = _decode(_open(datagram[head:], MAGIC, nonce, self._key))
         except (CryptoError, msgspec.MsgspecError, ValueError, TypeError):
             self._counters.foreign += 1
             return None
-        if said.sender == self._own.name:
+        if content.sender == self._own.name:
             if (
-                said.incarnation != self._own.incarnation
+                content.incarnation != self._own.incarnation
             ):  # otherwise the multicast loop returned our own
                 self._counters.namesakes += 1
             return None
-        if flaw_of_name(said.sender):
+        if flaw_of_name(content.sender):
             self._counters.foreign += 1
             return None
-        if not self._sender(said).is_new(said):
+        if not self._sender(content).is_new(content):
             self._counters.repeated += 1
             return None
-        self._counters.heard += 1
-        return said
+        self._counters.received += 1
+        return content
 
-    def _sender(self, said: Datagram) -> _Sender:
-        if said.sender not in self._senders:
+    def _sender(self, content: Datagram) -> _Sender:
+        if content.sender not in self._senders:
             if len(self._senders) >= SENDERS_MAX:
                 del self._senders[next(iter(self._senders))]
-            self._senders[said.sender] = _Sender(said.incarnation)
-        return self._senders[said.sender]
+            self._senders[content.sender] = _Sender(content.incarnation)
+        return self._senders[content.sender]
 
 
 def _cell_key(key: GroupKey) -> bytes:

@@ -14,9 +14,9 @@ from beforehand.runtime.radio.datagrams import (
     DATAGRAM_BYTES_MAX,
     AirCounters,
     Datagram,
-    Ear,
+    DatagramOpener,
+    DatagramSealer,
     Kind,
-    Voice,
 )
 from beforehand.runtime.transport.address import Address
 
@@ -52,13 +52,18 @@ class Multicast(asyncio.DatagramProtocol):
     def __init__(
         self,
         segment: Segment,
-        voice: Voice,
-        ear: Ear,
+        sealer: DatagramSealer,
+        opener: DatagramOpener,
         counters: AirCounters,
-        on_heard: Callable[[Datagram], None],
+        on_datagram: Callable[[Datagram], None],
     ) -> None:
-        self._segment, self._voice, self._ear, self._counters = segment, voice, ear, counters
-        self._on_heard = on_heard
+        self._segment, self._sealer, self._opener, self._counters = (
+            segment,
+            sealer,
+            opener,
+            counters,
+        )
+        self._on_datagram = on_datagram
         self._transport: asyncio.DatagramTransport | None = None
 
     async def start(self) -> None:
@@ -68,9 +73,9 @@ class Multicast(asyncio.DatagramProtocol):
         transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=opened)
         self._transport = transport
 
-    def say(self, kind: Kind, tick: int, frame: bytes) -> None:
+    def send(self, kind: Kind, tick: int, frame: bytes) -> None:
         """Send a frame to all nodes in the cell, without any guarantee of delivery."""
-        datagram = self._voice.seal(kind, tick, frame)
+        datagram = self._sealer.seal(kind, tick, frame)
         if len(datagram) > DATAGRAM_BYTES_MAX:
             self._counters.too_large += 1
         elif self._transport is not None:
@@ -83,8 +88,8 @@ class Multicast(asyncio.DatagramProtocol):
             self._transport = None
 
     def datagram_received(self, data: bytes, addr: object) -> None:
-        if self._transport is not None and (said := self._ear.hear(data)) is not None:
-            self._on_heard(said)
+        if self._transport is not None and (datagram := self._opener.open(data)) is not None:
+            self._on_datagram(datagram)
 
     def error_received(self, exc: Exception) -> None:
         self._counters.unsent += 1

@@ -49,7 +49,7 @@ Event = tuple[int, int, int | str, int, int]
 """(t_us, kind, origin, seq, value)"""
 EVENTS = Table("event_log", int, tuple[Event, ...])
 """Saved events that are in no file yet. The key is the number of the first event of the row."""
-LIFE = Table("event_log_life", str, int | str)
+INCARNATION = Table("event_log_life", str, int | str)
 """`id`: identifies the store, so that a new node under a reused name is a different one. `first`:
 the number of the first event that is in no file yet."""
 
@@ -111,8 +111,8 @@ class EventLog:
         self._is_learning = members is None
         self._members = {node, *(members or ())}
         self._origins: set[NodeId] = {""}  # origins already added to the roster
-        self._life, self._first = self._load()
-        self._stem = f"{_plain(run)}.{_plain(node)}.{self._life}"
+        self._incarnation, self._first = self._load()
+        self._stem = f"{_plain(run)}.{_plain(node)}.{self._incarnation}"
         self._began_us = now_us()
         self._note(START, ("", 0), incarnation)
         self._keep()
@@ -210,18 +210,18 @@ class EventLog:
         path = self.folder / f"{self._stem}.{self._first:012d}{NODE_SUFFIX}"
         _write(self._table(self._events[:count], members), path)
         deleted = [(EVENTS.name, first, None) for first in self._saved if first < end]
-        self._store.save([*deleted, (LIFE.name, "first", end)])
+        self._store.save([*deleted, (INCARNATION.name, "first", end)])
         self._events, self._first = self._events[count:], end
         self._saved = self._saved[len(deleted) :]
         self._began_us = self._now_us()
 
     def _load(self) -> tuple[str, int]:
         """Load unfiled events and the roster; return the store's id and the first number."""
-        rows = self._store.load((EVENTS, LIFE, ROSTER))
-        life = rows[LIFE.name]
+        rows = self._store.load((EVENTS, INCARNATION, ROSTER))
+        life = rows[INCARNATION.name]
         if not life:
             life = {"id": secrets.token_hex(8), "first": 0}
-            self._store.save([(LIFE.name, key, value) for key, value in life.items()])
+            self._store.save([(INCARNATION.name, key, value) for key, value in life.items()])
         self._members |= rows[ROSTER.name].keys() if self._is_learning else set()
         self._saved = sorted(rows[EVENTS.name])
         self._events = [e for at in self._saved for e in rows[EVENTS.name][at]]
@@ -237,7 +237,7 @@ class EventLog:
         columns = {
             "run": pa.array([self.run] * size).dictionary_encode(),
             "node": pa.array([self.node] * size).dictionary_encode(),
-            "life": pa.array([self._life] * size).dictionary_encode(),
+            "life": pa.array([self._incarnation] * size).dictionary_encode(),
             "step": pa.array(range(self._first, self._first + size), pa.int64()),
             "t_us": pa.array(t_us, pa.int64()),
             "kind": pa.array([NODE_KINDS[one] for one in kind]).dictionary_encode(),

@@ -73,7 +73,7 @@ class Owner(Protocol):
     def is_replay(self, hello: bytes) -> bool:
         """Return whether this hello was received before; remember it."""
 
-    def on_introduced(self, link: Link, who: Introduction) -> None: ...
+    def on_introduced(self, link: Link, peer: Introduction) -> None: ...
     def on_keep(self, link: Link) -> None: ...
     def on_pong(self, link: Link) -> None: ...
     def on_frame(self, name: str, frame: bytes) -> None: ...
@@ -99,7 +99,7 @@ class Link(asyncio.BufferedProtocol):
         self.address = Address("", 0)
         self.was_up = self.was_turned_away = False
         self.since_us = 0
-        self.began = self.heard = self.spoke = self._loop.time()
+        self.began = self.received_at = self.sent_at = self._loop.time()
         self.place = ""
         """The key that counts towards the limit per address."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -140,15 +140,15 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger:
             self._linger.cancel()
-        told = f": {exc}" if exc else ""
+        cause = f": {exc}" if exc else ""
         if self.state is LinkState.HELLO and self.is_dialed:
-            self.end("turned_away", "it hung up on our greeting: another secret, version, no place")
+            self.end("turned_away", "it refused our hello: another secret or version, or no place")
         elif self.state is LinkState.HELLO:
-            self.end("no_key", f"it closed the connection before its hello{told}")
+            self.end("no_key", f"it closed the connection before its hello{cause}")
         elif self._buffer and not self.is_paused:
-            self.end("truncated", f"the connection ended in the middle of a record{told}")
+            self.end("truncated", f"the connection ended in the middle of a record{cause}")
         else:
-            self.end("broken", f"the connection ended without a goodbye{told}")
+            self.end("broken", f"the connection ended without a goodbye{cause}")
         self.lost.set_result(None)
         self._owner.on_lost(self)
 
@@ -188,7 +188,7 @@ class Link(asyncio.BufferedProtocol):
         now = self._loop.time()
         rate = self._limits.frames_per_second_max
         self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
-        self.heard = self._refilled = now
+        self.received_at = self._refilled = now
         self.bytes_in += nbytes
         self._buffer.filled(nbytes)
         self._take()
@@ -202,7 +202,7 @@ class Link(asyncio.BufferedProtocol):
         if self.is_paused and self.state is not LinkState.ENDED:
             self.is_paused = False
             # Time during which we did not read does not count as the peer's silence.
-            self.heard = self._loop.time()
+            self.received_at = self._loop.time()
             self._transport.resume_reading()
             self._loop.call_soon(self._take)
 
@@ -303,13 +303,13 @@ class Link(asyncio.BufferedProtocol):
 
     def _on_introduction(self, content: bytes) -> None:
         assert self._handshake is not None
-        who = self._handshake.on_introduction(content)
+        peer = self._handshake.on_introduction(content)
         if self.is_dialed:
             self._introduce()
         self._handshake = None
         self._record_bytes_max = content_bytes_max(self._limits) + SEAL_BYTES
         self.state = LinkState.DECIDING
-        self._owner.on_introduced(self, who)
+        self._owner.on_introduced(self, peer)
 
     def _hand_over(self) -> None:
         on_frame, name = self._on_frame, self.name
@@ -385,6 +385,6 @@ class Link(asyncio.BufferedProtocol):
         self._write(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
 
     def _write(self, data: bytes) -> None:
-        self.spoke = self._loop.time()
+        self.sent_at = self._loop.time()
         self.bytes_out += len(data)
         self._transport.write(data)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 GREETINGS_MAX = 4096
 """The most recent hellos, none of which is answered again (replay protection)."""
-ENDINGS_MAX = 64
-"""The most recent disconnects that are kept for `endings`."""
+DISCONNECTS_MAX = 64
+"""The most recent disconnects that are kept for `disconnects`."""
 SHUNNED = ("flood", "too_large", "malformed", "unwanted")
 """A peer that lost its link for one of these reasons is refused for `backoff_max_seconds`."""
 
@@ -94,7 +94,7 @@ class Mesh:
         self._open: set[Link] = set()
         self._greetings: dict[bytes, None] = {}
         self._shunned: dict[str, float] = {}
-        self._endings: deque[Disconnect] = deque(maxlen=ENDINGS_MAX)
+        self._disconnects: deque[Disconnect] = deque(maxlen=DISCONNECTS_MAX)
         self._listener = Listener(lambda: self._new_link(is_dialer=False))
         self._tick_seconds = min(limits.heartbeat_seconds, limits.handshake_seconds) / 4
         self._ticking: asyncio.TimerHandle | None = None
@@ -211,9 +211,9 @@ class Mesh:
         """Return the addresses in use, with the actual ports."""
         return self._listener.addresses()
 
-    def endings(self) -> list[Disconnect]:
+    def disconnects(self) -> list[Disconnect]:
         """Return the most recent connections that were refused or broke, newest last."""
-        return list(self._endings)
+        return list(self._disconnects)
 
     # ---- connections ----------------------------------------------------------------------------
 
@@ -266,30 +266,30 @@ class Mesh:
             del self._greetings[next(iter(self._greetings))]
         return False
 
-    def on_introduced(self, link: Link, who: Introduction) -> None:
-        if who.name == self._name and who.public == self._member.public:
-            link.name = who.name
+    def on_introduced(self, link: Link, peer: Introduction) -> None:
+        if peer.name == self._name and peer.public == self._member.public:
+            link.name = peer.name
             link.end("own_address", "we dialed ourselves")
-        elif not self._trust.meet(who.name, who.public):
-            is_bound = self._trust.key_of(who.name) is not None
+        elif not self._trust.meet(peer.name, peer.public):
+            is_bound = self._trust.key_of(peer.name) is not None
             why = "is bound to another key" if is_bound else "is one name more than we keep"
-            link.end("wrong_name", f"`{who.name}` {why}")
-        elif self._shunned.get(who.name, 0) > asyncio.get_running_loop().time():
-            link.end("shunned", f"`{who.name}` reconnects too soon")
+            link.end("wrong_name", f"`{peer.name}` {why}")
+        elif self._shunned.get(peer.name, 0) > asyncio.get_running_loop().time():
+            link.end("shunned", f"`{peer.name}` reconnects too soon")
         else:
-            link.name = who.name
-            if self._name < who.name:
+            link.name = peer.name
+            if self._name < peer.name:
                 self._decide(link)
 
     def on_keep(self, link: Link) -> None:
         if link.name < self._name:
             self._bring_up(link)
         else:
-            link.end("malformed", "it took the decision of this end")
+            link.end("malformed", "it sent KEEP, which only this end may decide")
 
     def on_pong(self, link: Link) -> None:
         if rival := self._rivals.pop(link.name, None):
-            rival.end("redundant", "there is a link, and it answers")
+            rival.end("redundant", "the older link still answers")
 
     def on_room(self, link: Link) -> None:
         if self._on_room:
@@ -363,11 +363,11 @@ class Mesh:
             if link.state is not LinkState.UP:
                 if now - link.began > limits.handshake_seconds:
                     link.end("slow_handshake", "it took too long to prove its identity")
-            elif not link.is_paused and now - link.heard > limits.silence_seconds:
-                link.end("silent", f"not a word for {now - link.heard:.1f} s")
-            elif now - link.spoke > limits.heartbeat_seconds - self._tick_seconds:
+            elif not link.is_paused and now - link.received_at > limits.silence_seconds:
+                link.end("silent", f"nothing received for {now - link.received_at:.1f} s")
+            elif now - link.sent_at > limits.heartbeat_seconds - self._tick_seconds:
                 link.beat()
-            if now - link.heard > self._tick_seconds:
+            if now - link.received_at > self._tick_seconds:
                 link.relax()
         self._ticking = loop.call_later(self._tick_seconds, self._tick)
 
@@ -379,4 +379,4 @@ class Mesh:
     def _note(self, kind: str, problem: str, address: Address, name: str) -> None:
         self.counters.count(kind)
         at_us = time.time_ns() // 1000
-        self._endings.append(Disconnect(kind, problem, str(address), name, at_us))
+        self._disconnects.append(Disconnect(kind, problem, str(address), name, at_us))

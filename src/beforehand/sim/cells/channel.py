@@ -32,7 +32,7 @@ FRAMES_START = 1 << 12
 NEVER_US = -1
 
 
-class Heard(NamedTuple):
+class AirStep(NamedTuple):
     """An instant at which frames have ended; `NEVER_US` if none has."""
 
     t_us: int
@@ -63,7 +63,7 @@ class Channel(Protocol):
         """Return whether a request is waiting for the next `advance`."""
         ...
 
-    def advance(self, now_us: int, until_us: int) -> Heard: ...
+    def advance(self, now_us: int, until_us: int) -> AirStep: ...
 
     def enter(self, host: int, station: int) -> None:
         """Put the host into the cell of that station, or `NOWHERE`, from now on."""
@@ -113,25 +113,25 @@ class DrivenChannel:
         self._asked.append(request)
         self.frames += 1
 
-    def advance(self, now_us: int, until_us: int) -> Heard:
+    def advance(self, now_us: int, until_us: int) -> AirStep:
         air = self._air
-        heard = Heard(NEVER_US, [], [])
+        step = AirStep(NEVER_US, [], [])
         for request in self._asked:
             before = air.thrown
             frame = air.transmit(now_us, request[0], request[1])
             if air.thrown == before:
                 self._requests[frame] = request
             else:
-                heard.ended.append(frame)
+                step.ended.append(frame)
         self._asked.clear()
-        while air.due_us <= until_us and (heard.t_us == NEVER_US or air.due_us == heard.t_us):
+        while air.due_us <= until_us and (step.t_us == NEVER_US or air.due_us == step.t_us):
             signal = air.step()
             if signal is not None and signal.is_end and any(signal[4:]):
-                heard = heard._replace(t_us=signal.t_us)
-                heard.ended.append(signal.frame)
-                self._sort(signal.frame, signal[4:], heard.taken)
+                step = step._replace(t_us=signal.t_us)
+                step.ended.append(signal.frame)
+                self._sort(signal.frame, signal[4:], step.taken)
         self.due_us = air.due_us
-        return heard
+        return step
 
     def _sort(self, frame: int, fates: Any, taken: list[tuple[int, int]]) -> None:
         source, _, target, kind = self._requests.pop(frame)
@@ -201,7 +201,7 @@ class CompiledChannel:
         self._asked.append((node, airtime_us, target, kind))
         self.frames += 1
 
-    def advance(self, now_us: int, until_us: int) -> Heard:
+    def advance(self, now_us: int, until_us: int) -> AirStep:
         requests, thrown = self._nothing, 0
         if self._asked:
             thrown = self.thrown
@@ -209,26 +209,26 @@ class CompiledChannel:
             self._asked.clear()
             while self.frames > len(self._hearing.frame):
                 self._grow()
-        heard = self._hearing
-        hearing.advance(self._state, self._rules, heard, requests, now_us, until_us)
-        t_us, due_us, taken, ended = heard.answer.tolist()
+        step = self._hearing
+        hearing.advance(self._state, self._rules, step, requests, now_us, until_us)
+        t_us, due_us, taken, ended = step.answer.tolist()
         self.due_us = due_us if due_us != NEVER_US else FOREVER_US
-        over = heard.ended[:ended].tolist()
+        over = step.ended[:ended].tolist()
         if len(requests) and self.thrown > thrown:
             first = self.frames - len(requests)
             airtimes_us = self._state.airtime_us[first : self.frames]
             over += (first + np.flatnonzero(airtimes_us == NEVER_US)).tolist()
-        return Heard(t_us, heard.taken[:taken].tolist(), over)
+        return AirStep(t_us, step.taken[:taken].tolist(), over)
 
     def _grow(self) -> None:
         """Double the room for frames."""
-        state, heard = self._state, self._hearing
+        state, step = self._state, self._hearing
         self._state = state._replace(
             airtime_us=np.concatenate((state.airtime_us, np.zeros_like(state.airtime_us))),
             following=np.concatenate((state.following, np.full_like(state.following, NEVER_US))),
         )
-        more = np.concatenate((heard.frame, np.zeros_like(heard.frame)))
-        self._hearing = heard._replace(frame=more)
+        more = np.concatenate((step.frame, np.zeros_like(step.frame)))
+        self._hearing = step._replace(frame=more)
 
     def enter(self, host: int, station: int) -> None:
         self._hearing.cell[host], self._hearing.entered[host] = station, self.frames

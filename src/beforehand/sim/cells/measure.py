@@ -190,7 +190,7 @@ def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
         delay_us_thirds=_thirds(spec, deliveries),
         sent_per_delivery=radio_frames / count if count else None,
         lost_percent=_lost_percent(last.fates.sum(axis=(0, 1))),
-        heard_lost_percent=_lost_percent(last.heard),
+        heard_lost_percent=_lost_percent(last.air_outcomes),
         **_buffers(spec, result.samples),
         flows=flows,
         series=tuple(_series(spec, result.samples, deliveries, header)),
@@ -206,11 +206,11 @@ def _violations(events: Columns) -> NDArray[np.int8]:
 
 def _read_deliveries(events: Columns) -> Deliveries:
     kind = events["kind"]
-    spoken = np.flatnonzero(kind == BROADCAST)
+    broadcasts = np.flatnonzero(kind == BROADCAST)
     width = int(events["seq"].max(initial=0)) + 1
     keys = events["origin"].astype(np.int64) * width + events["seq"]
-    order = np.argsort(keys[spoken])
-    ordered = keys[spoken][order]
+    order = np.argsort(keys[broadcasts])
+    ordered = keys[broadcasts][order]
 
     def find(rows: Longs) -> tuple[Longs, Longs]:
         """Return the rows that concern a broadcast message, and the numbers of these messages."""
@@ -221,11 +221,11 @@ def _read_deliveries(events: Columns) -> Deliveries:
         return rows[found], order[at[found]]
 
     rows, message = find(np.flatnonzero(kind == DELIVER))
-    is_dropped = np.zeros(len(spoken), np.bool_)
+    is_dropped = np.zeros(len(broadcasts), np.bool_)
     is_dropped[find(np.flatnonzero(kind == DROP))[1]] = True
     return Deliveries(
-        origin=events["origin"][spoken].astype(np.int64),
-        spoken_us=events["t_us"][spoken],
+        origin=events["origin"][broadcasts].astype(np.int64),
+        spoken_us=events["t_us"][broadcasts],
         is_dropped=is_dropped,
         node=events["node"][rows].astype(np.int64),
         message=message,
@@ -296,13 +296,13 @@ def _buffers(spec: CellsSpec, samples: list[Sample]) -> dict[str, Any]:
     chosen = [sample for sample in samples if sample.t_us >= spec.warm_up_us] or samples[-1:]
     kept = np.concatenate([sample.kept for sample in chosen])
     early = np.concatenate([sample.early for sample in chosen] + [[0]])[:-1]
-    said = np.concatenate([sample.said for sample in chosen] + [[0]])[:-1]
+    unacked = np.concatenate([sample.unacked for sample in chosen] + [[0]])[:-1]
     return {
         "kept_avg": float(kept.mean()),
         "kept_max": int(kept.max()),
         "early_avg": float(early.mean()) if len(early) else 0.0,
         "early_max": int(early.max(initial=0)),
-        "said_avg": float(said.mean()) if len(said) else 0.0,
+        "said_avg": float(unacked.mean()) if len(unacked) else 0.0,
     }
 
 
@@ -331,7 +331,7 @@ def _series(
             kept_rest_deviation=float(rest.std()),
             early_avg=float(np.mean(sample.early)) if sample.early else 0.0,
             early_max=max(sample.early, default=0),
-            said_avg=float(np.mean(sample.said)) if sample.said else 0.0,
+            said_avg=float(np.mean(sample.unacked)) if sample.unacked else 0.0,
             radio_frames=int(sent[RADIO, 0]),
             radio_bytes=int(size[RADIO]),
             wire_frames=int(sent[WIRE, 0]),

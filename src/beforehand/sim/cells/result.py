@@ -30,13 +30,13 @@ class Sample:
     """The number of messages in the send buffer of each station."""
     early: list[int]
     """The number of messages in the receive buffer of each host that is up."""
-    said: list[int]
+    unacked: list[int]
     """The number of messages in the send buffer of each host that is up."""
     sent: NDArray[np.int64]
     """Counts by network, kind and quantity (`tally`)."""
     fates: NDArray[np.int64]
     """Counts by kind, whether the receiver is a host, and outcome, at intended receivers."""
-    heard: NDArray[np.int64]
+    air_outcomes: NDArray[np.int64]
     """Counts by outcome, of every frame at every node in range."""
 
 

@@ -22,7 +22,7 @@ from beforehand.protocols.contract.needs import Link, Needs, refuse_unmet
 from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.systems import SYSTEMS, System
-from beforehand.sim.cells.channel import NEVER_US, Heard, open_channel
+from beforehand.sim.cells.channel import NEVER_US, AirStep, open_channel
 from beforehand.sim.cells.layout import is_in_range, lattice, nearest, tree
 from beforehand.sim.cells.result import CellsRun, Outage, Sample
 from beforehand.sim.cells.spec import CellsSpec
@@ -36,7 +36,7 @@ from beforehand.sim.streams import mix, stream_key, unit
 
 GIVEN = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
 EVERYBODY = -1
-NOWHERE = NOBODY = -1
+NOWHERE = NO_NODE = -1
 _LATER = 1 << 60
 """Added to the tickets of events that are no changes of topology, to place them after these."""
 
@@ -65,7 +65,7 @@ class World:
         self._tally = Tally(spec.nodes)
         self._log = Log()
         self._senders = array("i")  # by row of kind `receive`
-        self._source = NOBODY  # of the frame that is being handled
+        self._source = NO_NODE  # of the frame that is being handled
         self._samples: list[Sample] = []
         self._handoffs = 0
         self._outages: list[Outage] = []
@@ -131,11 +131,11 @@ class World:
             due_us = min(heap[0][0], end_us) if heap else end_us
             # All events of the world at this instant come before the channel advances.
             if due_us > self._now_us and (channel.is_asked or channel.due_us < due_us + 1):
-                heard = channel.advance(self._now_us, min(due_us, end_us - 1))
-                is_quiet = heard.t_us == NEVER_US
+                step = channel.advance(self._now_us, min(due_us, end_us - 1))
+                is_quiet = step.t_us == NEVER_US
                 if not is_quiet:
-                    self._now_us = heard.t_us
-                self._hand_over(heard)
+                    self._now_us = step.t_us
+                self._hand_over(step)
                 if is_quiet and channel.due_us <= due_us < end_us:
                     raise AssertionError("can't happen: the air has stopped before its time")
                 if is_quiet and due_us == end_us:
@@ -148,16 +148,16 @@ class World:
         self._now_us = end_us
         self._sample()
 
-    def _hand_over(self, heard: Heard) -> None:
+    def _hand_over(self, step: AirStep) -> None:
         frames, drivers, now_us, loss = self._frames, self._drivers, self._now_us, self._spec.loss
-        for number, node in heard.taken:
+        for number, node in step.taken:
             if loss and unit(self._loss_key, number, node) < loss:
                 continue
             source, frame = frames[number]
             self._source = source
             drivers[node].on_message(now_us, source, frame)
-        self._source = NOBODY
-        for number in heard.ended:
+        self._source = NO_NODE
+        for number in step.ended:
             del frames[number]
 
     def cores(self, count: int) -> list[Any]:
@@ -301,7 +301,7 @@ class World:
     def _arrive(self, node: int, source: int, frame: Any) -> None:
         self._source = source
         self._drivers[node].on_message(self._now_us, source, frame)
-        self._source = NOBODY
+        self._source = NO_NODE
 
     def _fire(self, node: int, timer: Timer, ticket: int) -> None:
         self._drivers[node].on_timer(self._now_us, timer, ticket)
@@ -310,15 +310,15 @@ class World:
         now_us, first = self._now_us, self._spec.stations
         stations = [driver.core.gauges(now_us) for driver in self._drivers[:first]]
         hosts = [d.core.gauges(now_us) for d in self._drivers[first:] if d is not None and d.is_up]
-        fates, heard = self._channel.read()
+        fates, air_outcomes = self._channel.read()
         sample = Sample(
             now_us,
             [gauges.get("kept", 0) for gauges in stations],
             [gauges.get("early", 0) for gauges in hosts],
-            [gauges.get("said", 0) for gauges in hosts],
+            [gauges.get("unacked", 0) for gauges in hosts],
             self._tally.read(),
             fates,
-            heard,
+            air_outcomes,
         )
         self._samples.append(sample)
         self._at(now_us + self._spec.sample_us, self._sample)

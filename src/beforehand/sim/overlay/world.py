@@ -232,9 +232,9 @@ class _World:
         self._now_us = self._row = 0
         # A ticket below `_broadcasts` is the index of a message to broadcast. Any other ticket is
         # that number plus the row of an arriving packet.
-        self._agenda = CalendarQueue()
+        self._calendar = CalendarQueue()
         for index, t_us in enumerate(start_times(spec, seed).tolist()):
-            self._agenda.add(t_us, index)
+            self._calendar.add(t_us, index)
 
     def _core(self, node: int, past: Past | None) -> VCube:
         spec = self._spec
@@ -255,7 +255,7 @@ class _World:
         drivers, payload, messages = self.drivers, self._payload, self._spec.messages
         sources, targets, packets = self._sources, self._targets, self._packets
         broadcasts = self._broadcasts
-        for now_us, ticket in self._agenda:
+        for now_us, ticket in self._calendar:
             self._now_us = now_us
             if ticket < broadcasts:
                 drivers[ticket // messages].on_broadcast(now_us, payload)
@@ -269,9 +269,9 @@ class _World:
     # ---- effects: the world is the port of every node -------------------------------------------
 
     def broadcasted(self, node: Any, message: MessageId, deliveries: list[Message]) -> None:
-        spoken = cast("VCubeMessage", deliveries[0])
-        self._past[spoken.id] = spoken.past
-        self._log.add(self._now_us, node, BROADCAST, (spoken,), len(spoken.past))
+        own_broadcast = cast("VCubeMessage", deliveries[0])
+        self._past[own_broadcast.id] = own_broadcast.past
+        self._log.add(self._now_us, node, BROADCAST, (own_broadcast,), len(own_broadcast.past))
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:
         self._log.add(self._now_us, node, RECEIVE, messages, self._row)
@@ -290,7 +290,7 @@ class _World:
         spec, key, (law, a, b) = self._spec, self._key, self._law
         now_us, broadcasts, row = self._now_us, self._broadcasts, len(self._targets)
         first_link, transmit_us = node * spec.nodes, spec.transmit_us
-        write, schedule = self._log.add, self._agenda.add
+        write, schedule = self._log.add, self._calendar.add
         ready_us = now_us + spec.process_us
         free_us = max(ready_us, self._free_us[node])
         for target, packet in cast("list[tuple[int, Packet]]", sends):

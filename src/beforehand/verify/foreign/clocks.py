@@ -31,7 +31,7 @@ def judge_clocks(run: Run) -> Judged:
             previous = event
         _judge_gaps(node, chain, judged)
     for node, count in sorted(outside.items()):
-        where = "whose log is not there" if node not in chains else "that are not in the log"
+        where = "whose log is missing" if node not in chains else "that are not in the log"
         judged.doubts.append(f"clocks name {count:,} events of `{node}` {where}")
     if len(run.events) == 1:
         judged.notes.append("there is one event only")

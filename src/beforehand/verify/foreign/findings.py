@@ -53,7 +53,7 @@ class Judged:
 
 
 def line_of(event: Event) -> str:
-    """Return one line of a proof: the place in a file, the node and what it did."""
+    """Return one line of a proof: the place in a file, the node and its action."""
     what = f"{event.kind} {event.message}" if event.message else event.kind
     known = [] if event.clock is None else [f"clock {dict(sorted(event.clock.items()))}"]
     known += [f"id {event.id}"] if event.id else []

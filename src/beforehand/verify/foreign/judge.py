@@ -1,4 +1,4 @@
-"""Decide whether a log of another system is in causal order, and say from which source."""
+"""Decide whether a log of another system is in causal order, and by which source of causality."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _judged(run: Run, is_whole: bool) -> list[Judged]:
     if not run.events:
         return [Judged(doubts=["there are no events in the log"])]
     if run.causality == "none":
-        reason = "causality comes from nowhere: no clocks, no parents, no messages"
+        reason = "the log has no source of causality: no clocks, no parents, no messages"
         return [Judged(doubts=[reason])]
     if run.causality == "parents":
         return [judge_parents(run)]

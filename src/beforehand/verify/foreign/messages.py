@@ -8,7 +8,7 @@ from beforehand.logs.model import RECEIVE, SEND, Event, Run
 from beforehand.verify.foreign.chains import Graph, Place
 from beforehand.verify.foreign.findings import Finding, Judged, Order, told
 
-WHOLE_HINT = "if the files are the whole run, say `--whole`"
+WHOLE_HINT = "if the files are the whole run, pass `--whole`"
 
 
 def judge_messages(run: Run, *, is_whole: bool = False) -> Judged:

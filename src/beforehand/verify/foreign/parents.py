@@ -40,7 +40,7 @@ def judge_parents(run: Run) -> Judged:
 
 
 def _judge_cycles(by_id: dict[str, Event], judged: Judged) -> None:
-    """Find the events that no order can place, and tell one shortest cycle of each knot."""
+    """Find the events that no order can place, and report a shortest cycle of each component."""
     waits = {i: {p for p in e.parents if p in by_id and p != i} for i, e in by_id.items()}
     children: dict[str, list[str]] = {}
     for event, parents in waits.items():
@@ -61,7 +61,7 @@ def _judge_cycles(by_id: dict[str, Event], judged: Judged) -> None:
             judged.add("cycle", f"{len(ring)} events are among their own causes", *events)
             stuck -= {*ring}
             stuck = _still_stuck(stuck, waits)
-        else:  # it only waits for a cycle
+        else:  # this event is in no cycle, but follows one
             stuck.discard(min(stuck))
 
 

@@ -7,12 +7,12 @@ from beforehand.protocols.mobile.ck.frames import (
     Connect,
     ConnectAck,
     Fetch,
-    Given,
+    HostBroadcast,
+    HostState,
     Join,
     Joined,
     Refused,
     Relay,
-    Say,
     Welcome,
 )
 from beforehand.protocols.mobile.ck.station import GATHER, CkStation
@@ -41,7 +41,7 @@ class Bench:
         return self.get(source, Fetch(source, 1, H, ses))
 
     def give(self, ses, next_broadcast=1, rest=NOTHING, source=0):
-        return self.get(source, Given(source, 1, H, ses, next_broadcast, *rest))
+        return self.get(source, HostState(source, 1, H, ses, next_broadcast, *rest))
 
 
 def joined():
@@ -63,7 +63,7 @@ def accepted(ses, turn=1, next_broadcast=1):
 
 
 def given(ses, target=0, next_broadcast=1, rest=NOTHING):
-    return target, Given(1, target, H, ses, next_broadcast, *rest)
+    return target, HostState(1, target, H, ses, next_broadcast, *rest)
 
 
 def refused(ses, target=0):
@@ -83,7 +83,7 @@ def test_the_new_station_fetches_the_state_before_it_registers_the_host():
 
 def test_the_old_station_hands_over_acknowledgements_and_broadcasts():
     bench = joined()
-    bench.get(H, Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0)))
+    bench.get(H, HostBroadcast(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0)))
     bench.get(H, Ack(1, H, 1, 1, 1))
     bench.get(H, Ack(1, H, 1, 3, 2))
     assert bench.fetch(2) == [given(2, 0, 2, ((1, 1), (0, 1, 0, 0), ((3, 2),)))]
@@ -102,7 +102,7 @@ def test_messages_unacknowledged_at_the_old_station_are_sent_by_the_new_one():
 
 def test_after_a_handoff_the_old_station_ignores_the_host():
     bench = handed_on()
-    say = Say(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0))
+    say = HostBroadcast(1, H, 1, Message((H, 1), (), b""), (0, 0, 0, 0))
     assert bench.get(H, say) == bench.get(H, Ack(1, H, 1, 0, 1)) == []
 
 

@@ -5,9 +5,16 @@ import pytest
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.mobile.ck.frames import Ack, Cast, Connect, ConnectAck, Join, Say
+from beforehand.protocols.mobile.ck.frames import (
+    Ack,
+    Cast,
+    Connect,
+    ConnectAck,
+    HostBroadcast,
+    Join,
+)
 from beforehand.protocols.mobile.ck.host import CONNECT, RETRY, CkHost
-from beforehand.protocols.mobile.was.frames import Heard, StationAck
+from beforehand.protocols.mobile.was.frames import BroadcastAck, StationAck
 
 H = 7
 
@@ -102,7 +109,7 @@ def test_a_broadcast_carries_the_deliveries_that_preceded_it():
     bench.core.on_broadcast(0, b"x", bench.out)
     bench.get(cast(3))
     [(_, say)] = bench.do("timer", RETRY)
-    assert say == Say(1, H, 1, Message((H, 1), (), b"x"), (4, 5))
+    assert say == HostBroadcast(1, H, 1, Message((H, 1), (), b"x"), (4, 5))
 
 
 def test_broadcasts_before_the_join_have_no_causes():
@@ -110,14 +117,14 @@ def test_broadcasts_before_the_join_have_no_causes():
     bench.core.on_broadcast(0, b"", bench.out)
     bench.do("link", 1, True)
     sent = bench.get(ConnectAck(1, H, 1, 1, 1, (2, 5)))
-    assert sent == [(1, Say(1, H, 1, Message((H, 1), (), b""), (0, 0)))]
+    assert sent == [(1, HostBroadcast(1, H, 1, Message((H, 1), (), b""), (0, 0)))]
 
 
 def test_a_host_repeats_broadcasts_that_its_station_lacks():
     bench = connected()
     for _ in range(3):
         bench.core.on_broadcast(0, b"", bench.out)
-    bench.get(StationAck(1, (Heard(H, 1, 2, ((3, 3),)), Heard(8, 1, 9))))
+    bench.get(StationAck(1, (BroadcastAck(H, 1, 2, ((3, 3),)), BroadcastAck(8, 1, 9))))
     assert [say.message.seq for _, say in bench.do("timer", RETRY)] == [2]
 
 
@@ -136,7 +143,7 @@ def test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell():
     bench = connected()
     for _ in range(3):
         bench.do("broadcast", b"")
-    bench.get(StationAck(1, (Heard(H, 1, 1, ((3, 3),)),)))
+    bench.get(StationAck(1, (BroadcastAck(H, 1, 1, ((3, 3),)),)))
     assert [frame.message.seq for _, frame in bench.do("timer", RETRY)] == [1, 2]
     bench.do("link", 2, True)
     sent = bench.get(ConnectAck(2, H, 2, 1, 1, (0, 0)))

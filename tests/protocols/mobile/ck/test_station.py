@@ -8,17 +8,17 @@ from beforehand.protocols.mobile.ck.frames import (
     Bundle,
     Cast,
     ConnectAck,
+    HostBroadcast,
     Join,
     Joined,
     Receipt,
     Relay,
-    Say,
     Welcome,
 )
 from beforehand.protocols.mobile.ck.seen import Seen
 from beforehand.protocols.mobile.ck.station import ACK, GATHER, RETRY, CkStation
 from beforehand.protocols.mobile.pace import Pace
-from beforehand.protocols.mobile.was.frames import Heard, StationAck
+from beforehand.protocols.mobile.was.frames import BroadcastAck, StationAck
 
 LINE = ((0, 1), (1, 2))
 G, H = 7, 8
@@ -147,7 +147,7 @@ def test_with_three_rounds_in_an_interval_every_third_repeats_a_message():
 def test_a_message_depends_on_earlier_deliveries_and_broadcasts_of_its_host():
     bench = Bench(G)
     relays = [
-        bench.get(G, Say(1, G, 1, message(seq, G), past))[0][1]
+        bench.get(G, HostBroadcast(1, G, 1, message(seq, G), past))[0][1]
         for seq, past in ((1, (3, 0, 0)), (2, (3, 0, 5)))
     ]
     assert [(relay.number, relay.needs) for relay in relays] == [(1, (3, 0, 0)), (2, (3, 1, 5))]
@@ -155,18 +155,18 @@ def test_a_message_depends_on_earlier_deliveries_and_broadcasts_of_its_host():
 
 def test_broadcasts_of_a_host_are_relayed_in_order_and_once():
     bench = Bench(G)
-    broadcasts = [Say(1, G, 1, message(seq, G), (0, 0, 0)) for seq in (1, 2)]
+    broadcasts = [HostBroadcast(1, G, 1, message(seq, G), (0, 0, 0)) for seq in (1, 2)]
     assert bench.get(G, broadcasts[1]) == []
     relayed = [frame.message.seq for peer, frame in bench.get(G, broadcasts[0]) if peer == 0]
     assert relayed == [1, 2]
     assert bench.get(G, broadcasts[0]) == []
-    assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (Heard(G, 1, 3),)))]
+    assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (BroadcastAck(G, 1, 3),)))]
 
 
 def test_broadcasts_and_acknowledgements_of_another_connection_are_ignored():
     bench = Bench(G)
     bench.relay(1)
-    assert bench.get(G, Say(1, G, 2, message(1, G), (0, 0, 0))) == []
+    assert bench.get(G, HostBroadcast(1, G, 2, message(1, G), (0, 0, 0))) == []
     bench.get(G, Ack(1, G, 2, 0, 1))
     assert bench.fire(FLUSH) == []
 
@@ -200,7 +200,7 @@ def test_a_message_is_kept_until_its_initiating_station_reports_it_complete():
 def test_a_station_discards_its_own_message_when_the_last_host_anywhere_has_it():
     bench = Bench(G)
     bench.get(2, Joined(2, 5, 1))
-    bench.get(G, Say(1, G, 1, message(1, G), (0, 0, 0)))
+    bench.get(G, HostBroadcast(1, G, 1, message(1, G), (0, 0, 0)))
     bench.ack(G, 1, site=1)
     assert list(bench.core.kept) == [(1, 1)]
     bench.get(2, Bundle((Receipt(1, 5, 1),), ()))
@@ -211,7 +211,7 @@ def test_a_station_discards_its_own_message_when_the_last_host_anywhere_has_it()
 
 def test_a_joining_host_starts_after_the_messages_already_initiated():
     bench = Bench(G)
-    bench.get(G, Say(1, G, 1, message(1, G), (0, 0, 0)))
+    bench.get(G, HostBroadcast(1, G, 1, message(1, G), (0, 0, 0)))
     [(_, joined), _] = bench.get(H, Join(1, H, 1))
     assert joined == Joined(1, H, 1)
     assert bench.get(0, Welcome(0, 1, H, 1, 4)) == []
@@ -225,7 +225,7 @@ def test_a_host_must_acknowledge_only_messages_after_its_join():
     answer = Welcome(1, 0, H, 1, 0)
     assert bench.get(0, Joined(0, H, 1)) == [(2, Joined(0, H, 1)), (0, answer)]
     bench.join(G)
-    bench.get(G, Say(1, G, 1, message(1, G), (0, 0, 0)))
+    bench.get(G, HostBroadcast(1, G, 1, message(1, G), (0, 0, 0)))
     bench.ack(G, 1, site=1)
     assert list(bench.core.kept) == [(1, 1)]
     bench.get(0, Joined(2, H, 2))  # it joins again, elsewhere

@@ -172,7 +172,7 @@ def test_a_host_accepts_only_frames_of_its_station_and_connection():
     assert bench.get(2, segment(0, message(1))) == []
     assert bench.get(1, segment(0, message(1), ses=2)) == []
     assert bench.get(1, segment(0, message(1), host=G)) == []
-    assert bench.core.gauges(0) == {"said": 0, "early": 0}
+    assert bench.core.gauges(0) == {"unacked": 0, "early": 0}
 
 
 def test_a_host_that_changes_cells_drops_unsure_broadcasts_and_sends_the_rest_in_the_new_cell():

@@ -9,6 +9,7 @@ from beforehand.protocols.mobile.was.frames import (
     ConnectAck,
     Delete,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     LeaveAck,
@@ -18,7 +19,6 @@ from beforehand.protocols.mobile.was.frames import (
     Request2,
     Response1,
     Response2,
-    Say,
 )
 from beforehand.protocols.mobile.was.station import RETRY, Station
 
@@ -231,13 +231,15 @@ def test_after_its_answer_the_old_station_takes_nothing_more_from_the_host():
     bench = joined()
     bench.wire(request(2, Place(1)))
     said = Message((H, 1), (), b"")
-    assert bench.hear(Say(1, H, 1, said)) == bench.hear(Say(1, H, 2, said)) == []
+    assert (
+        bench.hear(HostBroadcast(1, H, 1, said)) == bench.hear(HostBroadcast(1, H, 2, said)) == []
+    )
 
 
 def test_during_the_handoff_the_new_station_takes_nothing_from_the_host():
     bench = Bench()
     bench.connect(2, Place(1), (0, 1))
-    assert bench.hear(Say(1, H, 2, Message((H, 1), (), b""))) == []
+    assert bench.hear(HostBroadcast(1, H, 2, Message((H, 1), (), b""))) == []
 
 
 def test_a_station_that_never_registered_the_host_answers_unknown():

@@ -8,18 +8,18 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.was.frames import (
+    BroadcastAck,
     Cast,
     CatchUp,
     Connect,
     ConnectAck,
     Forgotten,
-    Heard,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     LeaveAck,
     Place,
-    Say,
     StationAck,
 )
 from beforehand.protocols.mobile.was.host import ACK, BROADCASTS, CONNECT, MEMORY, RETRY, Host
@@ -104,8 +104,8 @@ def test_every_broadcast_has_a_number_of_its_own():
     bench = Bench()
     bench.join()
     assert [bench.say() for _ in range(2)] == [
-        [Say(A, ME, 1, message(1, ME))],
-        [Say(A, ME, 1, message(2, ME))],
+        [HostBroadcast(A, ME, 1, message(1, ME))],
+        [HostBroadcast(A, ME, 1, message(2, ME))],
     ]
     assert bench.delivered() == []
 
@@ -203,8 +203,8 @@ def test_an_acknowledgement_clears_broadcasts_and_changes_nothing_else():
     bench.join()
     for _ in range(3):
         bench.say()
-    bench.hear(StationAck(A, (Heard(ME, 1, 2, ((3, 3),)), Heard(8, 1, 9))))
-    assert bench.fire(RETRY) == [Say(A, ME, 1, message(2, ME))]
+    bench.hear(StationAck(A, (BroadcastAck(ME, 1, 2, ((3, 3),)), BroadcastAck(8, 1, 9))))
+    assert bench.fire(RETRY) == [HostBroadcast(A, ME, 1, message(2, ME))]
     bench.hear(cast(0))
     assert bench.delivered() == [(9, 0)]
 
@@ -228,7 +228,7 @@ def test_broadcasts_known_after_the_handoff_are_not_repeated():
     bench.say()
     bench.enter(B)
     sent = bench.hear(ConnectAck(B, ME, 2, 2, 0))
-    assert sent == [Say(B, ME, 2, message(2, ME))]
+    assert sent == [HostBroadcast(B, ME, 2, message(2, ME))]
     assert bench.out.losses == []
 
 
@@ -238,11 +238,11 @@ def test_a_message_that_only_the_old_station_had_is_repeated_in_the_new_cell():
     bench.join()
     for _ in range(3):
         bench.say()
-    bench.hear(StationAck(A, (Heard(ME, 1, 1, ((3, 3),)),)))
-    assert bench.fire(RETRY) == [Say(A, ME, 1, message(seq, ME)) for seq in (1, 2)]
+    bench.hear(StationAck(A, (BroadcastAck(ME, 1, 1, ((3, 3),)),)))
+    assert bench.fire(RETRY) == [HostBroadcast(A, ME, 1, message(seq, ME)) for seq in (1, 2)]
     bench.enter(B)
     sent = bench.hear(ConnectAck(B, ME, 2, 1, 0))
-    assert sent == [Say(B, ME, 2, message(seq, ME)) for seq in (1, 2, 3)]
+    assert sent == [HostBroadcast(B, ME, 2, message(seq, ME)) for seq in (1, 2, 3)]
     assert bench.fire(RETRY) == sent, "none of them was heard there"
 
 
@@ -313,7 +313,7 @@ def test_a_recovering_host_queries_all_stations_in_a_new_connection():
     bench.crash()
     assert bench.enter(A) == [Connect(A, ME, 2, Place(1, False, 1), 2, None)]
     sent = bench.hear(ConnectAck(A, ME, 2, 1, 1))
-    assert sent == [Say(A, ME, 2, message(1, ME))]
+    assert sent == [HostBroadcast(A, ME, 2, message(1, ME))]
 
 
 @pytest.mark.parametrize(("saves", "next"), [("delivery", 2), ("acknowledgement", 1)])
@@ -337,7 +337,7 @@ def test_acknowledged_broadcasts_are_forgotten():
     bench = Bench(durable=True)
     bench.join()
     bench.say()
-    bench.hear(StationAck(A, (Heard(ME, 1, 2),)))
+    bench.hear(StationAck(A, (BroadcastAck(ME, 1, 2),)))
     assert bench.store.load((BROADCASTS, MEMORY))[BROADCASTS.name] == {}
 
 
@@ -360,5 +360,5 @@ def test_an_acknowledged_range_without_end_costs_nothing():
     bench.join()
     bench.say()
     bench.say()
-    bench.hear(StationAck(A, (Heard(ME, 1, 1, ((2, (1 << 62) - 1),)),)))
-    assert bench.fire(RETRY) == [Say(A, ME, 1, Message((ME, 1), (), b""))]
+    bench.hear(StationAck(A, (BroadcastAck(ME, 1, 1, ((2, (1 << 62) - 1),)),)))
+    assert bench.fire(RETRY) == [HostBroadcast(A, ME, 1, Message((ME, 1), (), b""))]

@@ -7,20 +7,20 @@ from beforehand.protocols.contract.base import EVERYBODY, Message
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.mobile.pace import Pace, ranges_of
 from beforehand.protocols.mobile.was.frames import (
+    BroadcastAck,
     Cast,
     Connect,
     ConnectAck,
     Delete,
     Forgotten,
-    Heard,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     LeaveAck,
     Place,
     Relay,
     Request1,
-    Say,
     StationAck,
 )
 from beforehand.protocols.mobile.was.station import ACK, RETRY, Station
@@ -50,7 +50,7 @@ class Bench:
         return self.get(host, Join(1, host, ses, ()))
 
     def say(self, seq, host=H, ses=1):
-        return self.get(host, Say(1, host, ses, message(seq, host)))
+        return self.get(host, HostBroadcast(1, host, ses, message(seq, host)))
 
     def ack(self, next, *ranges, host=H):
         return self.get(host, HostAck(1, host, Place(1, False, next), ranges))
@@ -112,7 +112,7 @@ def test_broadcasts_of_another_connection_or_cell_are_not_relayed():
     bench = Bench()
     bench.join(H, ses=2)
     assert bench.say(1, ses=1) == []
-    assert bench.get(H, Say(0, H, 2, message(1, H))) == []
+    assert bench.get(H, HostBroadcast(0, H, 2, message(1, H))) == []
 
 
 def test_a_cell_without_hosts_transmits_and_keeps_nothing():
@@ -174,7 +174,7 @@ def test_hosts_learn_which_of_their_broadcasts_the_station_has():
     bench.join(H)
     bench.say(1)
     bench.say(3)
-    assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (Heard(H, 1, 2, ((3, 3),)),)))]
+    assert bench.fire(ACK) == [(EVERYBODY, StationAck(1, (BroadcastAck(H, 1, 2, ((3, 3),)),)))]
     assert bench.fire(ACK) == []
 
 

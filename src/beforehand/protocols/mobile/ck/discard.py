@@ -33,7 +33,7 @@ class Discard:
         self._site = site
         self._sites = sites
         self._via = via
-        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._wired = tuple(dict.fromkeys(via.values()))
         self._drop = drop
         self._members: dict[NodeId, int] = {}  # host -> the connection in which it joined
         self._unacknowledged: dict[int, dict[NodeId, None]] = {}
@@ -80,7 +80,7 @@ class Discard:
         if not self._is_flushing:
             return
         self._is_flushing = False
-        for peer in self._neighbours:
+        for peer in self._wired:
             receipts, deletes = self._receipts.pop(peer, []), self._deletes.pop(peer, [])
             if receipts or deletes:
                 out.sends.append((peer, Bundle(tuple(receipts), tuple(deletes))))
@@ -109,7 +109,7 @@ class Discard:
             self._delete((self._site, number), None)
 
     def _delete(self, id: Id, source: NodeId | None) -> None:
-        for peer in self._neighbours:
+        for peer in self._wired:
             if peer != source:
                 self._deletes.setdefault(peer, []).append(id)
         self._drop(id)

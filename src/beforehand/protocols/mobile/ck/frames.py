@@ -21,7 +21,7 @@ Id = tuple[Count, Count]
 
 
 class Join(msgspec.Struct, frozen=True, tag="ck_join"):
-    """A host that never heard from a station asks to be registered."""
+    """A host that no station has registered yet asks to be registered."""
 
     cell: NodeId
     host: NodeId
@@ -38,7 +38,7 @@ class Connect(msgspec.Struct, frozen=True, tag="ck_connect"):
     """The last station of which the host knows that it registered it."""
 
 
-class Say(msgspec.Struct, frozen=True, tag="ck_say"):
+class HostBroadcast(msgspec.Struct, frozen=True, tag="ck_say"):
     """A host's message, and `past`: per site, what the host had delivered at the broadcast."""
 
     cell: NodeId
@@ -140,7 +140,7 @@ class Fetch(msgspec.Struct, frozen=True, tag="ck_fetch"):
     ses: Count
 
 
-class Given(msgspec.Struct, frozen=True, tag="ck_given"):
+class HostState(msgspec.Struct, frozen=True, tag="ck_given"):
     """The state of a host, handed over: the target is responsible for the host now."""
 
     source: NodeId
@@ -148,7 +148,7 @@ class Given(msgspec.Struct, frozen=True, tag="ck_given"):
     host: NodeId
     ses: Count
     next_broadcast: Count
-    spoken: Id
+    last_broadcast: Id
     """The id of the host's last message; (0, 0) if there is none."""
     counts: Vector
     extra: tuple[Id, ...]
@@ -164,7 +164,7 @@ class Refused(msgspec.Struct, frozen=True, tag="ck_refused"):
     ses: Count
 
 
-Uplink = Join | Connect | Say | Ack
+Uplink = Join | Connect | HostBroadcast | Ack
 Downlink = Cast | ConnectAck | StationAck
-Routed = Welcome | Fetch | Given | Refused
+Routed = Welcome | Fetch | HostState | Refused
 Frame = Union[Uplink, Downlink, Relay, Bundle, Joined, Routed]  # noqa: UP007

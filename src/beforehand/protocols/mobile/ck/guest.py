@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from beforehand.protocols.contract.base import Message, NodeId
-from beforehand.protocols.mobile.ck.frames import Id, Say, Vector
+from beforehand.protocols.mobile.ck.frames import HostBroadcast, Id, Vector
 from beforehand.protocols.mobile.ck.seen import Seen
 
 
@@ -33,12 +33,12 @@ class Guest(msgspec.Struct):
     """The messages that the host has acknowledged."""
     next_broadcast: int = 1
     """The sequence number of the broadcast that the station expects next from the host."""
-    spoken: Id = (0, 0)
+    last_broadcast: Id = (0, 0)
     """The host's last message. Its next one depends on it, whether or not it is delivered."""
     turn: int = 0
     is_joining: bool = False
     """Whether the host is new, so that `ConnectAck` must tell it where it starts."""
-    early: dict[int, Say] = {}
+    early: dict[int, HostBroadcast] = {}
     """Broadcasts received from the host ahead of a missing one."""
     blocked: dict[Id, Kept] = {}
     """Messages that the host lacks and that were not sent to it yet."""

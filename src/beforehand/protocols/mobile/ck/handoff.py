@@ -24,7 +24,7 @@ from beforehand.protocols.mobile.ck.frames import (
     ConnectAck,
     Fetch,
     Frame,
-    Given,
+    HostState,
     Id,
     Join,
     Joined,
@@ -68,7 +68,7 @@ class Handoff:
         self.turn = 0
         self._sites = sites
         self._via = via
-        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._wired = tuple(dict.fromkeys(via.values()))
         self._kept = kept
         self._discard = discard
         self._handed_on: dict[NodeId, tuple[NodeId, int]] = {}  # host -> (station, connection)
@@ -87,7 +87,7 @@ class Handoff:
             pending = Pending(host, ses, starts={self.node: self._discard.count})
             self.pending[host] = pending
             joined = Joined(self.node, host, ses)
-            out.sends += [(peer, joined) for peer in self._neighbours]
+            out.sends += [(peer, joined) for peer in self._wired]
             self._finish_join(pending, out)
 
     def on_connect(self, frame: Connect, out: Outbox[Frame]) -> None:
@@ -115,7 +115,7 @@ class Handoff:
         On the FIFO wires of a tree, the flooded frame divides all messages into those before and
         those after the join.
         """
-        out.sends += [(peer, frame) for peer in self._neighbours if peer != source]
+        out.sends += [(peer, frame) for peer in self._wired if peer != source]
         if self._discard.on_joined(frame.host, frame.ses):
             self._forget(frame.host)
             count = self._discard.count
@@ -147,8 +147,8 @@ class Handoff:
             self._on_welcome(frame, out)
         elif isinstance(frame, Fetch):
             self._on_fetch(frame, out)
-        elif isinstance(frame, Given):
-            self._on_given(frame, out)
+        elif isinstance(frame, HostState):
+            self._on_host_state(frame, out)
         else:
             self._on_refused(frame, out)
 
@@ -192,17 +192,17 @@ class Handoff:
         del self.guests[guest.host]
         self._handed_on[guest.host] = (frame.source, frame.ses)
         seen = guest.seen
-        given = Given(
+        state = HostState(
             *(self.node, frame.source, guest.host, frame.ses),
-            *(guest.next_broadcast, guest.spoken, seen.counts, seen.extra),
+            *(guest.next_broadcast, guest.last_broadcast, seen.counts, seen.extra),
         )
-        self._route(given, out)
+        self._route(state, out)
 
-    def _on_given(self, frame: Given, out: Outbox[Frame]) -> None:
+    def _on_host_state(self, frame: HostState, out: Outbox[Frame]) -> None:
         pending = self.pending.pop(frame.host)
         self._handed_on.pop(frame.host, None)
         seen = Seen(frame.counts, frame.extra)
-        guest = Guest(frame.host, pending.ses, seen, frame.next_broadcast, frame.spoken)
+        guest = Guest(frame.host, pending.ses, seen, frame.next_broadcast, frame.last_broadcast)
         self._register(guest, out)
         if pending.waiting is not None:
             self._on_fetch(pending.waiting, out)

@@ -28,8 +28,8 @@ from beforehand.protocols.mobile.ck.frames import (
     ConnectAck,
     Downlink,
     Frame,
+    HostBroadcast,
     Join,
-    Say,
     Vector,
 )
 from beforehand.protocols.mobile.ck.seen import Seen
@@ -90,7 +90,7 @@ class CkHost:
         self._unacked[seq] = None
         self.counters.broadcast += 1
         if self.state == "connected" and seq < min(self._broadcasts) + self._pace.inflight_max:
-            self._say(seq, out)
+            self._send_broadcast(seq, out)
         self._repeat(now_us, out)
         return message.id
 
@@ -113,7 +113,7 @@ class CkHost:
             self._ask(now_us, out)
         elif timer == RETRY and self._is_repeating:
             self._is_repeating = False
-            self._say_all(out)
+            self._send_all(out)
             self._repeat(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
@@ -129,7 +129,7 @@ class CkHost:
 
     def gauges(self, now_us: int) -> dict[str, int]:
         extra = () if self._seen is None else self._seen.extra
-        return {"said": len(self._broadcasts), "early": 0, "beyond_gaps": len(extra)}
+        return {"unacked": len(self._broadcasts), "early": 0, "beyond_gaps": len(extra)}
 
     # ---- connections ----------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class CkHost:
         out.timers.append((CONNECT, CANCEL))
         self._drop_acked(frame.next_broadcast)
         self._unacked = dict.fromkeys(self._broadcasts)
-        self._say_all(out)
+        self._send_all(out)
         self._repeat(now_us, out)
 
     # ---- incoming -------------------------------------------------------------------------------
@@ -193,10 +193,10 @@ class CkHost:
         out.sends.append((self.cell, Ack(self.cell, self.node, self._ses, *id)))
 
     def _on_station_ack(self, frame: StationAck) -> None:
-        for heard in frame.heard:
-            if heard.host == self.node and heard.ses == self._ses:
-                self._drop_acked(heard.next)
-                for first, last in heard.ranges:
+        for ack in frame.acks:
+            if ack.host == self.node and ack.ses == self._ses:
+                self._drop_acked(ack.next)
+                for first, last in ack.ranges:
                     for seq in range(first, last + 1):
                         self._unacked.pop(seq, None)
 
@@ -207,16 +207,16 @@ class CkHost:
             del self._broadcasts[seq]
             self._unacked.pop(seq, None)
 
-    def _say(self, seq: int, out: Outbox[Frame]) -> None:
+    def _send_broadcast(self, seq: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
         message, past = self._broadcasts[seq]
-        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, message, past)))
+        out.sends.append((self.cell, HostBroadcast(self.cell, self.node, self._ses, message, past)))
 
-    def _say_all(self, out: Outbox[Frame]) -> None:
+    def _send_all(self, out: Outbox[Frame]) -> None:
         end = min(self._broadcasts, default=0) + self._pace.inflight_max
         for seq in self._unacked:
             if seq < end:
-                self._say(seq, out)
+                self._send_broadcast(seq, out)
 
     def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
         if self.state == "connected" and self._unacked and not self._is_repeating:

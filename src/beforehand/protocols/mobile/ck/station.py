@@ -28,20 +28,20 @@ from beforehand.protocols.mobile.ck.frames import (
     Cast,
     Connect,
     Frame,
+    HostBroadcast,
     Id,
     Join,
     Joined,
     Receipt,
     Relay,
     Routed,
-    Say,
     Uplink,
 )
 from beforehand.protocols.mobile.ck.guest import Guest, Kept
 from beforehand.protocols.mobile.ck.handoff import Handoff
 from beforehand.protocols.mobile.pace import Pace, ranges_of
 from beforehand.protocols.mobile.station_tree import routes
-from beforehand.protocols.mobile.was.frames import Heard, StationAck
+from beforehand.protocols.mobile.was.frames import BroadcastAck, StationAck
 
 ACK: Timer = ("ck station ack", None)
 RETRY: Timer = ("ck cast again", None)
@@ -66,7 +66,7 @@ class CkStation:
         via = routes(node, wires)
         sites = sorted((node, *via), key=repr)
         self._site = sites.index(node)
-        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._wired = tuple(dict.fromkeys(via.values()))
         self._pace = pace or Pace()
         self._discard = Discard(self._site, sites, via, self._drop)
         self.handoff = Handoff(node, sites, via, self.kept, self._discard)
@@ -139,12 +139,12 @@ class CkStation:
             guest = self.handoff.guests.get(frame.host)
             if guest is None or guest.ses != frame.ses:
                 return
-            if isinstance(frame, Say):
-                self._on_say(guest, frame, out)
+            if isinstance(frame, HostBroadcast):
+                self._on_host_broadcast(guest, frame, out)
             else:
                 self._on_ack(guest, frame)
 
-    def _on_say(self, guest: Guest, frame: Say, out: Outbox[Frame]) -> None:
+    def _on_host_broadcast(self, guest: Guest, frame: HostBroadcast, out: Outbox[Frame]) -> None:
         self._unanswered[guest.host] = guest
         seq = frame.message.seq
         if seq < guest.next_broadcast or seq in guest.early:
@@ -158,16 +158,16 @@ class CkStation:
             guest.next_broadcast += 1
             self._initiate(guest, ready, out)
 
-    def _initiate(self, guest: Guest, said: Say, out: Outbox[Frame]) -> None:
+    def _initiate(self, guest: Guest, frame: HostBroadcast, out: Outbox[Frame]) -> None:
         """Number a host's broadcast and disseminate it.
 
         It depends on the messages that its host had delivered and on the host's earlier broadcasts.
         """
-        site, last = guest.spoken
-        needs = list(said.past)
+        site, last = guest.last_broadcast
+        needs = list(frame.past)
         needs[site] = max(needs[site], last)
-        guest.spoken = (self._site, self._discard.initiate())
-        relay = Relay(*guest.spoken, tuple(needs), said.message)
+        guest.last_broadcast = (self._site, self._discard.initiate())
+        relay = Relay(*guest.last_broadcast, tuple(needs), frame.message)
         self._disseminate(relay, None, out)
 
     def _on_ack(self, guest: Guest, frame: Ack) -> None:
@@ -181,7 +181,7 @@ class CkStation:
 
     def _disseminate(self, relay: Relay, source: NodeId | None, out: Outbox[Frame]) -> None:
         """Forward a message in the tree, and transmit it to the hosts that may deliver it."""
-        out.sends += [(peer, relay) for peer in self._neighbours if peer != source]
+        out.sends += [(peer, relay) for peer in self._wired if peer != source]
         id = (relay.site, relay.number)
         self._arrived += 1
         kept = Kept(relay.message, relay.needs, self._arrived, rests=self._pace.rounds)
@@ -256,13 +256,13 @@ class CkStation:
 
     def _acknowledge(self, out: Outbox[Frame]) -> None:
         self._owes_ack = False
-        heard = []
+        acks = []
         for guest in filter(self._is_here, self._unanswered.values()):
             ranges = ranges_of(sorted(guest.early))
-            heard.append(Heard(guest.host, guest.ses, guest.next_broadcast, ranges))
+            acks.append(BroadcastAck(guest.host, guest.ses, guest.next_broadcast, ranges))
         self._unanswered.clear()
-        if heard:
-            out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
+        if acks:
+            out.sends.append((EVERYBODY, StationAck(self.node, tuple(acks))))
 
     def _is_here(self, guest: Guest) -> bool:
         """Return whether the guest is still registered here: its host may be handed on since."""

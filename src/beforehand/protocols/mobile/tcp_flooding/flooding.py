@@ -64,7 +64,7 @@ class TcpStation:
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
-        self._neighbours = tuple(dict.fromkeys(routes(node, wires).values()))
+        self._wired = tuple(dict.fromkeys(routes(node, wires).values()))
         self._tcp = tcp or Tcp()
         self.guests: dict[NodeId, Guest] = {}
         self._has_gap = False
@@ -123,7 +123,7 @@ class TcpStation:
         self, now_us: int, message: Message, source: NodeId, out: Outbox[Frame]
     ) -> None:
         """Send a message on all edges but the one that it came from, to the hosts one by one."""
-        out.sends += [(peer, Relay(message)) for peer in self._neighbours if peer != source]
+        out.sends += [(peer, Relay(message)) for peer in self._wired if peer != source]
         due_us = now_us
         for host, guest in self.guests.items():
             if host != source:
@@ -236,8 +236,8 @@ class TcpHost:
         return MessageStatus("delivered" if is_own else "unknown")
 
     def gauges(self, now_us: int) -> dict[str, int]:
-        said, early = (0, 0) if self._connection is None else self._connection.gauges()
-        return {"said": said + len(self._unsent), "early": early}
+        unacked, early = (0, 0) if self._connection is None else self._connection.gauges()
+        return {"unacked": unacked + len(self._unsent), "early": early}
 
     def _ask(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None

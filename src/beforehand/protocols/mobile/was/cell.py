@@ -47,7 +47,7 @@ class Guest(msgspec.Struct):
     next_broadcast: int
     """The sequence number of the broadcast that the station expects next from the host."""
     heard_us: int
-    """When the station last heard from the host."""
+    """When the last frame of the host arrived."""
     phase: Phase = "here"
     is_fresh: bool = False
     """Whether the host was registered as new. Such a registration is void until the host has heard

@@ -23,7 +23,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     """How far a host has delivered: the paper's SesLC and seqNC, which mean nothing separately."""
 
     ses: Count = 0
-    """The last connection in which the host heard from its station; 0: it never joined."""
+    """The last connection in which a frame of its station reached the host; 0: it never joined."""
     is_catching: bool = False
     """True: `next` numbers the catch-up messages of this connection. False: it numbers the messages
     of the cell. In the paper the two share a number space (correction 7)."""
@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
-    """A host that never heard from a station asks to be registered."""
+    """A host that no station has registered yet asks to be registered."""
 
     cell: NodeId
     host: NodeId
@@ -65,7 +65,7 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
     visits: Visits | None
 
 
-class Say(msgspec.Struct, frozen=True, array_like=True, tag="say"):
+class HostBroadcast(msgspec.Struct, frozen=True, array_like=True, tag="say"):
     """App_hs: a host's message, which its station is to broadcast."""
 
     cell: NodeId
@@ -104,7 +104,7 @@ class CatchUp(msgspec.Struct, frozen=True, array_like=True, tag="catch_up"):
     message: Message
 
 
-class Heard(msgspec.Struct, frozen=True, array_like=True):
+class BroadcastAck(msgspec.Struct, frozen=True, array_like=True):
     """A station has all broadcasts of one host before `next`, and the ranges."""
 
     host: NodeId
@@ -117,7 +117,7 @@ class StationAck(msgspec.Struct, frozen=True, array_like=True, tag="station_ack"
     """ack_C: the acknowledgement for all hosts that sent a broadcast since the last one."""
 
     cell: NodeId
-    heard: tuple[Heard, ...]
+    acks: tuple[BroadcastAck, ...]
 
 
 class ConnectAck(msgspec.Struct, frozen=True, array_like=True, tag="connect_ack"):
@@ -223,7 +223,7 @@ class Delete(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
     ses: Count
 
 
-Uplink = Join | Connect | Leave | Say | HostAck
+Uplink = Join | Connect | Leave | HostBroadcast | HostAck
 Downlink = Cast | CatchUp | StationAck | ConnectAck | LeaveAck | Forgotten
 Routed = Request1 | Response1 | Request2 | Response2 | Delete
 Frame = Union[Uplink, Downlink, Relay, Routed]  # noqa: UP007
@@ -231,7 +231,7 @@ Frame = Union[Uplink, Downlink, Relay, Routed]  # noqa: UP007
 
 def messages_of(frame: Frame) -> tuple[Message, ...]:
     """Return the messages of hosts that a frame carries."""
-    if isinstance(frame, Say | Cast | CatchUp | Relay):
+    if isinstance(frame, HostBroadcast | Cast | CatchUp | Relay):
         return (frame.message,)
     return frame.messages if isinstance(frame, Response2) else ()
 

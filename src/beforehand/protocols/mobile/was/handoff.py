@@ -51,7 +51,7 @@ class Handoff:
         self._cell = cell
         self._via = via
         self._pace = pace
-        self._neighbours = tuple(dict.fromkeys(via.values()))
+        self._wired = tuple(dict.fromkeys(via.values()))
         self._floods = floods
         self._left: dict[NodeId, None] = {}
 
@@ -354,7 +354,7 @@ class Handoff:
         if frame.target is not EVERYBODY and (knows_nothing or not self._floods):
             out.sends.append((self._via[frame.target], frame))
         else:
-            out.sends += [(peer, frame) for peer in self._neighbours if peer != source]
+            out.sends += [(peer, frame) for peer in self._wired if peer != source]
 
 
 def _is_worthless(guest: Guest, place: Place) -> bool:

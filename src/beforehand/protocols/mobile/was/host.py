@@ -40,12 +40,12 @@ from beforehand.protocols.mobile.was.frames import (
     Forgotten,
     Frame,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     LeaveAck,
     Place,
     Ranges,
-    Say,
     StationAck,
     is_proven,
 )
@@ -141,7 +141,7 @@ class Host:
             out.saves.append((BROADCASTS.name, seq, message))
             self._save(out)
         if self.state == "connected" and seq < min(self._broadcasts) + self._pace.inflight_max:
-            self._say(seq, out)
+            self._send_broadcast(seq, out)
         self._repeat(now_us, out)
         return message.id
 
@@ -192,7 +192,7 @@ class Host:
             end = min(self._broadcasts, default=0) + self._pace.inflight_max
             for seq in sorted(self._unacked):
                 if seq < end:
-                    self._say(seq, out)
+                    self._send_broadcast(seq, out)
             self._repeat(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
@@ -216,7 +216,7 @@ class Host:
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return {
-            "said": len(self._broadcasts),
+            "unacked": len(self._broadcasts),
             "early": len(self._early),
             "visits": len(self._visits or ()),
         }
@@ -283,7 +283,7 @@ class Host:
         out.timers.append((CONNECT, CANCEL))
         self._unacked = set(self._broadcasts)
         for seq in list(self._broadcasts)[: self._pace.inflight_max]:
-            self._say(seq, out)
+            self._send_broadcast(seq, out)
         self._repeat(now_us, out)
         self._beat(now_us, out)
 
@@ -360,11 +360,11 @@ class Host:
         """Clear the acknowledged broadcasts, and nothing else (correction 3)."""
         if self.state != "connected":
             return
-        for heard in frame.heard:
-            if heard.host == self.node and heard.ses == self._ses:
-                self._drop_acked(heard.next, out)
+        for ack in frame.acks:
+            if ack.host == self.node and ack.ses == self._ses:
+                self._drop_acked(ack.next, out)
                 # Test each member: a wrong station may send a range of any length.
-                for first, last in heard.ranges:
+                for first, last in ack.ranges:
                     self._unacked -= {seq for seq in self._unacked if first <= seq <= last}
 
     def _drop_acked(self, before: int, out: Outbox[Frame], is_lost: bool = False) -> None:
@@ -377,9 +377,11 @@ class Host:
                 out.losses.append(("drop", (self.node, seq)))
                 self.counters.dropped += 1
 
-    def _say(self, seq: int, out: Outbox[Frame]) -> None:
+    def _send_broadcast(self, seq: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
-        out.sends.append((self.cell, Say(self.cell, self.node, self._ses, self._broadcasts[seq])))
+        out.sends.append(
+            (self.cell, HostBroadcast(self.cell, self.node, self._ses, self._broadcasts[seq]))
+        )
 
     def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
         if self.state == "connected" and self._unacked and not self._is_repeating:

@@ -26,14 +26,15 @@ from beforehand.protocols.mobile.pace import Pace, ranges_of
 from beforehand.protocols.mobile.station_tree import routes
 from beforehand.protocols.mobile.was.cell import Cell, Guest
 from beforehand.protocols.mobile.was.frames import (
+    BroadcastAck,
     Cast,
     CatchUp,
     Connect,
     Delete,
     Forgotten,
     Frame,
-    Heard,
     HostAck,
+    HostBroadcast,
     Join,
     Leave,
     Relay,
@@ -42,7 +43,6 @@ from beforehand.protocols.mobile.was.frames import (
     Response1,
     Response2,
     Routed,
-    Say,
     StationAck,
     Uplink,
     is_proven,
@@ -80,7 +80,7 @@ class Station:
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
         self.counters = Counters()
         self._via = routes(node, wires)
-        self._neighbours = tuple(dict.fromkeys(self._via.values()))
+        self._wired = tuple(dict.fromkeys(self._via.values()))
         self._pace = pace or Pace()
         self.cell = Cell()
         self.guard = Guard(self.cell, self._pace)
@@ -149,7 +149,7 @@ class Station:
         """
         if not are_short(frame, self._message_bytes_max):
             return False
-        if isinstance(frame, Say) and frame.message.origin != frame.host:
+        if isinstance(frame, HostBroadcast) and frame.message.origin != frame.host:
             return False
         return self._proofs is None or is_proven(frame, self._proofs)
 
@@ -163,8 +163,8 @@ class Station:
         else:
             self._on_guest(now_us, frame, out)
 
-    def _on_guest(self, now_us: int, frame: Say | HostAck, out: Outbox[Frame]) -> None:
-        ses = frame.ses if isinstance(frame, Say) else frame.place.ses
+    def _on_guest(self, now_us: int, frame: HostBroadcast | HostAck, out: Outbox[Frame]) -> None:
+        ses = frame.ses if isinstance(frame, HostBroadcast) else frame.place.ses
         guest = self.cell.guests.get(frame.host)
         if guest is None:
             out.sends.append((EVERYBODY, Forgotten(self.node, frame.host, ses)))
@@ -172,8 +172,8 @@ class Station:
             guest.ses == ses and guest.phase == "here"
         ):  # correction 8: nothing of another connection
             guest.heard_us = now_us
-            if isinstance(frame, Say):
-                self._on_say(guest, frame.message, out)
+            if isinstance(frame, HostBroadcast):
+                self._on_host_broadcast(guest, frame.message, out)
             elif frame.place.is_catching:
                 self._handoff.on_caught_up(guest, frame.place.next, out)
             elif not guest.catch_up:
@@ -195,7 +195,7 @@ class Station:
 
     # ---- dissemination --------------------------------------------------------------------------
 
-    def _on_say(self, guest: Guest, message: Message, out: Outbox[Frame]) -> None:
+    def _on_host_broadcast(self, guest: Guest, message: Message, out: Outbox[Frame]) -> None:
         guest.owes_ack = True
         if message.seq < guest.next_broadcast or message.seq in guest.early:
             self.counters.duplicate += 1
@@ -214,7 +214,7 @@ class Station:
 
     def _disseminate(self, message: Message, source: NodeId | None, out: Outbox[Frame]) -> None:
         """Forward a message over the tree, and add it to the cell."""
-        out.sends += [(peer, Relay(message)) for peer in self._neighbours if peer != source]
+        out.sends += [(peer, Relay(message)) for peer in self._wired if peer != source]
         self.cell.add(message)
 
     # ---- radio, down ----------------------------------------------------------------------------
@@ -262,11 +262,11 @@ class Station:
 
     def _acknowledge(self, out: Outbox[Frame]) -> None:
         self._owes_ack = False
-        heard = []
+        acks = []
         for guest in self.cell.guests.values():
             if guest.owes_ack:
                 guest.owes_ack = False
                 ranges = ranges_of(sorted(guest.early))
-                heard.append(Heard(guest.host, guest.ses, guest.next_broadcast, ranges))
-        if heard:
-            out.sends.append((EVERYBODY, StationAck(self.node, tuple(heard))))
+                acks.append(BroadcastAck(guest.host, guest.ses, guest.next_broadcast, ranges))
+        if acks:
+            out.sends.append((EVERYBODY, StationAck(self.node, tuple(acks))))

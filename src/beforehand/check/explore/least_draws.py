@@ -7,11 +7,11 @@ from __future__ import annotations
 import random
 
 
-class Still(random.Random):
+class LeastDraws(random.Random):
     """Replaces `random.Random` in a core that is explored."""
 
-    def __reduce__(self) -> tuple[type[Still], tuple[()]]:
-        return Still, ()
+    def __reduce__(self) -> tuple[type[LeastDraws], tuple[()]]:
+        return LeastDraws, ()
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         """Return the least number of the range."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
-from beforehand.check.explore.names import Renaming, Words, renamed
+from beforehand.check.explore.names import NamedPayload, Renaming, renamed
 from beforehand.check.net.net import Net
 from beforehand.check.rules.oracle import Oracle
 from beforehand.protocols.contract.base import MessageId
@@ -31,13 +31,13 @@ def time_of(net: Net) -> Time:
     return "relative" if net.family.is_time_relative(net) else "absolute"
 
 
-class Rest(NamedTuple):
+class NetState(NamedTuple):
     """The state of a net without its nodes, its frames and its oracle, as sorted tuples."""
 
     timers: tuple[Any, ...]
     contacts: tuple[Any, ...]
     suspected: tuple[Any, ...]
-    news: tuple[Any, ...]
+    notices: tuple[Any, ...]
     clocks_us: tuple[int, ...]
     """The shift of all clocks, the highest reading, and the offset of each node."""
     now_us: int
@@ -53,16 +53,16 @@ class Rest(NamedTuple):
     problem: str | None
 
 
-def freeze_rest(net: Net, time: Time) -> Rest:
+def freeze_net_state(net: Net, time: Time) -> NetState:
     """Return the state of a net without its nodes, its frames and its oracle."""
     past_us = net.now_us if time == "relative" else 0
     dues = ((key, max(net.now_us, due_us) - past_us) for key, (due_us, _) in net.timers.items())
     highest_us = max(LONG_AGO, net.highest_us - past_us)
-    return Rest(
+    return NetState(
         timers=() if time == "none" else tuple(sorted(dues)),
         contacts=tuple(sorted(net.contacts)),
         suspected=tuple(sorted(net.suspected)),
-        news=tuple((*item[:3], item[3] if time == "bounded" else 0) for item in net.news),
+        notices=tuple((*item[:3], item[3] if time == "bounded" else 0) for item in net.notices),
         clocks_us=(net.shift_us, highest_us, *net.offsets_us),
         now_us=0 if time == "none" else net.now_us - past_us,
         broadcasts=tuple(net.broadcasts),
@@ -78,7 +78,7 @@ def freeze_rest(net: Net, time: Time) -> Rest:
     )
 
 
-def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
+def thaw_net_state(net: Net, rest: NetState, time: Time) -> None:
     """Restore that state in a net whose nodes are already thawed."""
     net.now_us = rest.now_us
     net.timers = {key: (due_us, 1) for key, due_us in rest.timers}
@@ -86,7 +86,7 @@ def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
         drivers = enumerate(net.drivers)
         net.timers = {(node, t): (0, 1) for node, driver in drivers for t in driver._timers}
     net.contacts, net.suspected = set(rest.contacts), set(rest.suspected)
-    net.news = list(rest.news)
+    net.notices = list(rest.notices)
     net.shift_us, net.highest_us, *net.offsets_us = rest.clocks_us
     net.broadcasts = list(rest.broadcasts)
     for counts, saved in ((net.left, rest.left), (net.carried, rest.carried)):
@@ -99,7 +99,7 @@ def thaw_rest(net: Net, rest: Rest, time: Time) -> None:
     net.problem = rest.problem
 
 
-def rename_rest(rest: Rest, renaming: Renaming) -> Rest:
+def rename_net_state(rest: NetState, renaming: Renaming) -> NetState:
     """Return the state with all nodes renamed, for a net of contacts without flow control."""
 
     def new(node: int) -> int:
@@ -111,14 +111,16 @@ def rename_rest(rest: Rest, renaming: Renaming) -> Rest:
     return rest._replace(
         timers=tuple(sorted(((new(node), timer), due) for (node, timer), due in rest.timers)),
         contacts=tuple(sorted(tuple(sorted((new(a), new(b)))) for a, b in rest.contacts)),
-        news=tuple((new(node), new(peer), *item) for node, peer, *item in rest.news),
+        notices=tuple((new(node), new(peer), *item) for node, peer, *item in rest.notices),
         clocks_us=(*rest.clocks_us[:2], *by_node(rest.clocks_us[2:])),
         broadcasts=tuple(by_node(rest.broadcasts)),
         held=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.held)),
         given_up=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.given_up)),
         dropped=tuple(sorted((new(a), new(b), _new_id(id, renaming)) for a, b, id in rest.dropped)),
         payloads=tuple(
-            sorted((_new_id(i, renaming), renamed(Words(w), renaming)) for i, w in rest.payloads)
+            sorted(
+                (_new_id(i, renaming), renamed(NamedPayload(w), renaming)) for i, w in rest.payloads
+            )
         ),
     )
 
