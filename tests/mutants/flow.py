@@ -37,6 +37,13 @@ MUTANTS = [
         "test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait",
     ),
     (
+        "I3: only one of the peers that offer a message keeps the offer",
+        "Epidemic._request_offered",
+        "rest.difference_update(self._requested_from)",
+        "rest -= offered",
+        "test_a_message_is_requested_from_a_peer_with_room_in_its_window_if_the_next_peer_has_none",
+    ),
+    (
         "I3: offers that were announced again count as new ones, for ever",
         "FlowControl.request",
         "    ids = ids.difference(flow.offers) if flow.offers else ids\n",

@@ -361,6 +361,19 @@ def test_requests_to_a_disconnected_peer_are_repeated_to_another():
     assert Request(0, ids("dave", 1)) in ann.give("on_link", "bob", False)
 
 
+def test_a_message_is_requested_from_a_peer_with_room_in_its_window_if_the_next_peer_has_none():
+    """If only the peer without room got the offer, its link-down would lose it."""
+    ann = Node(flow=Flow(window=2, offers_max=8))
+    for peer in ("adam", "bob", "carol"):
+        ann.link(peer)
+    ann.give("on_message", "adam", Announce(0, ids("dave", 1)))
+    ann.give("on_message", "bob", Announce(0, ids("eve", 2, 3)))
+    for peer in ("bob", "carol"):
+        assert ann.give("on_message", peer, Announce(0, ids("dave", 1))) == []
+    assert Request(0, ids("dave", 1)) in ann.give("on_link", "adam", False)
+    assert ann.core.gauges(ann.now_us)["asking"] == 3
+
+
 def test_one_push_is_one_frame_for_all_peers():
     ann = Node()
     for peer in ("bob", "carol", "dave"):

@@ -79,9 +79,9 @@ def spelled(name: str) -> str:
 def run_seed(
     seed: int, family: Family, make_core: MakeCore | None = None, *, with_story: bool = False
 ) -> Outcome:
-    """Draw, play, heal and judge; shrink a failure and describe_run its story.
+    """Draw, play, heal and judge; shrink a failure and describe its run.
 
-    with_story: also describe_run the story of a run without a failure."""
+    with_story: also describe a run without a failure."""
     net, moves = play(seed, family, make_core)
     few = shrink(family, net.case, moves, make_core) if net.problem else moves
     story = describe_run(family, net.case, few, make_core) if net.problem or with_story else ""

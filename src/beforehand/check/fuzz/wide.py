@@ -39,7 +39,7 @@ def run_wide(seed: int, system: str, instead: System | None = None) -> Outcome:
     result = run(spec, seed, instead)
     measure = measure_cells(spec, seed, result)
     is_late = bool(measure.missing or measure.missing_at_returned)
-    if is_late:  # To describe late from never, run the same seed for longer.
+    if is_late:  # To distinguish late from never, run the same seed for longer.
         spec = msgspec.structs.replace(
             spec, duration_us=spec.duration_us + PATIENCE_US, settle_us=SETTLE_US + PATIENCE_US
         )
