@@ -198,9 +198,8 @@ class Retention(Dissemination):
     def _has_more(self, source: int, total: int) -> bool:
         """Return whether the peer was not asked yet, or has more than when it last made us ask.
         Otherwise two peers that each lack messages of the other would ask in turns for ever."""
-        has_more = source not in self._state.has_asked or total > self._state.known_totals.get(
-            source, -1
-        )
+        known = self._state.known_totals.get(source, -1)
+        has_more = source not in self._state.has_asked or total > known
         if has_more:
             self._state.known_totals[source] = total
         return has_more
