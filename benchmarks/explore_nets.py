@@ -38,8 +38,8 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
+from beforehand.check.families.contacts import ContactsFamily
+from beforehand.check.families.group import GroupFamily
 from beforehand.check.net.case import Case
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.orders.order import Lifetimes
@@ -117,11 +117,14 @@ GROUPS: dict[str, Case] = {
 }
 NETS = {
     **{
-        f"contacts: {name}": (Contacts("causal"), net, make_epidemic)
+        f"contacts: {name}": (ContactsFamily("causal"), net, make_epidemic)
         for name, net in CONTACTS.items()
     },
-    **{f"delta: {name}": (Contacts("delta"), net, make_epidemic) for name, net in TIMED.items()},
-    **{f"group: {name}": (Group(), net, make_group) for name, net in GROUPS.items()},
+    **{
+        f"delta: {name}": (ContactsFamily("delta"), net, make_epidemic)
+        for name, net in TIMED.items()
+    },
+    **{f"group: {name}": (GroupFamily(), net, make_group) for name, net in GROUPS.items()},
 }
 
 

@@ -1,8 +1,10 @@
 """The public names are a decision: a change of them changes this file."""
 
+import ast
 import importlib.metadata
 import inspect
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -14,6 +16,7 @@ import beforehand
 from beforehand import lab, protocols
 from beforehand.runtime.config import MemberConfig
 
+REPO = Path(__file__).parent.parent
 APPLICATIONS = [
     "BeforehandError",
     "BlockingGroup",
@@ -181,4 +184,31 @@ def in_this_environment() -> dict[str, typing.Any]:
         "capture_output": True,
         "text": True,
         "env": {**os.environ, "PYTHONPATH": path},
+    }
+
+
+def repeated_classes(sources):
+    """Return the names of public classes that occur in more than one of these sources."""
+    parts = (ast.walk(ast.parse(source)) for source in sources)
+    names = [
+        node.name
+        for nodes in parts
+        for node in nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    return {name for name in names if names.count(name) > 1}
+
+
+def test_each_repeated_class_name_has_its_reason_in_the_design():
+    design = (REPO / "DESIGN.md").read_text()
+    _, _, section = design.partition("## Class names that occur more than once\n")
+    rows = [row for row in section.partition("\n## ")[0].splitlines() if row.startswith("| `")]
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    sources = [path.read_text() for path in (REPO / "src").rglob("*.py")]
+    assert repeated_classes(sources) == explained
+
+
+def test_a_repeated_class_name_is_found():
+    assert repeated_classes(["class A: ...\nclass B: ...", "class B: ...", "class _C: ..."]) == {
+        "B"
     }

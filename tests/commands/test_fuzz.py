@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from beforehand.check.families import FAMILIES
-from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.contacts import ContactsFamily
 from beforehand.check.fuzz import targets
 from beforehand.check.fuzz.fuzz import Outcome, play, run_seed
 from beforehand.check.fuzz.swarm import Swarm
@@ -31,7 +31,7 @@ def test_a_family_that_is_added_to_the_registry_is_in_the_default(capsys, monkey
         given.extend(protocols)
         return Swarm({})
 
-    monkeypatch.setitem(FAMILIES, "newcomer", Contacts("causal"))
+    monkeypatch.setitem(FAMILIES, "newcomer", ContactsFamily("causal"))
     monkeypatch.setattr("beforehand.check.fuzz.swarm.run_swarm", run_swarm)
     assert main(["fuzz", "--seeds", "2"]) == 0
     assert given == list(FAMILIES)
@@ -107,7 +107,7 @@ def test_a_failure_with_each_kind_of_fault_is_replayed_exactly(trouble, capsys, 
         if TROUBLES[trouble](net):
             yield f"there was {trouble}"
 
-    monkeypatch.setattr(Contacts, "problems", problems)
+    monkeypatch.setattr(ContactsFamily, "problems", problems)
     family = FAMILIES["delta_push"]
     seed = next(s for s in range(200) if play(s, family)[0].problem == f"there was {trouble}")
     outcome = run_seed(seed, family)

@@ -134,7 +134,7 @@ def test_simulating_the_export_gives_what_simulating_the_feed_gives(tmp_path, ru
     bare_path = written(tmp_path, "\n".join(line.rpartition(",")[0] for line in bare) + "\n")
     _, of_bare, told = run("simulate", bare_path, *flags)
     assert of_bare["broadcasts"] != of_feed["broadcasts"]
-    assert "everybody is there" in told
+    assert "every node is present" in told
 
 
 @pytest.mark.slow

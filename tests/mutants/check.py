@@ -263,7 +263,7 @@ MUTANTS = [
     ),
     (
         "sound nodes may refuse messages",
-        "Contacts.problems",
+        "ContactsFamily.problems",
         "    if refused and not self.hostile(net.case):\n",
         "    if False:\n",
         "test_messages_that_sound_nodes_refuse_are_a_problem",
@@ -370,14 +370,14 @@ MUTANTS = [
     ),
     (
         "full caches are not judged",
-        "Contacts.problems",
+        "ContactsFamily.problems",
         "        yield from never_offered(net, alive)\n",
         "        pass\n",
         "test_the_swarm_finds_full_caches_that_withhold_or_refuse_messages[Sparing]",
     ),
     (
         "a bound on bytes excuses everything",
-        "Contacts.problems",
+        "ContactsFamily.problems",
         "if setup.options.capacity is None and setup.options.capacity_bytes is None:",
         "if setup.options.capacity is None:",
         "test_byte_bounded_nets_are_judged_by_the_offered_messages",

@@ -332,7 +332,7 @@ MUTANTS = [
     ),
     (
         "the checker judges what a promise allows",
-        "contacts:Contacts.judges",
+        "contacts:ContactsFamily.judges",
         "violation.kind in self._protocol.promise.broken_by",
         "True",
         "test_new_order_is_fuzzed_and_what_it_promises_not_is_no_failure",

@@ -263,7 +263,7 @@ def assumed_presence(presence: str | None) -> str:
     if presence == "seen":
         return "each node is there from its first to its last contact"
     wish = "" if presence else " (`--presence seen`: each from its first to its last contact)"
-    return f"everybody is there from the first to the last instant of the file{wish}"
+    return f"every node is present from the first to the last instant of the file{wish}"
 
 
 def span_us(name: str, seconds: float | None) -> int | None:

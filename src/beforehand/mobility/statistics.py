@@ -9,7 +9,8 @@ from beforehand.mobility.trace import Ints, Trace
 
 HOUR_US = 3_600_000_000
 POINTS_PER_DECADE = 40
-"""Points of a distribution per factor of ten, on both axes: more cannot be told apart in print."""
+"""Points of a distribution per factor of ten, on both axes: more cannot be distinguished in
+print."""
 
 
 def describe(trace: Trace) -> dict[str, float]:

@@ -19,7 +19,7 @@ MARKS = (",", ";", "\t", "|")
 SPACE = " "
 DAYS, DAY_US = ("date", "day"), 86_400_000_000
 ROWS_COMPARED = 500
-"""The number of rows by which the columns of a table without a header are told."""
+"""The number of rows from which the columns of a table without a header are detected."""
 FIELDS_MIN = 3
 """The fewest fields per row: no format has fewer."""
 

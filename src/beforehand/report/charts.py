@@ -202,7 +202,7 @@ def _shapes(field: str, order: list[str]) -> alt.Shape:
 
 def _sparse_marks(lines: alt.Chart, order: list[str]) -> alt.Chart:
     """Return few markers, at least one a line and at other places on each, so that lines on each
-    other are told apart."""
+    other are distinguishable."""
     every = f"min({MARKER_ROWS}, datum.rows)"
     chart: alt.Chart = (
         lines.mark_point(clip=True, size=45, filled=True)

@@ -7,8 +7,8 @@ async with beforehand.Overlay("ring.toml", name="ann", store="ann.db", key="ring
 
 The core is a VCube: among n members a message takes at most ⌈log₂ n⌉ hops, and each origin has its
 own spanning tree. The heartbeats of the links are the failure detector. Frames in transit when a
-link breaks may be lost. The core is told of link-down and link-up, and then both ends request the
-messages that they lack.
+link breaks may be lost. The core gets link-down and link-up as inputs, and then both ends request
+the messages that they lack.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A node whose core has flow control (`protocols.epidemic.paced_epidemic`).
 
-This node only moves bytes; the core decides. The core is told how much room each link has, whether
+This node only moves bytes; the core decides. It gets as inputs how much room each link has, whether
 the application reads, and which steps are durable. It emits only frames that may be sent, so the
 node encodes and sends them at once.
 """

@@ -80,7 +80,7 @@ def event_table(
     """Return the event log as an Arrow table, with the names of the kinds (dictionary-encoded).
 
     Its metadata contain the number of events, so that a truncated log is detected.
-    senders: the node from which each `receive` row came, or a negative number where nobody knows.
+    senders: the node from which each `receive` row came, or a negative number where it is unknown.
     promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
     about: the protocol and its settings, if the log shall name them.
     """

@@ -43,7 +43,7 @@ CODE_HINT = (
 FOLDER_HINT = "give a folder that all machines of the cluster share, under the same path"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """The findings of one probe task about its executor."""
 
     host: str
@@ -136,13 +136,13 @@ def check_executors(spark: SparkSession, *folders: Path, reads: Iterable[Path] =
     finally:
         for mark in marks:
             Path(mark).unlink(missing_ok=True)
-    seen = {msgspec.json.decode(row["seen"], type=Seen) for row in rows}
+    seen = {msgspec.json.decode(row["seen"], type=ProbeResult) for row in rows}
     problems = [p for one in sorted(seen, key=repr) for p in _problems(one)]
     if problems:
         raise problems[0] if len(problems) == 1 else InputErrors(problems[:ERRORS_MAX])
 
 
-def _problems(seen: Seen) -> Iterator[InputError]:
+def _problems(seen: ProbeResult) -> Iterator[InputError]:
     if not seen.code:
         problem = f"an executor does not have this package: {seen.problem}"
         yield InputError(problem, where=seen.host, hint=CODE_HINT)

@@ -19,8 +19,8 @@ from beforehand.check.explore.small_nets import (
     make_group,
 )
 from beforehand.check.families.baselines import CkFamily
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
+from beforehand.check.families.contacts import ContactsFamily
+from beforehand.check.families.group import GroupFamily
 from beforehand.check.families.mobile import MobileFamily, Setup
 from beforehand.check.net.case import Case
 from beforehand.check.net.moves import all_moves
@@ -77,12 +77,12 @@ class WatchedNodes(Watched):
         return super(Watched, self).look(net, node)
 
 
-class WatchedGroup(WatchedNodes, Group):
+class WatchedGroup(WatchedNodes, GroupFamily):
     def make_core(self, case, node):
         return make_group(case, node)
 
 
-class WatchedEpidemic(WatchedNodes, Contacts):
+class WatchedEpidemic(WatchedNodes, ContactsFamily):
     def make_core(self, case, node):
         return make_epidemic(case, node)
 
@@ -215,7 +215,7 @@ def test_every_state_of_an_epidemic_node_is_found_that_whole_nets_show(make_fami
 
 def test_a_canonical_state_starts_at_time_0_and_keeps_time_differences():
     cold = Canonicalizer(
-        Contacts("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic
+        ContactsFamily("causal"), epidemic_net(RETRY, PAIR, (1, 0), losses=1), make_epidemic
     )
     net = cold.thaw(cold.freeze())
     for move in (("broadcast", 0, None), ("arrive", 0, 1, 1), ("pass", 4)):
@@ -230,7 +230,7 @@ def test_a_canonical_state_starts_at_time_0_and_keeps_time_differences():
 
 def test_a_frozen_group_keeps_pending_writes_and_unread_deliveries():
     case = group_net(PAIR, (1, 0), crashes=1, pauses=1, is_disk_late=True)
-    cold = Canonicalizer(Group(), case, make_group)
+    cold = Canonicalizer(GroupFamily(), case, make_group)
     before = cold.freeze()
     net = cold.thaw(before)
     assert net.do(("broadcast", 0, None))

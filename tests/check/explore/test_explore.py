@@ -20,8 +20,8 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
+from beforehand.check.families.contacts import ContactsFamily
+from beforehand.check.families.group import GroupFamily
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.heal import heal
 from beforehand.check.net.net import make_net
@@ -140,7 +140,7 @@ def test_the_explorer_finds_causal_violations_of_the_unordered_protocol():
     ]
 
 
-CAUSAL, DELTA, GROUP = Contacts("causal"), Contacts("delta"), Group()
+CAUSAL, DELTA, GROUP = ContactsFamily("causal"), ContactsFamily("delta"), GroupFamily()
 SOON = {"lifetimes": Lifetimes(3, 3, skew_us=2), "lifetimes_us": (3,)}
 
 

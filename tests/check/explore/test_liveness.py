@@ -19,13 +19,13 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
+from beforehand.check.families.contacts import ContactsFamily
+from beforehand.check.families.group import GroupFamily
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import Announce, Data
 from beforehand.protocols.orders.barrier import Barrier
 
-CAUSAL = Contacts("causal")
+CAUSAL = ContactsFamily("causal")
 
 
 class Denying(Epidemic):
@@ -104,7 +104,7 @@ def test_epidemic_nets_have_no_fair_cycle(case):
 @pytest.mark.parametrize("room_bytes", [None, 1])
 def test_flow_control_with_the_smallest_window_has_no_fair_cycle(room_bytes):
     case = group_net(PAIR, (1, 1), pauses=1, room_bytes=room_bytes)
-    found = find_fair_cycle(Group(), case, 20_000, make_group)
+    found = find_fair_cycle(GroupFamily(), case, 20_000, make_group)
     assert found.is_complete
     assert found.problem is None
 

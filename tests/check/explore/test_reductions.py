@@ -24,8 +24,8 @@ from beforehand.check.explore.small_nets import (
     make_group,
 )
 from beforehand.check.explore.symmetry import renamings
-from beforehand.check.families.contacts import Contacts
-from beforehand.check.families.group import Group
+from beforehand.check.families.contacts import ContactsFamily
+from beforehand.check.families.group import GroupFamily
 from beforehand.check.net.heal import heal
 from beforehand.check.net.net import make_net
 from beforehand.protocols.epidemic.epidemic import Epidemic
@@ -33,7 +33,7 @@ from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.unordered import Unordered
 
-CAUSAL, GROUP = Contacts("causal"), Group()
+CAUSAL, GROUP = ContactsFamily("causal"), GroupFamily()
 
 
 def at_rest(monkeypatch, family, case, make, *, reductions):

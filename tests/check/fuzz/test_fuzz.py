@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from beforehand.check.families import FAMILIES
-from beforehand.check.families.contacts import Contacts, Setup
+from beforehand.check.families.contacts import ContactsFamily, Setup
 from beforehand.check.fuzz.fuzz import play, run_seed
 from beforehand.check.fuzz.shrink import rerun, shrink
 from beforehand.check.fuzz.swarm import run_swarm
@@ -236,7 +236,7 @@ def test_a_message_expired_before_a_crash_stays_expired_when_clocks_fall():
         crashes=1,
         settings=1,
     )
-    net = make_net(Contacts("delta"), case)
+    net = make_net(ContactsFamily("delta"), case)
     for move in (("broadcast", 0, 20 * SECOND_US), ("up", 0, 1)):
         assert net.do(move)
     settle(net)
@@ -254,7 +254,7 @@ def test_a_message_expired_before_a_crash_stays_expired_when_clocks_fall():
 def test_a_net_without_the_needs_of_a_core_is_refused():
     case = Case(2, (1, 0), Setup(Options()), losses=1)
     with pytest.raises(Exception, match="needs reliable links"):
-        make_net(Contacts("causal"), case)
+        make_net(ContactsFamily("causal"), case)
 
 
 def test_the_swarm_counts_what_its_workers_did():

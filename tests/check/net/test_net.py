@@ -8,7 +8,7 @@ import pytest
 
 from beforehand.check.explore.canonical import Canonicalizer
 from beforehand.check.families import FAMILIES
-from beforehand.check.families.contacts import Contacts
+from beforehand.check.families.contacts import ContactsFamily
 from beforehand.check.families.contacts import Setup as ContactsSetup
 from beforehand.check.families.vcube import FOREVER_US
 from beforehand.check.families.vcube import Setup as CubeSetup
@@ -29,7 +29,7 @@ CUBE = CubeSetup(keep_us=FOREVER_US, aggregates=False)
 
 def contacts(nodes, broadcasts, *, options=None, lifetimes=None, signing="none", **trouble):
     setup = ContactsSetup(options or Options(), lifetimes, signing=signing)
-    family = Contacts("delta" if lifetimes else "causal")
+    family = ContactsFamily("delta" if lifetimes else "causal")
     return make_net(family, Case(nodes, broadcasts, setup, **trouble))
 
 
@@ -172,7 +172,7 @@ def test_a_broadcast_whose_signer_fails_is_not_made_and_the_next_one_is_complete
     assert net.oracle.delivered[1] == list(net.oracle.pasts)
 
 
-class Forgetful(Contacts):
+class Forgetful(ContactsFamily):
     """A node whose signer fails forgets what it was about to name."""
 
     def make_core(self, case, node):
@@ -197,7 +197,7 @@ def test_the_swarm_finds_a_core_that_forgets_its_causes_when_the_signer_fails():
     assert any(problem and "causally follows" in problem for problem in problems)
 
 
-class Trusting(Contacts):
+class Trusting(ContactsFamily):
     """A core whose lifetimes are read off a clock that may fall: what has expired comes back."""
 
     def make_core(self, case, node):

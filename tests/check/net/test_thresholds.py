@@ -12,7 +12,7 @@ from msgspec.structs import replace as replace_struct
 
 import beforehand.protocols
 from beforehand.check.families import FAMILIES
-from beforehand.check.families.contacts import Contacts, Setup
+from beforehand.check.families.contacts import ContactsFamily, Setup
 from beforehand.check.fuzz.fuzz import play
 from beforehand.check.fuzz.shrink import rerun
 from beforehand.check.net.case import Case
@@ -108,7 +108,7 @@ def test_every_family_is_drawn_with_both_thresholds(name):
 def test_a_case_whose_thresholds_are_not_in_force_is_refused():
     case = Case(2, (1, 0), Setup(Options()), thresholds="low")
     with pytest.raises(AssertionError, match="in_force"):
-        make_net(Contacts("causal"), case)
+        make_net(ContactsFamily("causal"), case)
 
 
 def sweep_and_forget(self, messages):
@@ -130,7 +130,7 @@ def purge_without_horizon(self, out):
     self._purge_at = max(barrier.PURGE_AT_MIN, 2 * len(delivered))
 
 
-class Full(Contacts):
+class Full(ContactsFamily):
     """Small caches, and no crashes."""
 
     def draw(self, rng):
@@ -139,7 +139,7 @@ class Full(Contacts):
         return replace(case, options=replace(case.options, options=options), crashes=0)
 
 
-class Falling(Contacts):
+class Falling(ContactsFamily):
     """Three nodes that crash often while all clocks fall."""
 
     def draw(self, rng):

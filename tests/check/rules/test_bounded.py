@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from beforehand.check.families import FAMILIES
-from beforehand.check.families.contacts import Contacts, Setup
+from beforehand.check.families.contacts import ContactsFamily, Setup
 from beforehand.check.fuzz.fuzz import play
 from beforehand.check.net.case import Case
 from beforehand.check.net.net import make_net
@@ -63,7 +63,7 @@ def test_a_node_lacks_what_a_peer_holds_unless_it_had_it_during_the_contact(net,
     assert list(never_offered(net, {M, N})) == lacking
 
 
-class Full(Contacts):
+class Full(ContactsFamily):
     """Every cache is bounded."""
 
     def draw(self, rng):

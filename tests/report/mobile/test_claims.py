@@ -6,7 +6,7 @@ import pytest
 from beforehand.papers.claims import find_claim, read_claims
 from beforehand.report.datasets import Scenario
 from beforehand.report.mobile.claims import ANSWERS, Failure, Judged, claims_table, judge_all
-from beforehand.report.mobile.data import Cells
+from beforehand.report.mobile.data import CellResults
 
 CLAIMS = read_claims("mobile")
 SCENARIO = Scenario("s", "s", "mob", {}, {}, {}, "cells")
@@ -19,7 +19,7 @@ def cells(runs=(), flows=(), series=(), outages=()):
     tables += [[{**NAMES, **row} for row in rows] for rows in (flows, series, outages)]
     columns = ["experiment", "system", "run", "hosts", "mac", "network", "kind", "t_s"]
     frames = [pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns) for rows in tables]
-    return Cells(SCENARIO, *frames)
+    return CellResults(SCENARIO, *frames)
 
 
 def found(system, hosts, rate, is_sustained=True, seed=1):

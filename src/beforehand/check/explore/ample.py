@@ -34,7 +34,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from beforehand.check.explore.history import stays_without_effect
-from beforehand.check.explore.transition_cache import Memory, Pool, Step
+from beforehand.check.explore.transition_cache import Pool, Step, TransitionCache
 from beforehand.check.net.net import Move, Net
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import EVERYBODY
@@ -60,7 +60,7 @@ class Outside(NamedTuple):
 class Ample:
     """Chooses the moves to try first, for the states of one exploration."""
 
-    def __init__(self, net: Net, memory: Memory) -> None:
+    def __init__(self, net: Net, memory: TransitionCache) -> None:
         self._net = net
         self._memory = memory
         self._frames: Pool[Any] = Pool()

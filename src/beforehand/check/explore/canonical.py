@@ -38,7 +38,7 @@ from beforehand.check.explore.net_state import (
     thaw_oracle,
     time_of,
 )
-from beforehand.check.explore.transition_cache import Memory, Pool
+from beforehand.check.explore.transition_cache import Pool, TransitionCache
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net, make_net
 from beforehand.protocols.contract.base import Core
@@ -63,7 +63,7 @@ class Canonicalizer:
         make = make_core or family.make_core
         self.group = group
         frame = partial(family.canonical_frame, case)
-        self.memory = Memory(self._canonicalise, frame, has_names=bool(group))
+        self.memory = TransitionCache(self._canonicalise, frame, has_names=bool(group))
         self.net = make_net(family, case, lambda c, node: self._stand_in(make, c, node))
         self._time = time_of(self.net)
         self._nodes: Pool[tuple[Any, ...]] = Pool()

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from beforehand.check.explore.names import Renaming, renamed
-from beforehand.check.explore.transition_cache import Memory, Step
+from beforehand.check.explore.transition_cache import Step, TransitionCache
 from beforehand.check.net.case import Case, Family
 
 
@@ -48,7 +48,7 @@ def renamings(family: Family, case: Case) -> list[Renaming]:
     ]
 
 
-def find_asymmetry(memory: Memory, group: Sequence[Renaming]) -> str | None:
+def find_asymmetry(memory: TransitionCache, group: Sequence[Renaming]) -> str | None:
     """Return the description of a step that does not commute with renaming, or None."""
     for (number, name, before, after), step in list(memory.steps()) if group else ():
         for renaming in group:
@@ -60,7 +60,7 @@ def find_asymmetry(memory: Memory, group: Sequence[Renaming]) -> str | None:
     return None
 
 
-def _renamed_step(memory: Memory, step: Step, renaming: Renaming) -> Step:
+def _renamed_step(memory: TransitionCache, step: Step, renaming: Renaming) -> Step:
     number, answer, effects = step
     moved = [(kind, [renamed(item, renaming) for item in done]) for kind, done in effects]
     return memory.renamed(number, renaming), renamed(answer, renaming), moved

@@ -61,7 +61,7 @@ class Pool(Generic[T]):
         return self._things[number]
 
 
-class Memory:
+class TransitionCache:
     """The transition cache: all states of all cores by number, and the steps between them."""
 
     def __init__(
@@ -171,7 +171,7 @@ class StandIn:
 
     __slots__ = ("_memory", "number")
 
-    def __init__(self, memory: Memory, number: int) -> None:
+    def __init__(self, memory: TransitionCache, number: int) -> None:
         self._memory = memory
         self.number = number
 

@@ -2,7 +2,7 @@
 
 from beforehand.check.families.baselines import CkFamily, TcpFamily
 from beforehand.check.families.contacts import CONTACTS
-from beforehand.check.families.group import Group
+from beforehand.check.families.group import GroupFamily
 from beforehand.check.families.mobile import MobileFamily
 from beforehand.check.families.observer import ObserverFamily
 from beforehand.check.families.vcube import VCubeFamily
@@ -11,7 +11,7 @@ from beforehand.check.net.case import Family
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(*CONTACTS, Group(), VCubeFamily(), ObserverFamily()),
+        *(*CONTACTS, GroupFamily(), VCubeFamily(), ObserverFamily()),
         *(MobileFamily(), MobileFamily(floods=True), CkFamily(), TcpFamily()),
     )
 }

@@ -48,7 +48,7 @@ class Setup:
     signing: Signing = "none"
 
 
-class Contacts(Family):
+class ContactsFamily(Family):
     """One order. A message that lives long enough and stays in some store reaches every node."""
 
     kind: LinkKind = "contact"
@@ -246,6 +246,6 @@ def _keeps_to_the_skew(case: Case) -> bool:
 
 
 CONTACTS = (
-    *(Contacts(name) for name in ORDERS),
-    *(Contacts(name, pushes=True) for name, order in ORDERS.items() if order.promise.is_sure),
+    *(ContactsFamily(name) for name in ORDERS),
+    *(ContactsFamily(name, pushes=True) for name, order in ORDERS.items() if order.promise.is_sure),
 )

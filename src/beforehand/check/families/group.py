@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from beforehand.check.families.contacts import LIFETIMES_US, SECOND_US, SHIFT_US, Contacts
+from beforehand.check.families.contacts import LIFETIMES_US, SECOND_US, SHIFT_US, ContactsFamily
 from beforehand.check.net.adversary import Adversary
 from beforehand.check.net.case import Case
 from beforehand.check.net.net import Net
@@ -41,11 +41,11 @@ class Setup:
 
     @property
     def options(self) -> Options:
-        """Return the options in the form that `Contacts` reads."""
+        """Return the options in the form that `ContactsFamily` reads."""
         return Options(capacity=self.capacity, capacity_bytes=self.capacity_bytes)
 
 
-class Group(Contacts):
+class GroupFamily(ContactsFamily):
     """A message that lives long enough and stays in some store reaches every member."""
 
     def __init__(self) -> None:

@@ -69,7 +69,7 @@ class Chat:
         note(f"{group.name} is in {group.group}, at {where}; Ctrl-D leaves")
         if self._is_terminal:
             note(HELP)
-        start_reading(self._say)
+        start_reading(self._broadcast_lines)
         try:
             await until_first(self._show(), self._look(), stop.wait())
         finally:
@@ -82,7 +82,7 @@ class Chat:
 
     # ---- in -------------------------------------------------------------------------------------
 
-    async def _say(self, lines: Iterable[bytes], is_last: bool) -> None:
+    async def _broadcast_lines(self, lines: Iterable[bytes], is_last: bool) -> None:
         try:
             typed = [line.rstrip(b"\r") for line in lines]
             if self._is_terminal:

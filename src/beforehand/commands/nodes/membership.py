@@ -35,7 +35,7 @@ def add_membership(parser: argparse.ArgumentParser) -> None:
         "--listen", action="append", metavar="HOST:PORT", help="default: any free port, everywhere"
     )
     parser.add_argument(
-        "--peer", action="append", default=[], metavar="HOST:PORT", help="somebody to connect to"
+        "--peer", action="append", default=[], metavar="HOST:PORT", help="a member to connect to"
     )
     parser.add_argument(
         "--no-discover", action="store_true", help="do not look for members on this network"
@@ -103,7 +103,7 @@ async def _until_signal(
 
 def who_is_there(group: Group) -> str:
     names = [peer.name for peer in group.peers]
-    return ", ".join(names) if names else "nobody"
+    return ", ".join(names) if names else "no member"
 
 
 class LinkTroubles:

@@ -68,7 +68,7 @@ def _print_status(station: Station, event: str, *, as_json: bool) -> None:
         }
         print(json.dumps(line), flush=True)
         return
-    linked = ", ".join(station.linked) or "nobody"
+    linked = ", ".join(station.linked) or "no station"
     gauges = counters.gauges
     note(
         f"{event}: station {station.name}; linked: {linked}; guests {gauges['guests']:,}, "

@@ -43,7 +43,7 @@ class Interruption:
             self._leave()
         self.asked.set()  # first, because a second signal may arrive before the next line
         self.exit_code = 128 + number  # the shell convention
-        _say(f"stopping; {self._promise}")
+        _write_error(f"stopping; {self._promise}")
         logging.disable()  # libraries would log every connection that breaks now
         # Python would report exceptions that are raised where no code can catch them.
         sys.unraisablehook = lambda _: None
@@ -100,7 +100,7 @@ def break_off() -> None:
     raise KeyboardInterrupt
 
 
-def _say(text: str) -> None:
+def _write_error(text: str) -> None:
     """Write to stderr past Python's buffers, which may hold an incomplete line."""
     start = "\r\x1b[2K" if sys.stderr.isatty() else ""  # overwrite `^C` and a partial progress bar
     with suppress(OSError):

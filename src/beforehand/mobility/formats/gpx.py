@@ -57,7 +57,7 @@ def read_gpx(path: str | Path, *, gap_s: float | None = None, strict: bool = Fal
     found = make_positions(names, legs, changes)
     if not len(found.presence):
         hint = "a track needs two points at different times"
-        raise InputError("nobody is there for any time", where=str(path), hint=hint)
+        raise InputError("no node is present for any time", where=str(path), hint=hint)
     assumed.append("a node is away between the segments of its track")
     return replace(found, understood=DetectedFormat("gpx", assumed=tuple(assumed)))
 

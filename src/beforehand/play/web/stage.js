@@ -154,7 +154,7 @@ export class Stage {
       g.fillStyle = colours.soft;
       g.font = `450 14px ${FONT}`;
       g.textAlign = "center";
-      g.fillText("Nobody is there at this time.", this.surface.width / 2, this.surface.height / 2);
+      g.fillText("No node is present at this time.", this.surface.width / 2, this.surface.height / 2);
     }
   }
 

@@ -390,11 +390,7 @@ class Epidemic:
         self._request_offered(now_us, rest, out)
 
     def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
-        """Request these from the peers that offer them.
-
-        The sender may keep a request back, as long as the window of a peer is full. Then all peers
-        that offer the message keep the offer, as if each had announced it now. Else it would be
-        lost with the link of the only peer that kept it."""
+        """Request these from the peers that offer them."""
         rest = set(ids).difference(self._cache.entries, self._requested_from)
         for peer, link in self._links.items():
             if not rest:

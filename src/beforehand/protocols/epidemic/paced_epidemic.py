@@ -26,7 +26,7 @@ FRAME_BYTES_MAX = 65_536
 messages that were signed as a batch arrive as a batch."""
 MARKS_AFTER = 8
 """A peer that requested none of this many announced messages of an origin gets digests instead. A
-peer that hears of an origin only from this node requests each of its messages."""
+peer that gets messages of an origin only from this node requests each of its messages."""
 
 
 class PacedEpidemic(Epidemic):

@@ -9,7 +9,7 @@ a cause after its effect. Call a set of messages *closed* if it contains all cau
    after its causes and skips closed sets only. So no message that it delivers later, being outside
    the set, is a cause of one inside.
 2. The messages that a node has evicted (`_gone`) are closed: it evicts in order of delivery, causes
-   first. It never held the messages that it skipped, so it adds the whole set that it was told to
+   first. It never held the messages that it skipped, so it adds the whole set that it has to
    skip. The union of two closed sets is closed.
 3. Messages in the clock that are not evicted are kept. So a node that skips what a peer evicted,
    and receives what the peer keeps, lacks nothing that the peer delivered.
@@ -198,9 +198,8 @@ class Retention(Dissemination):
     def _has_more(self, source: int, total: int) -> bool:
         """Return whether the peer was not asked yet, or has more than when it last made us ask.
         Otherwise two peers that each lack messages of the other would ask in turns for ever."""
-        has_more = source not in self._state.has_asked or total > self._state.known_totals.get(
-            source, -1
-        )
+        known = self._state.known_totals.get(source, -1)
+        has_more = source not in self._state.has_asked or total > known
         if has_more:
             self._state.known_totals[source] = total
         return has_more

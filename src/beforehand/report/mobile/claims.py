@@ -10,7 +10,7 @@ import pandas as pd
 
 from beforehand.papers.claims import Claim, Judgement, judge
 from beforehand.report.content import CLAIM_MARKS, Cell, Table
-from beforehand.report.mobile.data import CALM_S, Cells
+from beforehand.report.mobile.data import CALM_S, CellResults
 
 WAS, FLOOD, CK, TCP = "was", "was_flood", "ck", "tcp_flooding"
 FEW = 150
@@ -42,7 +42,7 @@ class Judged(NamedTuple):
         return self.ours is not None or self.whole < self.runs
 
 
-def judge_all(cells: Cells, claims: Sequence[Claim]) -> list[Judged]:
+def judge_all(cells: CellResults, claims: Sequence[Claim]) -> list[Judged]:
     """Judge every claim whose experiment was run."""
     there, whole = set(cells.runs["experiment"]), cells.whole()
     return [
@@ -89,7 +89,7 @@ def _shown(value: float, unit: str) -> str:
 # ---- MOB figure 6: throughput -------------------------------------------------------------------
 
 
-def _rates(cells: Cells, system: str) -> dict[int, float]:
+def _rates(cells: CellResults, system: str) -> dict[int, float]:
     """Return the sustained rate by number of hosts, where every seed found one."""
     runs = cells.of("throughput", system)
     found = {}
@@ -99,8 +99,8 @@ def _rates(cells: Cells, system: str) -> dict[int, float]:
     return found
 
 
-def _throughput(hosts_min: int, hosts_max: int) -> Callable[[Cells], Answer]:
-    def answer(cells: Cells) -> Answer:
+def _throughput(hosts_min: int, hosts_max: int) -> Callable[[CellResults], Answer]:
+    def answer(cells: CellResults) -> Answer:
         was, ck = _rates(cells, WAS), _rates(cells, CK)
         both = [was[n] / ck[n] for n in was if n in ck and hosts_min <= n <= hosts_max]
         return fmean(both) if both else None
@@ -108,7 +108,7 @@ def _throughput(hosts_min: int, hosts_max: int) -> Callable[[Cells], Answer]:
     return answer
 
 
-def _throughput_falls(cells: Cells) -> Answer:
+def _throughput_falls(cells: CellResults) -> Answer:
     was, ck = _rates(cells, WAS), _rates(cells, CK)
     both = sorted(set(was) & set(ck))
     if len(both) < 2:
@@ -124,28 +124,30 @@ def _ratio(top: Answer, bottom: Answer) -> Answer:
     return top / bottom if top is not None and bottom else None
 
 
-def _mean_ratio(experiment: str, one: str, other: str, column: str) -> Callable[[Cells], Answer]:
-    def answer(cells: Cells) -> Answer:
+def _mean_ratio(
+    experiment: str, one: str, other: str, column: str
+) -> Callable[[CellResults], Answer]:
+    def answer(cells: CellResults) -> Answer:
         return _ratio(cells.mean(experiment, one, column), cells.mean(experiment, other, column))
 
     return answer
 
 
-def _sent(cells: Cells, system: str, network: str, column: str, kind: str = "") -> Answer:
+def _sent(cells: CellResults, system: str, network: str, column: str, kind: str = "") -> Answer:
     flows = cells.sent("scale", system, network)
     flows = flows[flows["kind"] == kind] if kind else flows
     return float(flows[column].sum()) if len(flows) else None
 
 
-def _sent_ratio(network: str, column: str, kind: str = "") -> Callable[[Cells], Answer]:
-    def answer(cells: Cells) -> Answer:
+def _sent_ratio(network: str, column: str, kind: str = "") -> Callable[[CellResults], Answer]:
+    def answer(cells: CellResults) -> Answer:
         ours = (_sent(cells, system, network, column, kind) for system in (CK, WAS))
         return _ratio(*ours)
 
     return answer
 
 
-def _growth(cells: Cells) -> Answer:
+def _growth(cells: CellResults) -> Answer:
     """Return how much faster CK's radio frames grow than WAS's, from the smallest to the largest
     network."""
     grown = []
@@ -160,12 +162,12 @@ def _growth(cells: Cells) -> Answer:
 # ---- MOB figure 9: buffers -----------------------------------------------------------------------
 
 
-def _calm(cells: Cells) -> pd.DataFrame:
+def _calm(cells: CellResults) -> pd.DataFrame:
     series = cells.moments("cache", WAS)
     return series[series["t_s"] >= CALM_S]
 
 
-def _cache_less(cells: Cells) -> Answer:
+def _cache_less(cells: CellResults) -> Answer:
     """Return the saving in per cent against a central discard.
 
     With a central discard, every station would keep about as much as the fullest one.
@@ -175,13 +177,13 @@ def _cache_less(cells: Cells) -> Answer:
     return float(100 * (1 - series["kept_rest_avg"].mean() / most)) if most else None
 
 
-def _cache_most(cells: Cells) -> Answer:
+def _cache_most(cells: CellResults) -> Answer:
     series = _calm(cells)
     series = series[series["kept_rest_avg"] > 0]
     return float((series["kept_max"] / series["kept_rest_avg"]).max()) if len(series) else None
 
 
-def _cache_deviation(cells: Cells) -> Answer:
+def _cache_deviation(cells: CellResults) -> Answer:
     series = _calm(cells)
     return float(series["kept_rest_deviation"].median()) if len(series) else None
 
@@ -212,7 +214,7 @@ class Failure:
 
 
 def failures(
-    cells: Cells, experiment: str, system: str, *, but_last: bool = False
+    cells: CellResults, experiment: str, system: str, *, but_last: bool = False
 ) -> Iterator[Failure]:
     """Yield the failures of all runs. but_last: leave out the last failure of each run."""
     series, outages = cells.moments(experiment, system), cells.outages
@@ -225,13 +227,13 @@ def failures(
                 yield Failure(outage, moments)
 
 
-def _failure_ratio(cells: Cells) -> Answer:
+def _failure_ratio(cells: CellResults) -> Answer:
     ratios = [f.peak / f.rest for f in failures(cells, "failures", WAS) if f.rest]
     return median(ratios) if ratios else None
 
 
-def _recovery(experiment: str, system: str, *, but_last: bool) -> Callable[[Cells], Answer]:
-    def answer(cells: Cells) -> Answer:
+def _recovery(experiment: str, system: str, *, but_last: bool) -> Callable[[CellResults], Answer]:
+    def answer(cells: CellResults) -> Answer:
         """Return the mean recovery time; None also if a station never recovered."""
         found = failures(cells, experiment, system, but_last=but_last)
         times = [failure.recovery_s for failure in found]
@@ -241,12 +243,12 @@ def _recovery(experiment: str, system: str, *, but_last: bool) -> Callable[[Cell
     return answer
 
 
-def _failure_others(cells: Cells) -> Answer:
+def _failure_others(cells: CellResults) -> Answer:
     few = [f for f in failures(cells, "failures", WAS) if f.peak < FEW and f.rest_before]
     return fmean(f.rest_avg / f.rest_before for f in few) if few else None
 
 
-def _faults_grow(cells: Cells) -> Answer:
+def _faults_grow(cells: CellResults) -> Answer:
     found = list(failures(cells, "faults", FLOOD))
     if len(found) < 3:
         return None
@@ -258,18 +260,20 @@ def _faults_grow(cells: Cells) -> Answer:
 # ---- MOB-TR figures 6 and 7 ----------------------------------------------------------------------
 
 
-def _mean(experiment: str, system: str, column: str, unit: float = 1) -> Callable[[Cells], Answer]:
-    def answer(cells: Cells) -> Answer:
+def _mean(
+    experiment: str, system: str, column: str, unit: float = 1
+) -> Callable[[CellResults], Answer]:
+    def answer(cells: CellResults) -> Answer:
         found = cells.mean(experiment, system, column)
         return None if found is None else found / unit
 
     return answer
 
 
-def _per_second(column: str) -> Callable[[Cells], Answer]:
+def _per_second(column: str) -> Callable[[CellResults], Answer]:
     """Return a function that computes a radio column per second, without the warm-up."""
 
-    def answer(cells: Cells) -> Answer:
+    def answer(cells: CellResults) -> Answer:
         series = cells.moments("loaded", FLOOD)
         series = series[series["t_s"] >= CALM_S]
         if len(series) < 2:
@@ -280,7 +284,7 @@ def _per_second(column: str) -> Callable[[Cells], Answer]:
     return answer
 
 
-def _static_bytes(cells: Cells) -> Answer:
+def _static_bytes(cells: CellResults) -> Answer:
     sizes = []
     for system in (TCP, FLOOD):
         flows = cells.sent("static", system, "radio")
@@ -289,14 +293,14 @@ def _static_bytes(cells: Cells) -> Answer:
     return _ratio(*sizes)
 
 
-def _dynamic_slower(cells: Cells) -> Answer:
+def _dynamic_slower(cells: CellResults) -> Answer:
     walking = cells.mean("dynamic", FLOOD, "delay_us_avg")
     standing = cells.mean("standing", FLOOD, "delay_us_avg")
     return None if walking is None or standing is None else (walking - standing) / SECOND_US
 
 
 SECOND_US = 1_000_000
-ANSWERS: dict[str, Callable[[Cells], Answer]] = {
+ANSWERS: dict[str, Callable[[CellResults], Answer]] = {
     "throughput": _throughput(0, 300),
     "throughput_400": _throughput(400, 400),
     "throughput_falls": _throughput_falls,

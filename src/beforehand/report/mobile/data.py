@@ -23,7 +23,7 @@ CALM_S = 20
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellResults:
     """The runs of one scenario."""
 
     scenario: Scenario
@@ -34,14 +34,14 @@ class Cells:
     series: pd.DataFrame
     outages: pd.DataFrame
 
-    def whole(self) -> Cells:
+    def whole(self) -> CellResults:
         """Return only the runs without wrong or missing deliveries.
 
         A collapsed network does not show how much a working one would send or buffer.
         """
         broken = set(self.runs.loc[self.runs["broken"] > 0, "run"])
         frames = (self.runs, self.flows, self.series, self.outages)
-        return Cells(self.scenario, *(frame[~frame["run"].isin(broken)] for frame in frames))
+        return CellResults(self.scenario, *(frame[~frame["run"].isin(broken)] for frame in frames))
 
     def has(self, experiment: str, *systems: str) -> bool:
         there = self.runs[self.runs["experiment"] == experiment]["system"]
@@ -74,14 +74,14 @@ def _first_mac(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if frame.empty else frame[frame["mac"] == frame["mac"].iloc[0]]
 
 
-def read_cells(directory: Path) -> Cells:
+def read_cells(directory: Path) -> CellResults:
     runs = read_frame(directory, "cells_runs")
     if runs.empty:
         raise InputError("no runs to report", where=str(directory), hint=HINT)
     too_much = runs["is_search"] & ~runs["is_sustained"].eq(True)
     missing = (runs["missing"] + runs["missing_at_returned"]).where(~too_much, 0)
     flows = read_frame(directory, "cells_flows")
-    return Cells(
+    return CellResults(
         read_scenario(directory),
         runs.assign(broken=runs["violations"] + runs["duplicates"] + missing),
         flows.assign(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from beforehand.report.charts import PALETTE
 from beforehand.report.content import Chart, Figure
-from beforehand.report.mobile.data import SYSTEMS, Cells
+from beforehand.report.mobile.data import SYSTEMS, CellResults
 
 COLOURS = [PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5]]
 KEPT = {"kept_max": "fullest station", "kept_rest_avg": "the others, average"}
@@ -17,7 +17,7 @@ SPREAD = {**KEPT, "kept_rest_deviation": "the others, deviation"}
 MEANS = "Points are means over the seeds."
 
 
-def throughput_figure(cells: Cells) -> Figure | None:
+def throughput_figure(cells: CellResults) -> Figure | None:
     """Draw MOB figure 6: the highest sustained rate."""
     runs = cells.of("throughput")
     runs = runs[runs["is_sustained"].eq(True)]
@@ -29,7 +29,7 @@ def throughput_figure(cells: Cells) -> Figure | None:
     return Figure("mob-6", "MOB figure 6: highest rate that is sustained", caption, chart, table)
 
 
-def sent_figures(cells: Cells) -> tuple[Figure, ...]:
+def sent_figures(cells: CellResults) -> tuple[Figure, ...]:
     """Draw MOB figures 7 and 8: the traffic as the network grows, 20 hosts per cell."""
     figures = []
     for slug, column, title, axis in (
@@ -48,7 +48,7 @@ def sent_figures(cells: Cells) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def buffer_figures(cells: Cells) -> tuple[Figure, ...]:
+def buffer_figures(cells: CellResults) -> tuple[Figure, ...]:
     """Draw MOB figures 9 and 10: the stations' send buffers over time."""
     figures = []
     for slug, experiment, system, title in (
@@ -60,11 +60,11 @@ def buffer_figures(cells: Cells) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def report_figures(cells: Cells) -> tuple[Figure, ...]:
+def report_figures(cells: CellResults) -> tuple[Figure, ...]:
     """Draw MOB-TR figures 6 to 8."""
     figures = []
     for system in ("was_flood", "tcp_flooding"):
-        title = f"MOB-TR figure 6: buffers, {SYSTEMS[system]}, nobody walks"
+        title = f"MOB-TR figure 6: buffers, {SYSTEMS[system]}, no host moves"
         lines = {"kept_avg": "sent by a station", "early_avg": "received early by a host"}
         figure = _in_time(cells, f"tr-6-{system}", "static", system, title, lines)
         figures += [figure] if figure else []
@@ -83,7 +83,12 @@ def report_figures(cells: Cells) -> tuple[Figure, ...]:
 
 
 def _in_time(
-    cells: Cells, slug: str, experiment: str, system: str, title: str, lines: Mapping[str, str]
+    cells: CellResults,
+    slug: str,
+    experiment: str,
+    system: str,
+    title: str,
+    lines: Mapping[str, str],
 ) -> Figure | None:
     """Draw a time series of the first seed; a mean over seeds would smooth out its peaks."""
     series = cells.moments(experiment, system)

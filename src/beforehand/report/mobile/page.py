@@ -12,7 +12,7 @@ from beforehand.interval import margin_of
 from beforehand.papers.claims import read_claims, read_source
 from beforehand.report.content import TILE_MARKS, Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.mobile.claims import Judged, claims_table, judge_all
-from beforehand.report.mobile.data import RUN, SYSTEMS, Cells, read_cells
+from beforehand.report.mobile.data import RUN, SYSTEMS, CellResults, read_cells
 from beforehand.report.mobile.figures import (
     buffer_figures,
     report_figures,
@@ -100,7 +100,7 @@ def _tiles(runs: pd.DataFrame, judged: Sequence[Judged]) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _sections(cells: Cells, judged: Sequence[Judged]) -> Iterator[Section]:
+def _sections(cells: CellResults, judged: Sequence[Judged]) -> Iterator[Section]:
     yield Section("What was run", SETTING, (_runs_table(cells),))
     if judged:
         others = _mac_table(cells) is not None
@@ -110,7 +110,7 @@ def _sections(cells: Cells, judged: Sequence[Judged]) -> Iterator[Section]:
         rest = (NOT_COVERED.format(more),) if more else ()
         yield Section("Beside the papers", (prose, *rest), (claims_table(covered),))
     if figure := throughput_figure(cells):
-        yield Section("How much can be said", figures=(figure,))
+        yield Section("Throughput", figures=(figure,))
     if figures := sent_figures(cells):
         yield Section("What is sent", figures=figures)
     if figures := buffer_figures(cells):
@@ -121,7 +121,7 @@ def _sections(cells: Cells, judged: Sequence[Judged]) -> Iterator[Section]:
         yield Section("What the MAC is worth", MACS, (table,))
 
 
-def _runs_table(cells: Cells) -> Table:
+def _runs_table(cells: CellResults) -> Table:
     runs = cells.runs.assign(rate_per_s=cells.runs["rate_per_s"].where(~cells.runs["is_search"]))
     groups = [
         (key, part, _figures(part)) for key, part in runs.groupby(RUN, sort=False, dropna=False)
@@ -169,7 +169,7 @@ def _machine(figures: Figures) -> Iterator[float | None]:
     yield from map(margin_of, figures.values())
 
 
-def _mac_table(cells: Cells) -> Table | None:
+def _mac_table(cells: CellResults) -> Table | None:
     """Return a table of the experiments that were run with more than one MAC, if there are any."""
     counts = cells.runs.groupby("experiment")["mac"].nunique()
     chosen = [name for name in counts.index if counts[name] > 1]

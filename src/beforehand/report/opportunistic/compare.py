@@ -13,7 +13,7 @@ import pandas as pd
 from beforehand.papers.claims import IS_MET, Claim, judge
 from beforehand.papers.opportunistic import Paper, Quantile
 from beforehand.report.notation import show_lifetime
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 
 RATIOS = ("delivery_ratio", "expiry_ratio")
 RATIO_STEP = 1e-4
@@ -69,7 +69,7 @@ class ComparedShare:
         }
 
 
-def compare(paper: Paper, groups: Mapping[int | None, Group]) -> list[Compared]:
+def compare(paper: Paper, groups: Mapping[int | None, RunGroup]) -> list[Compared]:
     """Return every value of the paper for which there is a run, in the order of its tables."""
     return [
         Compared(
@@ -134,7 +134,7 @@ def _chain(values: Mapping[int | None, float]) -> str:
 
 
 def compare_shares(
-    paper: Paper, groups: Mapping[int | None, Group], quantiles: pd.DataFrame
+    paper: Paper, groups: Mapping[int | None, RunGroup], quantiles: pd.DataFrame
 ) -> list[ComparedShare]:
     """Return the paper's sentences about its distributions, with our share at the same limit."""
     claims = []

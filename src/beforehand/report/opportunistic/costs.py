@@ -8,7 +8,7 @@ import pandas as pd
 
 from beforehand.report.content import Cell, Table
 from beforehand.report.notation import SIZES_B, show_count, show_plain, show_ratio
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import (
     GROUP_HEAD,
     Show,
@@ -19,7 +19,7 @@ from beforehand.report.opportunistic.tables import (
 )
 
 
-def cost_table(groups: Sequence[Group]) -> Table:
+def cost_table(groups: Sequence[RunGroup]) -> Table:
     """Return the table of traffic, verdicts and computing time by protocol and lifetime."""
 
     def mean_of(name: str) -> list[float]:
@@ -62,7 +62,7 @@ def cost_table(groups: Sequence[Group]) -> Table:
     return Table("cost", "By protocol and lifetime", head, rows, data, notes, is_wide=True)
 
 
-def prevented_table(groups: Sequence[Group]) -> Table | None:
+def prevented_table(groups: Sequence[RunGroup]) -> Table | None:
     """Return the table of what order prevents: deliveries of runs without order that came before a
     message that they depend on. None without such a run."""
     loose = [group for group in groups if not group.promise.orders]
@@ -85,10 +85,10 @@ def prevented_table(groups: Sequence[Group]) -> Table | None:
     )
 
 
-def run_table(groups: Sequence[Group]) -> Table:
+def run_table(groups: Sequence[RunGroup]) -> Table:
     """Return the table of single runs, with measurements and verdicts."""
     singles = [
-        (group, Group(group.protocol, group.lifetime_us, (run,), group.point), run)
+        (group, RunGroup(group.protocol, group.lifetime_us, (run,), group.point), run)
         for group in groups
         for run in group.runs
     ]

@@ -10,7 +10,7 @@ from beforehand.report.content import Cell, Section, Table
 from beforehand.report.datasets import DELAYS, read_frame
 from beforehand.report.notation import TIMES_US, show_count
 from beforehand.report.opportunistic.material import Material
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import Show, column_unit, name_group, time_column
 
 ROWS_MAX = 200
@@ -72,7 +72,7 @@ def _long_table(
     title: str,
     columns: Mapping[str, str],
     frame: pd.DataFrame,
-    groups: Sequence[Group],
+    groups: Sequence[RunGroup],
 ) -> Table:
     heads, shows = [], []
     for name, head in columns.items():
@@ -92,7 +92,7 @@ def _long_table(
     )
 
 
-def _column(name: str, frame: pd.DataFrame, groups: Sequence[Group]) -> tuple[str, Show | None]:
+def _column(name: str, frame: pd.DataFrame, groups: Sequence[RunGroup]) -> tuple[str, Show | None]:
     if name == "name":
         return "", None
     if name.startswith(DELAYS):

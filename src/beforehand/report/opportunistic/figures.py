@@ -21,7 +21,7 @@ from beforehand.report.datasets import read_frame
 from beforehand.report.notation import SECOND_US, show_count, show_ratio, show_time
 from beforehand.report.opportunistic.compare import share_below
 from beforehand.report.opportunistic.material import Material
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import METRICS, name_group
 
 # Limits, because a phone draws every mark; more marks could not be axis_text apart.
@@ -149,7 +149,7 @@ def _up_to_reach(material: Material, table: pd.DataFrame, end_us: int) -> pd.Dat
     return in_order.drop(columns="rank").astype({"value_us": "int64"})
 
 
-def _told_apart(material: Material) -> tuple[Group, ...]:
+def _told_apart(material: Material) -> tuple[RunGroup, ...]:
     """Return at most as many groups as there are colours."""
     groups = material.groups
     if len(groups) > len(PALETTE) and material.points.empty:
@@ -297,7 +297,7 @@ def _title(material: Material, kind: str, letter: str, words: str) -> str:
     return f"Figure {material.paper.figures[kind]}{letter}: {words}" if material.paper else words
 
 
-def _slug(group: Group) -> str:
+def _slug(group: RunGroup) -> str:
     minutes = "none" if group.lifetime_us is None else f"{group.lifetime_us / 60e6:g}m"
     point = re.sub(r"[^a-z0-9]+", "-", group.point.lower()).strip("-")
     return "-".join(part for part in (group.protocol, minutes, point) if part)

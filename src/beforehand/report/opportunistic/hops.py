@@ -14,7 +14,7 @@ from beforehand.report.datasets import read_frame
 from beforehand.report.notation import show_count, show_plain, show_ratio
 from beforehand.report.opportunistic.figures import tell_rest
 from beforehand.report.opportunistic.material import Material
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import GROUP_HEAD, interval_note, name_group
 
 PROSE = (
@@ -41,7 +41,7 @@ def _known(tally: pd.DataFrame) -> pd.DataFrame:
     return tally[tally["hops"] >= 0]
 
 
-def _averages(group: Group, tallies: Mapping[str, pd.DataFrame]) -> list[float]:
+def _averages(group: RunGroup, tallies: Mapping[str, pd.DataFrame]) -> list[float]:
     """Return the mean number of hops for each seed with receptions."""
     known = [_known(tallies[str(run["run"])]) for run in group.runs if str(run["run"]) in tallies]
     return [
@@ -51,7 +51,7 @@ def _averages(group: Group, tallies: Mapping[str, pd.DataFrame]) -> list[float]:
     ]
 
 
-def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Table:
+def _table(groups: Sequence[RunGroup], tallies: Mapping[str, pd.DataFrame]) -> Table:
     rows, data = [], []
     for group in groups:
         averages = _averages(group, tallies)
@@ -77,7 +77,7 @@ def _table(groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]) -> Tabl
 
 
 def _figure(
-    material: Material, groups: Sequence[Group], tallies: Mapping[str, pd.DataFrame]
+    material: Material, groups: Sequence[RunGroup], tallies: Mapping[str, pd.DataFrame]
 ) -> Figure:
     parts = []
     for group in groups[: len(PALETTE)]:

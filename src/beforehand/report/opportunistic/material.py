@@ -13,7 +13,7 @@ import pandas as pd
 from beforehand.papers.opportunistic import Paper, read_paper
 from beforehand.report.datasets import Scenario, read_frame, read_runs, read_scenario
 from beforehand.report.opportunistic.compare import Compared, Ordering, compare, rank
-from beforehand.report.opportunistic.measured import Group, causal_by_lifetime, group_runs
+from beforehand.report.opportunistic.measured import RunGroup, causal_by_lifetime, group_runs
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Material:
     scenario: Scenario
     paper: Paper | None
     rows: tuple[Mapping[str, Any], ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RunGroup, ...]
 
     @cached_property
-    def by_lifetime(self) -> dict[int | None, Group]:
+    def by_lifetime(self) -> dict[int | None, RunGroup]:
         return causal_by_lifetime(self.groups)
 
     @cached_property
@@ -39,7 +39,7 @@ class Material:
         return rank(self.paper, self.claims) if self.paper else []
 
     @cached_property
-    def spotlight(self) -> tuple[Group, ...]:
+    def spotlight(self) -> tuple[RunGroup, ...]:
         """The two groups shown in detail: those of the paper, else the first and the last."""
         wanted = self.paper.spotlight_us if self.paper else ()
         chosen = tuple(self.by_lifetime[us] for us in wanted if us in self.by_lifetime)

@@ -17,7 +17,7 @@ PER_DELIVERY = {"bytes_per_delivery": "bytes", "frames_per_delivery": "frames"}
 
 
 @dataclass(frozen=True)
-class Group:
+class RunGroup:
     """Runs that differ only in the seed."""
 
     protocol: str
@@ -82,7 +82,7 @@ def _share(part: float, whole: float) -> float:
 
 def group_runs(
     rows: Sequence[Mapping[str, Any]], points: Sequence[str] = (), *, is_replicated: bool = True
-) -> list[Group]:
+) -> list[RunGroup]:
     """Return the groups with the longest lifetime first, like the papers; no lifetime is the
     longest.
 
@@ -93,15 +93,15 @@ def group_runs(
     for row in sorted(rows, key=lambda row: (row["seed"], row["run"])):
         key = (row["protocol"], row["lifetime_us"], row.get("point", ""))
         groups.setdefault(key, []).append(row)
-    made = [Group(p, us, tuple(r), at, is_replicated) for (p, us, at), r in groups.items()]
+    made = [RunGroup(p, us, tuple(r), at, is_replicated) for (p, us, at), r in groups.items()]
     return sorted(
         made, key=lambda g: (_rank(g.lifetime_us), g.protocol, rank.get(g.point, 0), g.point)
     )
 
 
-def causal_by_lifetime(groups: Sequence[Group]) -> dict[int | None, Group]:
+def causal_by_lifetime(groups: Sequence[RunGroup]) -> dict[int | None, RunGroup]:
     """Return the groups of the paper's two algorithms, which never share a lifetime."""
-    found: dict[int | None, Group] = {}
+    found: dict[int | None, RunGroup] = {}
     for group in groups:
         if is_of_the_paper(group.protocol):
             found.setdefault(group.lifetime_us, group)  # of a sweep: the first point

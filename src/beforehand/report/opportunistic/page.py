@@ -27,7 +27,7 @@ from beforehand.report.opportunistic.figures import (
 )
 from beforehand.report.opportunistic.hops import hops_section
 from beforehand.report.opportunistic.material import Material, read_material
-from beforehand.report.opportunistic.measured import Group, promise_of
+from beforehand.report.opportunistic.measured import RunGroup, promise_of
 from beforehand.report.opportunistic.sweep import sweep_sections
 from beforehand.report.opportunistic.tables import (
     age_table,
@@ -119,7 +119,7 @@ def _range(material: Material, column: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _describe(group: Group) -> str:
+def _describe(group: RunGroup) -> str:
     lifetime = "Without a lifetime" if group.lifetime_us is None else f"With {group.label} to live"
     delay_us, wait_us = group.mean("delay_us_avg"), group.mean("latency_us_avg")
     if math.isnan(delay_us):

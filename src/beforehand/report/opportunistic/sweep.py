@@ -12,7 +12,7 @@ from beforehand.report.content import Figure, Section
 from beforehand.report.notation import SIZES_B, TIMES_US, unit_of
 from beforehand.report.opportunistic.compare import RATIOS
 from beforehand.report.opportunistic.material import Material
-from beforehand.report.opportunistic.measured import Group
+from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import name_group
 
 METRICS = {
@@ -81,10 +81,10 @@ def _figures(material: Material, key: str, mine: pd.DataFrame) -> Iterator[Figur
         yield Figure(slug, f"{name} against {_short(key)}", caption, chart, table)
 
 
-def _lines(material: Material, key: str) -> dict[str, list[Group]]:
+def _lines(material: Material, key: str) -> dict[str, list[RunGroup]]:
     """Return the groups of each line: all that differ only in the value of the key."""
     points = material.points
-    found: dict[str, list[Group]] = {}
+    found: dict[str, list[RunGroup]] = {}
     for group in material.groups:
         mine = points[(points["point"] == group.point) & (points["key"] != key)]
         rest = ", ".join(
@@ -101,7 +101,7 @@ def _lines(material: Material, key: str) -> dict[str, list[Group]]:
 
 
 def _table(
-    lines: Mapping[str, Sequence[Group]], metric: str, at: Mapping[str, tuple[str, float]]
+    lines: Mapping[str, Sequence[RunGroup]], metric: str, at: Mapping[str, tuple[str, float]]
 ) -> pd.DataFrame:
     rows = []
     for line, groups in lines.items():

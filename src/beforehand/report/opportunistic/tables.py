@@ -23,7 +23,7 @@ from beforehand.report.notation import (
     unit_of,
 )
 from beforehand.report.opportunistic.compare import RATIOS, Compared, ComparedShare, Ordering
-from beforehand.report.opportunistic.measured import Group, is_of_the_paper
+from beforehand.report.opportunistic.measured import RunGroup, is_of_the_paper
 
 METRICS = {"delay": "Transmission delay", "latency": "Delivery latency", "age": "Age at delivery"}
 STATISTIC_NAMES = {"min": "shortest", "max": "longest", "avg": "average", "stdev": "deviation"}
@@ -74,7 +74,7 @@ def by_place(claims: Iterable[Compared]) -> dict[tuple[int | None, str], Compare
     return {(claim.lifetime_us, claim.quantity): claim for claim in claims}
 
 
-def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Table:
+def processing_table(groups: Sequence[RunGroup], claims: Claims, number: str) -> Table:
     """Return the table of message counts (OPP, Tables II and V)."""
     return _grouped_table(
         "processing",
@@ -87,14 +87,14 @@ def processing_table(groups: Sequence[Group], claims: Claims, number: str) -> Ta
     )
 
 
-def buffer_table(groups: Sequence[Group]) -> Table:
+def buffer_table(groups: Sequence[RunGroup]) -> Table:
     """Return the table of what the sizes of the buffers and the ends of the contacts cost."""
     heads = [QUANTITIES[quantity] for quantity in BUFFERS]
     title = "Buffers and links"
     return _grouped_table("buffers", title, groups, BUFFERS, heads, {}, is_wide=True)
 
 
-def age_table(groups: Sequence[Group]) -> Table:
+def age_table(groups: Sequence[RunGroup]) -> Table:
     """Return the table in which the delay and the latency of delivered messages add up to the
     age."""
     unit, show = time_column(groups, AGES[0])
@@ -111,7 +111,7 @@ def age_table(groups: Sequence[Group]) -> Table:
     return Table("ages", "Averages of delivered messages", heads, rows, data, notes)
 
 
-def delay_tables(groups: Sequence[Group], claims: Claims, number: str) -> tuple[Table, ...]:
+def delay_tables(groups: Sequence[RunGroup], claims: Claims, number: str) -> tuple[Table, ...]:
     """Return the tables of transmission delay, delivery latency and their sum (OPP, Tables III and
     VI)."""
     return tuple(
@@ -130,7 +130,7 @@ def delay_tables(groups: Sequence[Group], claims: Claims, number: str) -> tuple[
 def _grouped_table(
     slug: str,
     title: str,
-    groups: Sequence[Group],
+    groups: Sequence[RunGroup],
     quantities: Sequence[str],
     heads: Sequence[str],
     claims: Claims,
@@ -160,7 +160,7 @@ def _grouped_table(
     )
 
 
-def name_group(group: Group, *, with_point: bool = True) -> str:
+def name_group(group: RunGroup, *, with_point: bool = True) -> str:
     """Return the protocol, the lifetime and the point of the sweep, which together identify a
     row."""
     found = find_protocol(group.protocol)
@@ -170,7 +170,7 @@ def name_group(group: Group, *, with_point: bool = True) -> str:
     return ", ".join((protocol, lifetime, *point))
 
 
-def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
+def interval_note(groups: Sequence[RunGroup]) -> tuple[str, ...]:
     """Return the note that explains the ± in a table."""
     most = max((len(group.runs) for group in groups), default=0)
     if most < 2 or not all(group.is_replicated for group in groups):
@@ -178,7 +178,7 @@ def interval_note(groups: Sequence[Group]) -> tuple[str, ...]:
     return (f"Means over {most} seeds, ± half of their 95 % confidence interval (Student's t).",)
 
 
-def _column(groups: Sequence[Group], quantity: str) -> tuple[str, Show]:
+def _column(groups: Sequence[RunGroup], quantity: str) -> tuple[str, Show]:
     """Return the unit to append to a column's heading, and the format of its values."""
     if quantity in (*RATIOS, "reach"):
         return "", show_ratio
@@ -187,7 +187,7 @@ def _column(groups: Sequence[Group], quantity: str) -> tuple[str, Show]:
     return time_column(groups, quantity)
 
 
-def time_column(groups: Sequence[Group], quantity: str) -> tuple[str, Show]:
+def time_column(groups: Sequence[RunGroup], quantity: str) -> tuple[str, Show]:
     """Return the unit to append to a column's heading, and the format of its values.
 
     A quantity has one unit on the whole page, that of its average: delays and ages have the same.
@@ -207,12 +207,12 @@ def column_unit(values: Sequence[float], units: Mapping[str, float]) -> tuple[st
     return f" ({unit})", In(size)
 
 
-def _claim(claims: Claims, group: Group, quantity: str) -> Compared | None:
+def _claim(claims: Claims, group: RunGroup, quantity: str) -> Compared | None:
     is_paper = is_of_the_paper(group.protocol)
     return claims.get((group.lifetime_us, quantity)) if is_paper else None
 
 
-def _cell(group: Group, quantity: str, claim: Compared | None, show: Show) -> Cell:
+def _cell(group: RunGroup, quantity: str, claim: Compared | None, show: Show) -> Cell:
     if group.lifetime_us is None and quantity.startswith("exp"):
         return Cell("–")  # without a lifetime no message can expire
     ours, spread = show_interval(group.mean(quantity), group.margin(quantity), show)
@@ -221,7 +221,7 @@ def _cell(group: Group, quantity: str, claim: Compared | None, show: Show) -> Ce
     return Cell(ours, show(claim.published), _difference(claim), MARKS[claim.is_met], spread)
 
 
-def mean_cell(group: Group, quantity: str, show: Show) -> Cell:
+def mean_cell(group: RunGroup, quantity: str, show: Show) -> Cell:
     """Return the mean over the seeds, rounded to what its interval allows."""
     text, spread = show_interval(group.mean(quantity), group.margin(quantity), show)
     return Cell(text, spread=spread)
@@ -247,7 +247,7 @@ def _excuses(claims: Iterable[Compared | None]) -> tuple[str, ...]:
     )
 
 
-def _machine_row(group: Group, quantity: str, claim: Compared | None) -> dict[str, object]:
+def _machine_row(group: RunGroup, quantity: str, claim: Compared | None) -> dict[str, object]:
     values = group.values(quantity)
     return {
         "protocol": group.protocol,

@@ -50,7 +50,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Overlay:
+class OverlayResults:
     """The runs of one scenario."""
 
     scenario: Scenario
@@ -91,11 +91,13 @@ class Overlay:
         return {int(str(nodes)): float(mean) for nodes, mean in found.items()}
 
 
-def read_overlay(directory: Path) -> Overlay:
+def read_overlay(directory: Path) -> OverlayResults:
     runs = read_frame(directory, "overlay_runs")
     if runs.empty:
         raise InputError("no runs to report", where=str(directory), hint=HINT)
-    return Overlay(read_scenario(directory), runs, read_frame(directory, "overlay_histograms"))
+    return OverlayResults(
+        read_scenario(directory), runs, read_frame(directory, "overlay_histograms")
+    )
 
 
 @dataclass(frozen=True)

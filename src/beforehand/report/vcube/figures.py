@@ -11,7 +11,7 @@ import pandas as pd
 from beforehand.interval import margin_of
 from beforehand.report.charts import PALETTE
 from beforehand.report.content import Chart, Figure
-from beforehand.report.vcube.data import UT_US, Found, Histogram, Overlay
+from beforehand.report.vcube.data import UT_US, Found, Histogram, OverlayResults
 
 WITH, WITHOUT, ONE_TREE = "with aggregation", "without", "one tree for all"
 COLOURS = [PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5]]
@@ -44,7 +44,7 @@ COUNTS: Lines = {
 }
 
 
-def tree_figures(overlay: Overlay) -> tuple[Figure, ...]:
+def tree_figures(overlay: OverlayResults) -> tuple[Figure, ...]:
     """Draw one tree for all sources against one tree per source (figures 1 and 11).
 
     Return no figures without runs of a single tree.
@@ -99,7 +99,7 @@ def packet_figure(claims: Sequence[Found]) -> Figure:
     return Figure("packets", "Packets saved, and with several messages", caption, chart, table)
 
 
-def latency_figures(overlay: Overlay) -> tuple[Figure, ...]:
+def latency_figures(overlay: OverlayResults) -> tuple[Figure, ...]:
     """Draw the latencies with and without aggregation (figures 7 and 8)."""
     everything, pairs = lines_table(overlay, LATENCIES), lines_table(overlay, PAIR_LATENCIES)
     title = "Average latency (u.t.)"
@@ -122,7 +122,7 @@ def latency_figures(overlay: Overlay) -> tuple[Figure, ...]:
     )
 
 
-def cause_figure(overlay: Overlay, nodes: int) -> Figure:
+def cause_figure(overlay: OverlayResults, nodes: int) -> Figure:
     """Draw how many causes a message carries (figure 6)."""
     causes = overlay.histogram("causes", "aggregated", nodes)
     table = _spread(causes, WITH, 1, scale=100 / nodes)
@@ -135,7 +135,7 @@ def cause_figure(overlay: Overlay, nodes: int) -> Figure:
     )
 
 
-def node_figures(overlay: Overlay, nodes: int) -> tuple[Figure, ...]:
+def node_figures(overlay: OverlayResults, nodes: int) -> tuple[Figure, ...]:
     """Draw how many messages single nodes buffer and pack (figures 9 and 10)."""
     systems = {WITH: "aggregated", WITHOUT: "plain"}
     buffered = {name: overlay.histogram("buffered", s, nodes) for name, s in systems.items()}
@@ -162,7 +162,7 @@ def node_figures(overlay: Overlay, nodes: int) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def lines_table(overlay: Overlay, lines: Lines) -> pd.DataFrame:
+def lines_table(overlay: OverlayResults, lines: Lines) -> pd.DataFrame:
     """Return one row per line and number of nodes: line, nodes, mean, ci95, low, high, seeds."""
     rows_found = []
     for name, (system, column, unit) in lines.items():

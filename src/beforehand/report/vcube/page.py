@@ -10,7 +10,7 @@ import pandas as pd
 from beforehand.papers.vcube import Published, read_published
 from beforehand.report.content import Cell, Mark, Page, Section, Table, Tile, Verdict
 from beforehand.report.notation import show_count
-from beforehand.report.vcube.data import Found, Overlay, read_overlay
+from beforehand.report.vcube.data import Found, OverlayResults, read_overlay
 from beforehand.report.vcube.figures import (
     cause_figure,
     latency_figures,
@@ -76,7 +76,7 @@ def _headline(runs: pd.DataFrame) -> str:
     )
 
 
-def _summary(overlay: Overlay, claims: list[Found]) -> str:
+def _summary(overlay: OverlayResults, claims: list[Found]) -> str:
     last = {claim.quantity: claim.mean for claim in claims if claim.place == str(overlay.sizes[-1])}
     return (
         "Every node broadcasts one message over a tree of its own. A node that knows that its "
@@ -105,7 +105,7 @@ def _tiles(runs: pd.DataFrame, claims: list[Found]) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
+def _sections(overlay: OverlayResults, published: Published) -> Iterator[Section]:
     focus = FOCUS if FOCUS in overlay.sizes else overlay.sizes[-1]
     largest = overlay.sizes[-1]
     yield Section("What was run", _setting(overlay), (_run_table(overlay),))
@@ -137,7 +137,7 @@ def _sections(overlay: Overlay, published: Published) -> Iterator[Section]:
     yield Section("The fit", FIT_PROSE, (tried_table(published),))
 
 
-def _setting(overlay: Overlay) -> tuple[str, ...]:
+def _setting(overlay: OverlayResults) -> tuple[str, ...]:
     given = overlay.scenario.parameters.get("overlay", {})
     laws = [
         f"{name} {given[key][0]} ({', '.join(f'{part:g}' for part in given[key][1:])})"
@@ -155,7 +155,7 @@ def _setting(overlay: Overlay) -> tuple[str, ...]:
     )
 
 
-def _run_table(overlay: Overlay) -> Table:
+def _run_table(overlay: OverlayResults) -> Table:
     keys = ["system", "payload_bytes"]
     rows, data = [], []
     for (system, size), part in overlay.runs.groupby(keys, sort=False):

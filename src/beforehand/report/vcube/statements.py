@@ -11,12 +11,12 @@ import pandas as pd
 from beforehand.papers.claims import Claim, read_claims
 from beforehand.report.content import Cell, Table
 from beforehand.report.notation import show_difference
-from beforehand.report.vcube.data import UT_US, Overlay
+from beforehand.report.vcube.data import UT_US, OverlayResults
 
 AGGREGATED, PLAIN, SINGLE = "aggregated", "plain", "single"
 
 
-def statement_table(overlay: Overlay) -> Table | None:
+def statement_table(overlay: OverlayResults) -> Table | None:
     """Return a table with one row for each sentence that our runs can measure."""
     rows, data = [], []
     for claim in statements():
@@ -45,20 +45,20 @@ def statements() -> list[Claim]:
     return [claim for claim in read_claims("vcube") if claim.comparison == "beside"]
 
 
-def _answers(overlay: Overlay, needs: Sequence[str]) -> bool:
+def _answers(overlay: OverlayResults, needs: Sequence[str]) -> bool:
     """Return whether the required runs exist: sizes, `single`, or messages of 5 bytes (`5B`)."""
     there = {str(nodes) for nodes in overlay.sizes} | set(overlay.runs["system"])
     there |= {f"{size}B" for size in overlay.runs["payload_bytes"].unique()}
     return set(needs) <= there
 
 
-def _less(overlay: Overlay, quantity: str, nodes: int, one: str, other: str) -> float:
+def _less(overlay: OverlayResults, quantity: str, nodes: int, one: str, other: str) -> float:
     """Return by how many per cent `one` is below `other`."""
     ours, base = overlay.means(one, quantity), overlay.means(other, quantity)
     return 100 * (1 - ours[nodes] / base[nodes])
 
 
-def _least_fewer(overlay: Overlay, quantity: str) -> float:
+def _least_fewer(overlay: OverlayResults, quantity: str) -> float:
     """Return the smallest reduction of one tree against many, over the sizes with non-zero
     values."""
     single, many = overlay.means(SINGLE, quantity), overlay.means(AGGREGATED, quantity)
@@ -67,12 +67,12 @@ def _least_fewer(overlay: Overlay, quantity: str) -> float:
     )
 
 
-def _growth(overlay: Overlay, system: str, quantity: str) -> float:
+def _growth(overlay: OverlayResults, system: str, quantity: str) -> float:
     means = overlay.means(system, quantity)
     return means[1024] / means[8]
 
 
-def _apart(overlay: Overlay) -> float:
+def _apart(overlay: OverlayResults) -> float:
     """Return the largest difference of the two systems' delivery latencies, up to 512 nodes."""
     return max(
         abs(_less(overlay, "delivery_us_avg", nodes, AGGREGATED, PLAIN))
@@ -81,13 +81,13 @@ def _apart(overlay: Overlay) -> float:
     )
 
 
-def _pair_later(overlay: Overlay) -> float:
+def _pair_later(overlay: OverlayResults) -> float:
     ours = overlay.means(AGGREGATED, "pair_reception_us_avg")
     base = overlay.means(PLAIN, "pair_reception_us_avg")
     return max(100 * (ours[nodes] / base[nodes] - 1) for nodes in ours if nodes > 8)
 
 
-def _pair_held(overlay: Overlay, nodes: int) -> float:
+def _pair_held(overlay: OverlayResults, nodes: int) -> float:
     held = {
         system: overlay.means(system, "pair_delivery_us_avg")[nodes]
         - overlay.means(system, "pair_reception_us_avg")[nodes]
@@ -97,7 +97,7 @@ def _pair_held(overlay: Overlay, nodes: int) -> float:
 
 
 def _nodes_with(
-    overlay: Overlay,
+    overlay: OverlayResults,
     histogram: str,
     system: str,
     least: int,
@@ -109,7 +109,7 @@ def _nodes_with(
     return float(found.within(least, most).mean())
 
 
-def _larger(overlay: Overlay) -> float:
+def _larger(overlay: OverlayResults) -> float:
     """Return the share of aggregated packets that are larger than every plain packet of the
     seed."""
     ours, plain = (overlay.histogram("size", system, 256) for system in (AGGREGATED, PLAIN))
@@ -118,16 +118,16 @@ def _larger(overlay: Overlay) -> float:
     return float((100 * larger / ours.counts.sum(axis=1)).mean())
 
 
-def _over(overlay: Overlay, size: int) -> float:
+def _over(overlay: OverlayResults, size: int) -> float:
     return fmean(overlay.histogram("size", AGGREGATED, 256).shares(size + 1))
 
 
-def _most(overlay: Overlay, histogram: str, nodes: int) -> float:
+def _most(overlay: OverlayResults, histogram: str, nodes: int) -> float:
     """Return the largest value of a seed, on average over the seeds."""
     return float(overlay.histogram(histogram, AGGREGATED, nodes).most().mean())
 
 
-STATEMENTS: dict[str, Callable[[Overlay], float]] = {
+STATEMENTS: dict[str, Callable[[OverlayResults], float]] = {
     "single_packed_fewer": lambda o: _least_fewer(o, "packed"),
     "single_delayed_fewer": lambda o: _least_fewer(o, "delayed"),
     "causes_max": lambda o: _most(o, "causes", 256),

@@ -11,7 +11,7 @@ from beforehand.papers.claims import find_claim
 from beforehand.papers.vcube import Published, number
 from beforehand.report.content import Cell, Table
 from beforehand.report.notation import show_count, show_difference, show_spread
-from beforehand.report.vcube.data import Found, Overlay, machine_rows
+from beforehand.report.vcube.data import Found, OverlayResults, machine_rows
 
 FOCUS = 256
 """The number of nodes of Tables 2 and 3 and of figure 6."""
@@ -27,7 +27,7 @@ QUANTITIES = {
 TRIED_SHARES = ("worst", "causes_none", "causes_many")
 
 
-def packet_claims(overlay: Overlay, published: Published) -> list[Found]:
+def packet_claims(overlay: OverlayResults, published: Published) -> list[Found]:
     """Return Table 1: for each size the reduction, and the share of packets with several
     messages."""
     rows = {int(row["nodes"]): row for row in published.table("packets")}
@@ -44,7 +44,7 @@ def packet_claims(overlay: Overlay, published: Published) -> list[Found]:
     ]
 
 
-def _packet_shares(overlay: Overlay, nodes: int) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _packet_shares(overlay: OverlayResults, nodes: int) -> Iterator[tuple[str, tuple[float, ...]]]:
     """Yield the values per seed: both systems of a seed used the same random numbers."""
     both = overlay.of("aggregated", nodes).merge(
         overlay.of("plain", nodes), on="seed", suffixes=("", "_plain")
@@ -53,7 +53,7 @@ def _packet_shares(overlay: Overlay, nodes: int) -> Iterator[tuple[str, tuple[fl
     yield "packed", tuple(100 * both["packed"] / both["packets"])
 
 
-def packet_table(overlay: Overlay, published: Published) -> Table:
+def packet_table(overlay: OverlayResults, published: Published) -> Table:
     claims = packet_claims(overlay, published)
     rows = {int(row["nodes"]): row for row in published.table("packets")}
     shown = []
@@ -98,7 +98,7 @@ def _outside(claims: Sequence[Found]) -> tuple[str, ...]:
     )
 
 
-def per_packet_table(overlay: Overlay, published: Published, nodes: int) -> Table:
+def per_packet_table(overlay: OverlayResults, published: Published, nodes: int) -> Table:
     """Return Table 2: the number of messages per packet."""
     packets = overlay.histogram("per_packet", "aggregated", nodes)
     claim, claims = find_claim("vcube", "table-2"), []
@@ -114,7 +114,7 @@ def per_packet_table(overlay: Overlay, published: Published, nodes: int) -> Tabl
     return _range_table("table-2", title, head, claims, ("of_all", "of_packed"))
 
 
-def size_table(overlay: Overlay, published: Published, nodes: int) -> Table:
+def size_table(overlay: OverlayResults, published: Published, nodes: int) -> Table:
     """Return Table 3: the sizes of the packets."""
     claim, claims = find_claim("vcube", "table-3"), []
     for row in published.table("sizes"):
@@ -128,7 +128,7 @@ def size_table(overlay: Overlay, published: Published, nodes: int) -> Table:
     return _range_table("table-3", title, head, claims, ("plain", "aggregated"))
 
 
-def cause_table(overlay: Overlay, published: Published, nodes: int) -> Table:
+def cause_table(overlay: OverlayResults, published: Published, nodes: int) -> Table:
     """Return the values that the text states about figure 6."""
     claim, claims = find_claim("vcube", "causes"), []
     for row in published.table("causes"):

@@ -21,7 +21,7 @@ Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Flow(msgspec.Struct, frozen=True):
+class FrameFlow(msgspec.Struct, frozen=True):
     """The traffic over one network for one purpose, and its outcome."""
 
     network: str
@@ -128,7 +128,7 @@ class CellsMeasure(msgspec.Struct, frozen=True):
     early_max: int
     said_avg: float
     outages: tuple[Break, ...]
-    flows: tuple[Flow, ...]
+    flows: tuple[FrameFlow, ...]
     series: tuple[Moment, ...]
 
 
@@ -279,13 +279,13 @@ def _thirds(spec: CellsSpec, found: Deliveries) -> tuple[float | None, float | N
     return first, middle, last
 
 
-def _flows(last: Sample, radio_header: int, wire_header: int) -> Iterator[Flow]:
+def _flows(last: Sample, radio_header: int, wire_header: int) -> Iterator[FrameFlow]:
     headers = (radio_header, wire_header)
     for network, network_name in enumerate(NETWORKS):
         for kind, kind_name in enumerate(KINDS):
             frames, control, payload = last.sent[network, kind].tolist()
             fates = last.fates[kind].tolist() if network == RADIO else [(0, 0, 0)] * 2
-            yield Flow(
+            yield FrameFlow(
                 *(network_name, kind_name, frames, control, payload, frames * headers[network]),
                 to_station=tuple(fates[0]),
                 to_host=tuple(fates[1]),

@@ -112,7 +112,7 @@ class World:
         for index, failure in enumerate(spec.failures):
             self._at(failure.at_us, self._fail, index, is_change=True)
         for t_us, node in broadcasts(spec, self._seed):
-            self._at(t_us, self._speak, node)
+            self._at(t_us, self._broadcast, node)
         self._at(spec.sample_us, self._sample)
 
     def _at(
@@ -293,7 +293,7 @@ class World:
 
     # ---- steps of nodes -------------------------------------------------------------------------
 
-    def _speak(self, node: int) -> None:
+    def _broadcast(self, node: int) -> None:
         driver = self._drivers[node]
         if driver is not None and driver.is_up and node not in self._gone:
             driver.on_broadcast(self._now_us, self._payload)

@@ -15,7 +15,7 @@ EMPTY_SPEED = 8.0
 
 
 @dataclass(frozen=True)
-class Run:
+class VehicleRun:
     """One trip as a vehicle drives it."""
 
     route: str
@@ -38,13 +38,13 @@ def check_blocks(blocks: str) -> None:
 
 
 def assign(
-    runs: Sequence[Run], blocks: str, layover_s_max: float, changes: dict[str, int]
-) -> dict[str, list[Run]]:
+    runs: Sequence[VehicleRun], blocks: str, layover_s_max: float, changes: dict[str, int]
+) -> dict[str, list[VehicleRun]]:
     """Return the runs of each vehicle by its name, in order of time and without overlap."""
     check_blocks(blocks)
     ordered = sorted(runs, key=lambda run: (run.start_s, run.end_s, run.route))
-    given: dict[str, list[Run]] = {}
-    free: list[list[Run]] = []
+    given: dict[str, list[VehicleRun]] = {}
+    free: list[list[VehicleRun]] = []
     named = {run.block for run in ordered}
     for run in ordered:
         if blocks == "auto" and run.block:
@@ -61,7 +61,7 @@ def assign(
 
 
 def _append_to_block(
-    given: dict[str, list[Run]], run: Run, named: set[str], changes: dict[str, int]
+    given: dict[str, list[VehicleRun]], run: VehicleRun, named: set[str], changes: dict[str, int]
 ) -> None:
     """Append a run to the vehicle of its block. named: the block names of the feed."""
     name, again = run.block, 1
@@ -76,7 +76,9 @@ def _append_to_block(
     given.setdefault(name, []).append(run)
 
 
-def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> list[Run] | None:
+def _next_vehicle(
+    free: Sequence[list[VehicleRun]], run: VehicleRun, layover_s_max: float
+) -> list[VehicleRun] | None:
     """Return the vehicle that can reach the start of `run` in time; None if there is none.
 
     A near vehicle comes first, then the one with the longest wait.
@@ -96,11 +98,11 @@ def _next_vehicle(free: Sequence[list[Run]], run: Run, layover_s_max: float) -> 
     return chosen
 
 
-def distance_m(earlier: Run, later: Run) -> float:
+def distance_m(earlier: VehicleRun, later: VehicleRun) -> float:
     return math.hypot(later.way.x[0] - earlier.way.x[-1], later.way.y[0] - earlier.way.y[-1])
 
 
-def jumps(earlier: Run, later: Run) -> bool:
+def jumps(earlier: VehicleRun, later: VehicleRun) -> bool:
     """Return whether a trip starts elsewhere before the vehicle has time to get there.
 
     No path joins such trips, so both are driven as they are.
@@ -108,9 +110,9 @@ def jumps(earlier: Run, later: Run) -> bool:
     return later.start_s <= earlier.end_s and distance_m(earlier, later) > 0
 
 
-def _named(vehicles: Sequence[list[Run]], taken: set[str]) -> dict[str, list[Run]]:
+def _named(vehicles: Sequence[list[VehicleRun]], taken: set[str]) -> dict[str, list[VehicleRun]]:
     """Name each vehicle by the route of its first trip and a number, as `11-2`."""
-    named: dict[str, list[Run]] = {}
+    named: dict[str, list[VehicleRun]] = {}
     numbers: dict[str, int] = {}
     for vehicle in vehicles:
         route = vehicle[0].route

@@ -16,7 +16,13 @@ import numpy as np
 from beforehand.errors import InputError, list_some
 from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
-from beforehand.mobility.formats.gtfs.blocks import EMPTY_SPEED, Run, assign, distance_m, jumps
+from beforehand.mobility.formats.gtfs.blocks import (
+    EMPTY_SPEED,
+    VehicleRun,
+    assign,
+    distance_m,
+    jumps,
+)
 from beforehand.mobility.formats.gtfs.calendar import parse_day
 from beforehand.mobility.formats.gtfs.files import Feed, Row, whole
 from beforehand.mobility.formats.gtfs.map import Map, read_map
@@ -104,7 +110,7 @@ def read_gtfs(
 
 
 def _positions(
-    vehicles: dict[str, list[Run]], layover_s_max: float, changes: dict[str, int]
+    vehicles: dict[str, list[VehicleRun]], layover_s_max: float, changes: dict[str, int]
 ) -> Positions:
     names = lines.natural_order(vehicles)
     owner: list[int] = []
@@ -121,12 +127,12 @@ def _positions(
     return make_positions(names, segments, changes)
 
 
-def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run]:
+def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[VehicleRun]:
     repairs = feed.repairs
     starts = _starts(feed, {trip.trip for trip in trips}, known)
     routes = _route_names(feed)
     placed: dict[tuple[object, ...], Placed] = {}
-    runs: list[Run] = []
+    runs: list[VehicleRun] = []
     for trip in trips:
         usable = _usable(trip, city, repairs)
         if len(usable.calls) < 2:
@@ -140,7 +146,7 @@ def _runs(feed: Feed, trips: list[Trip], known: set[str], city: Map) -> list[Run
             continue
         for start_s in starts.get(trip.trip, [float(way.t_s[0])]):
             shifted = Way(way.t_s - way.t_s[0] + start_s, way.x, way.y)
-            runs.append(Run(routes.get(trip.route, trip.route), trip.block, shifted))
+            runs.append(VehicleRun(routes.get(trip.route, trip.route), trip.block, shifted))
     return runs
 
 
@@ -269,7 +275,7 @@ def _time_zones(feed: Feed) -> list[str]:
     return [f"all times are of one time zone, though agency.txt has {list_some(sorted(zones))}"]
 
 
-def _duties(runs: list[Run], layover_s_max: float) -> list[Way]:
+def _duties(runs: list[VehicleRun], layover_s_max: float) -> list[Way]:
     """Return the paths of a vehicle, one for each interval in which it is present.
 
     Between two trips it drives to the next start at once and waits there.

@@ -379,9 +379,8 @@ class Host:
 
     def _send_broadcast(self, seq: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
-        out.sends.append(
-            (self.cell, HostBroadcast(self.cell, self.node, self._ses, self._broadcasts[seq]))
-        )
+        frame = HostBroadcast(self.cell, self.node, self._ses, self._broadcasts[seq])
+        out.sends.append((self.cell, frame))
 
     def _repeat(self, now_us: int, out: Outbox[Frame]) -> None:
         if self.state == "connected" and self._unacked and not self._is_repeating:
