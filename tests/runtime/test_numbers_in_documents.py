@@ -59,7 +59,7 @@ SENTENCES = [
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),
     ("group.md", f"if there are {group_commit.PAUSE_ROWS} rows or {merkle.LEAVES_MAX} messages"),
-    ("group.md", f"the last {mesh.ENDINGS_MAX} connections"),
+    ("group.md", f"the last {mesh.DISCONNECTS_MAX} connections"),
     (
         "security.md",
         f"carries up to {merkle.HEAD_BYTES + merkle.HASH_BYTES * merkle.DEPTH_MAX} bytes more",
