@@ -65,7 +65,7 @@ MAY_IMPORT = {
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
     # Logs and traces in, one page out.
-    "play": ("play", "verify", "kernels", "mobility", *EVERYWHERE),
+    "play": ("play", "verify", "logs", "kernels", "mobility", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.
