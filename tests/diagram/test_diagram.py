@@ -91,6 +91,27 @@ def test_the_longest_wait_is_drawn_with_the_cause_that_was_missing(tmp_path):
     assert in_order(story)
 
 
+def test_the_message_that_waited_longest_is_not_the_last_one(tmp_path):
+    rows = [
+        (0, 0, BROADCAST, 0, 1),
+        (1, 1, RECEIVE, 0, 1),
+        (9, 1, DELIVER, 0, 1),
+        (10, 0, BROADCAST, 0, 2),
+        (11, 1, RECEIVE, 0, 2),
+        (12, 1, DELIVER, 0, 2),
+    ]
+    log = write_log(tmp_path / "log.parquet", [(t * SECOND_US, *rest) for t, *rest in rows])
+    assert read_story(log).told == "1 received 0 #1, and delivered it 8s later"
+
+
+def test_events_of_several_files_are_drawn_after_their_causes(tmp_path):
+    (tmp_path / "a.csv").write_text(csv_of([{"node": "a", "kind": "receive", "message": "m"}]))
+    (tmp_path / "b.csv").write_text(csv_of([{"node": "b", "kind": "send", "message": "m"}]))
+    story = read_story(tmp_path)
+    assert [step.node for step in story.steps] == ["b", "a"]
+    assert [(arrow.cause, arrow.effect) for arrow in story.arrows] == [(0, 1)]
+
+
 def test_without_causes_in_the_log_no_cause_is_named(tmp_path):
     story = read_story(chain_log(tmp_path, with_pasts=False))
     assert story.told == "c received b #1, and delivered it 2s later"
