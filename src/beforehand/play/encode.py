@@ -153,9 +153,13 @@ def _add_receptions(pack: Pack, run: Run, clock: Clock, messages: MessageIndex) 
         done = clock.ms(done_t[at])
     is_again = np.ones(len(rows), np.bool_)
     is_again[np.unique(pair[rows], return_index=True)[1]] = False
-    is_own = messages.origin[message[rows]] == node
+    # A node that delivers its own messages when it broadcasts them writes no `deliver` row for that.
+    delivers_own = (events.node == events.origin)[delivered].any()
+    is_own = (messages.origin[message[rows]] == node) & ~delivers_own
     wait = np.where(is_done, done - t, np.where(node < run.relays, 0, -1))
-    release, later = _releases(node, t, wait, is_again | is_own | (is_done & (wait < 0)))
+    release, later = _releases(
+        node, t, wait, is_again | (is_own & ~is_done) | (is_done & (wait < 0))
+    )
     sender = np.where(alone[rows], NO_RECEPTION, events.sender[rows])
     pack.add("node.receptions", np.bincount(node, minlength=len(run.names)))
     pack.add("reception.t", t, delta=True)

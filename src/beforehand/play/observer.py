@@ -23,6 +23,8 @@ from beforehand.play.pack import Pack
 from beforehand.play.run import Events, Ints, Run, Times, Violations
 
 ORDER, AT, WAITED, OBSERVER = "delivered_seq", "delivered_at", "waited_us", "observer"
+ARRIVED = "arrived_seq"
+"""The order of arrival, where the log has it: several events may arrive at one instant."""
 NEEDED = ("process", ORDER, AT, WAITED)
 MARKS = ("moved", "late", "suspect", "reset")
 WRONG = ("suspect", "overdue", "reset", "late")
@@ -113,13 +115,17 @@ def observed_run(path: Path, wanted: str | None) -> Run:
     delivered, waited = _micros(table[AT]), _micros(table[WAITED])
     arrived = delivered - waited
     place = table[ORDER].to_numpy().astype(np.int64)
-    order = np.lexsort((place, arrived))
+    has_ranks = ARRIVED in table.column_names
+    rank = table[ARRIVED].to_numpy() if has_ranks else place
+    order = np.lexsort((rank, arrived))
     marks = {
         mark: np.nan_to_num(table[mark].to_numpy(zero_copy_only=False).astype(float)) > 0
         for mark in MARKS
         if mark in table.column_names
     }
     stamps, notes = _stamps(table, arrived)
+    if not has_ranks:
+        notes = (*notes, "events that arrived in one instant are in the order of their delivery")
     arrivals = Arrivals(
         np.array([numbers[one] for one in processes], np.int64)[order],
         stamps[order],

@@ -25,6 +25,7 @@ def record_deliveries(spec: Drift, dial: Dial, path: Path) -> None:
     columns = {
         "process": run.stamps.process[at],
         "time": run.stamps.r[at] * TICK_US,
+        "arrived_seq": arrived[at],
         "delivered_seq": np.arange(len(at)),
         "delivered_at": delivered.tick * TICK_US,
         "waited_us": (delivered.tick - run.arrival[at]) * TICK_US,

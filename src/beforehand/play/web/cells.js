@@ -225,20 +225,6 @@ function frames(inspector, { sent, thrown, received, collided, deaf, unknown }, 
 }
 
 function addLegend() {
-  const item = (svg, text) => {
-    const li = h("li", {}, text), picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    picture.setAttribute("viewBox", "0 0 16 16");
-    for (const [name, given] of svg) {
-      const part = document.createElementNS(picture.namespaceURI, name);
-      for (const [key, value] of Object.entries(given)) part.setAttribute(key, value);
-      picture.append(part);
-    }
-    li.prepend(picture);
-    return li;
-  };
-  document.getElementById("legend").append(
-    item([["rect", { x: 3, y: 3, width: 10, height: 10, class: "l-soft" }]], "station"),
-    item([["path", { d: "M1 8h14", class: "l-soft", "stroke-dasharray": "3 3" }]], "handoff (h)"),
-    item([["path", { d: "M1 8h14", class: "l-density" }]], "frame"),
-    item([["path", { d: "M2 8h12M5 3l6 10M11 3l-6 10", class: "s-wrong" }]], "collision"));
+  const item = (sign, text) => h("li", {}, h("i", { class: sign }), text);
+  document.getElementById("legend").append(item("station", "station"), item("handoff", "handoff (h)"), item("frame", "frame"), item("collision", "collision"));
 }
