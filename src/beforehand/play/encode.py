@@ -153,7 +153,7 @@ def _add_receptions(pack: Pack, run: Run, clock: Clock, messages: MessageIndex) 
         done = clock.ms(done_t[at])
     is_again = np.ones(len(rows), np.bool_)
     is_again[np.unique(pair[rows], return_index=True)[1]] = False
-    # A node that delivers its own messages when it broadcasts them writes no `deliver` row for that.
+    # A node that delivers its own message as it broadcasts it writes no `deliver` row.
     delivers_own = (events.node == events.origin)[delivered].any()
     is_own = (messages.origin[message[rows]] == node) & ~delivers_own
     wait = np.where(is_done, done - t, np.where(node < run.relays, 0, -1))

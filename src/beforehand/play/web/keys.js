@@ -1,5 +1,6 @@
 // Every action by key.
 
+import { dialog } from "./dom.js";
 import { KIND } from "./kind.js";
 
 const MINUTE_MS = 60_000;
@@ -22,7 +23,7 @@ export function onKey(app, event) {
     m: () => model.plane && app.showStage("map"), c: () => app.showStage("circle"),
     n: () => app.nextMessage(1), p: () => app.nextMessage(-1),
     v: () => app.nextWrong(1), V: () => app.nextWrong(-1),
-    t: () => app.switchTheme(), "?": () => document.getElementById("keys").showModal(),
+    t: () => app.switchTheme(), "?": () => dialog("keys").showModal(),
     "/": () => document.getElementById("search").focus(),
     Escape: () => (state.node >= 0 ? app.select({ node: -1 }) : app.select({ message: -1 })),
   };
