@@ -5,8 +5,6 @@ import re
 import sys
 from urllib.parse import unquote, urldefrag
 
-import pytest
-
 import beforehand
 import beforehand.lab
 import beforehand.protocols
