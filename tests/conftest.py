@@ -12,6 +12,7 @@ from hypothesis import Phase, settings
 
 from beforehand.doctor import CHROMIUM_HINT
 from tests import quick_java
+from tests.documentation import build_site
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,8 @@ settings.register_profile(
 
 COSTLY = {"browser", "imports", "report", "said", "simulated", "table"}
 """Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
+SHARED = ("site",)
+"""Fixtures that tests of several files use and that take seconds: made in one worker, once."""
 STREAMS = ("tests/observe/", "tests/commands/")
 """The tests below these share one Spark session, all others a second one: in a single worker they
 take longer than everything else together."""
@@ -47,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.get_closest_marker("spark"):
             # A test that starts a Spark of its own shares nothing with the others.
             item.add_marker(pytest.mark.xdist_group(item.nodeid))
+        elif shared := fixtures.intersection(SHARED):
+            item.add_marker(pytest.mark.xdist_group(*shared))
         elif COSTLY & fixtures:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_turn)
@@ -75,6 +80,14 @@ def spark() -> Iterator[SparkSession]:
 
     with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built documentation. Its configuration makes every warning an error."""
+    folder = tmp_path_factory.mktemp("site")
+    assert build_site(folder) == ""
+    return folder
 
 
 @pytest.fixture(scope="session")

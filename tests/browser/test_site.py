@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.documentation import REPO, build_site
+from tests.documentation import REPO
 
 pytestmark = pytest.mark.browser
 PHONE, DESK = 390, 1280
@@ -15,13 +15,6 @@ WIDER = """[...document.querySelectorAll('.md-content *')].filter(part =>
     part.getBoundingClientRect().right > innerWidth + 1
     && !part.closest('.md-typeset__scrollwrap, pre, .diagram, .highlight')
 ).map(part => part.outerHTML.slice(0, 200))"""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    build_site(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
