@@ -144,7 +144,7 @@ def test_a_click_on_the_queue_selects_the_event(browser, pages):
 
 
 @pytest.mark.parametrize("name", ["nodes", "foreign"])
-def test_a_run_without_a_clock_says_so_and_shows_its_gaps(browser, pages, name):
+def test_a_run_without_a_clock_has_a_causal_axis_and_shows_gaps(browser, pages, name):
     page = open_kind(browser, pages, name)
     assert "no clock" in page.evaluate("document.querySelector('.spacetime h2').textContent")
     assert page.evaluate("document.getElementById('clock').textContent").startswith("place ")
