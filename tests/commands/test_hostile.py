@@ -204,6 +204,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --events {zoo}/none/x", 2, "no such folder"),
         ("{zoo}/contacts --events {zoo}/contacts/x", 2, "no such folder"),
         ("{zoo}/contacts --events {zoo}/folder", 2, "a folder, where a file is to be written"),
+        ("{zoo}/contacts --events /", 2, "a folder, where a file is to be written"),
         ("{zoo}/contacts --events /dev/full", 2, "not a regular file"),
         ("{zoo}/contacts --events {zoo}/to-device", 2, "not a regular file"),
         ("{zoo}/contacts --events {new}/" + "x" * 250, 2, "File name too long"),
@@ -449,7 +450,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "observe": (
         ("", 2, "required"),
         ("{zoo}/stream/thin", 2, "required"),
-        (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no place for the result"),
+        (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no folder for the output"),
         (f"{{zoo}}/none {OBSERVE} --out {{new}}/o", 2, "no such file or folder"),
         (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
         (f"{{zoo}}/stream/below {OBSERVE} --out {{new}}/o", 2, "`more/y.json` would not be read"),
