@@ -130,7 +130,7 @@ class Contacts:
             announce_us=rng.choice((0, 30)),
             retry_us=retry_us,
             push=retry_us is None and rng.random() < 0.5,
-            marks_after=rng.choice((None, 0, 2)) if retry_us is None else None,
+            digest_after=rng.choice((None, 0, 2)) if retry_us is None else None,
             capacity=rng.choice((None, 2, 5)),
             capacity_bytes=rng.choice((None, 3)),
             eviction=rng.choice(("oldest", "random")),

@@ -54,7 +54,7 @@ SENTENCES = [
     ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
     (
         "group.md",
-        f"was told of {paced_epidemic.MARKS_AFTER} messages of an origin and asked for none",
+        f"was told of {paced_epidemic.DIGEST_AFTER} messages of an origin and asked for none",
     ),
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),
@@ -66,7 +66,7 @@ SENTENCES = [
     ),
     ("security.md", f"A message carries {trust.PROOF_HEAD_BYTES} bytes of proof"),
     ("security.md", f"up to {trust.NAMES_MAX:,} names"),
-    ("security.md", f"the last {mesh.GREETINGS_MAX:,} greetings"),
+    ("security.md", f"the last {mesh.HELLOS_MAX:,} hellos"),
     ("security.md", f"{handshake.HELLO_BYTES} bytes; the tag is keyed"),
     ("security.md", f"can look at {handshake.HELLO_BYTES} bytes"),
     ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),

@@ -106,11 +106,11 @@ def read(
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
     refuse_two_spellings(found.names, path)
-    understood = found.understood or DetectedFormat(name)
+    detected_format = found.detected_format or DetectedFormat(name)
     doubts = list(alike(found.names))
     doubts += found.doubts() if isinstance(found, Positions) else []
-    understood = replace(understood, assumed=(*understood.assumed, *doubts))
-    return replace(found, understood=understood)
+    detected_format = replace(detected_format, assumed=(*detected_format.assumed, *doubts))
+    return replace(found, detected_format=detected_format)
 
 
 def format_of(path: Path, format: str | None = None, columns: str | None = None) -> str:

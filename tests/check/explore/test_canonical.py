@@ -69,9 +69,9 @@ class WatchedNodes(Watched):
         if net.left:
             sizes = net.drivers[node].core.gauges(net.local_us(node))
             del sizes["theirs"]  # notes on what is held here too are left out
-            given_up = frozenset(id for at, id in net.given_up if at == node)
+            reported_lost = frozenset(id for at, id in net.reported_lost if at == node)
             state = (node, tuple(sizes.items()), frozenset(net.oracle.delivered[node]))
-            self.found.add((*state, given_up))
+            self.found.add((*state, reported_lost))
             bare = partial(self.canonical_frame, net.case)
             self.found |= {(*key[:2], bare(frame)) for key, (frame, _) in net.flights.items()}
         return super(Watched, self).look(net, node)
@@ -114,7 +114,7 @@ def whole(net):
             [sorted((n, sorted(ids)) for n, ids in of.items()) for of in (oracle._overtaken,)],
             [sorted((n, ids) for n, ids in of.items() if ids) for of in (oracle.delivered,)],
             (sorted(net.contacts), net.broadcasts, sorted(net.left.items())),
-            (sorted(net.timers), sorted(net.held), sorted(net.given_up)),
+            (sorted(net.timers), sorted(net.held), sorted(net.reported_lost)),
             times(net) if net.family.kind == "contact" else (),
         )
     )
@@ -267,10 +267,10 @@ def test_thawing_a_frozen_state_undoes_all_later_changes():
 def test_messages_expired_in_one_state_are_not_expired_in_another():
     cold = canonicalizer()
     before = cold.freeze()
-    cold.net.given_up.add((2, (2, 1)))
+    cold.net.reported_lost.add((2, (2, 1)))
     after = cold.freeze()
-    assert cold.thaw(before).given_up == set()
-    assert cold.thaw(after).given_up == {(2, (2, 1))}
+    assert cold.thaw(before).reported_lost == set()
+    assert cold.thaw(after).reported_lost == {(2, (2, 1))}
 
 
 def test_attributes_of_a_cached_node_are_those_of_its_core_and_steps_are_cached():

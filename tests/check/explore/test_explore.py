@@ -7,9 +7,9 @@ import pytest
 from beforehand.check.explore.explore import explore
 from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.small_nets import (
+    DIGESTS,
     FULL,
     LINE,
-    MARKS,
     NEWEST,
     PAIR,
     PUSH,
@@ -153,13 +153,15 @@ SOON = {"lifetimes": Lifetimes(3, 3, skew_us=2), "lifetimes_us": (3,)}
         pytest.param(epidemic_net(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
         pytest.param(epidemic_net(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
         pytest.param(epidemic_net(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
-        pytest.param(epidemic_net(MARKS, TRIANGLE, (1, 0, 0)), (), id="marks-triangle"),
-        pytest.param(epidemic_net(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
+        pytest.param(epidemic_net(DIGESTS, TRIANGLE, (1, 0, 0)), (), id="digests-triangle"),
+        pytest.param(epidemic_net(DIGESTS, LINE, (2, 0, 0)), (), id="digests-line"),
         pytest.param(
-            epidemic_net(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped", "waited"), id="marks-flaps"
+            epidemic_net(DIGESTS, LINE, (1, 1, 0), flaps=1),
+            ("flapped", "waited"),
+            id="digests-flaps",
         ),
         pytest.param(
-            epidemic_net(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"
+            epidemic_net(DIGESTS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="digests-crash"
         ),
         pytest.param(epidemic_net(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
         pytest.param(

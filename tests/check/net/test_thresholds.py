@@ -135,7 +135,7 @@ class Full(ContactsFamily):
 
     def draw(self, rng):
         case = super().draw(rng)
-        options = replace_struct(case.options.options, capacity=3, marks_after=0)
+        options = replace_struct(case.options.options, capacity=3, digest_after=0)
         return replace(case, options=replace(case.options, options=options), crashes=0)
 
 

@@ -298,7 +298,7 @@ def test_a_query_about_a_later_time_does_not_change_the_node():
     assert core.holds(10) == frozenset()
     assert core.gauges(10)["cache"] == 0
     assert core.holds(9) == {(0, 10)}
-    assert core.passed_us() == 0
+    assert core.horizon_us() == 0
 
 
 @pytest.mark.parametrize("asked_us", [9, 10])

@@ -66,7 +66,7 @@ def read_contacts(
             raise InputError("no contacts in the file", where=str(path), hint=hint)
         trace = lines.trace_of_contacts(met, changes, presence)
         assumed = [*table.assumed_times(layout), lines.assumed_presence(presence)]
-        return replace(trace, understood=layout.understood(assumed))
+        return replace(trace, detected_format=layout.detected_format(assumed))
     if presence is not None:
         hint = "leave `presence` out"
         raise InputError(
@@ -78,7 +78,7 @@ def read_contacts(
     stays = [(index[name], up, down) for name, _, up, down in there if up < down]
     spans = np.array(stays, dtype=np.int64).reshape(-1, 3)
     trace = make_trace(names, lines.indexed(met, names), spans, changes)
-    return replace(trace, understood=layout.understood(table.assumed_times(layout)))
+    return replace(trace, detected_format=layout.detected_format(table.assumed_times(layout)))
 
 
 def write_contacts(trace: Trace, path: str | Path, *, packed: bool = False) -> None:

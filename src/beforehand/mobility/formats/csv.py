@@ -70,7 +70,7 @@ def read_csv(
     if gap_us is None:
         wish = "`--gap 60s`: away where it has no row for longer"
         assumed.append(f"a node is there from its first to its last row ({wish})")
-    return replace(found, understood=layout.understood(assumed))
+    return replace(found, detected_format=layout.detected_format(assumed))
 
 
 def _row(fields: list[str], layout: Layout) -> Row:

@@ -52,7 +52,7 @@ class MessageEvents:
     rows: tuple[MessageEvent, ...]
     changes: Mapping[str, int]
     """The number of skipped lines by kind."""
-    understood: DetectedFormat
+    detected_format: DetectedFormat
 
 
 def read_message_events(path: str | Path) -> MessageEvents:
@@ -65,19 +65,19 @@ def read_message_events(path: str | Path) -> MessageEvents:
     problems = lines.Problems(path)
     changes: dict[str, int] = {}
     if any(is_message_event(line.split()) for _, line in numbered):
-        understood = DetectedFormat("message events of The ONE")
+        detected_format = DetectedFormat("message events of The ONE")
         found = list(_created(numbered, problems, changes))
     else:
         table = parse_table(path, text)
         at = _columns(table)
         columns = {role: table.header[i] for role, i in at.items()}
         rest = tuple(name for i, name in enumerate(table.header) if i not in at.values())
-        understood = DetectedFormat("message events", columns, rest)
+        detected_format = DetectedFormat("message events", columns, rest)
         found = list(_rows(table, at, problems))
     problems.check()
     if not found:
         raise InputError("no broadcast in the file", where=str(path), hint=HINT)
-    return MessageEvents(tuple(sorted(found, key=attrgetter("t_us"))), changes, understood)
+    return MessageEvents(tuple(sorted(found, key=attrgetter("t_us"))), changes, detected_format)
 
 
 def is_message_event(fields: list[str]) -> bool:

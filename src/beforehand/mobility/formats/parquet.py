@@ -69,7 +69,7 @@ def read_contacts_parquet(
     if strict and trace.changes:
         listed = ", ".join(f"{kind} {count}" for kind, count in trace.changes.items())
         raise InputError(f"the contacts are not clean: {listed}", where=str(path))
-    return replace(trace, understood=replace(layout.understood(assumed), format=FORMAT))
+    return replace(trace, detected_format=replace(layout.detected_format(assumed), format=FORMAT))
 
 
 def write_contacts_parquet(trace: Trace, path: str | Path) -> None:

@@ -71,7 +71,7 @@ def read_sociopatterns(
         _slot_assumed(times, slot_us, slot_s is None, from_t),
         lines.assumed_presence(presence),
     ]
-    return replace(trace, understood=layout.understood(assumed))
+    return replace(trace, detected_format=layout.detected_format(assumed))
 
 
 def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str, str, int]]:

@@ -92,10 +92,10 @@ def read_states(
     repairs.check()
     trace = lines.trace_of_contacts(met, repairs.changes, presence)
     assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
-    layout_found = layout.understood(assumed)
+    layout_found = layout.detected_format(assumed)
     columns = {**layout_found.columns, "up or down": layout.header[state_at]}
     ignored = tuple(name for name in layout_found.ignored if name != layout.header[state_at])
-    return replace(trace, understood=DetectedFormat(FORMAT, columns, ignored, assumed))
+    return replace(trace, detected_format=DetectedFormat(FORMAT, columns, ignored, assumed))
 
 
 def contacts_of_events(
