@@ -51,10 +51,10 @@ SENTENCES = [
     ("group.md", f"the disk has not seen | {node.AHEAD_BYTES_MAX // MIB} MiB |"),
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
     ("group.md", f"to one for whom {FLOW.pushes_max} frames wait"),
-    ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
+    ("group.md", f"its peers {LATER_MS[0]} to {LATER_MS[1]} ms later"),
     (
         "group.md",
-        f"was told of {paced_epidemic.DIGEST_AFTER} messages of an origin and asked for none",
+        f"got announcements of {paced_epidemic.DIGEST_AFTER} messages of an origin and requested none",
     ),
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),
