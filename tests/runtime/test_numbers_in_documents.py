@@ -50,11 +50,11 @@ SENTENCES = [
     ),
     ("group.md", f"the disk has not seen | {node.AHEAD_BYTES_MAX // MIB} MiB |"),
     ("group.md", f"| lifetime | {group.LONGEST_US // 86_400_000_000} days |"),
-    ("group.md", f"to one for whom {FLOW.pushes_max} frames wait"),
+    ("group.md", f"to a peer for which {FLOW.pushes_max} frames wait"),
     ("group.md", f"its peers {LATER_MS[0]} to {LATER_MS[1]} ms later"),
     (
         "group.md",
-        f"got announcements of {paced_epidemic.DIGEST_AFTER} messages of an origin and requested none",
+        f"got announcements of {paced_epidemic.DIGEST_AFTER} messages of an origin",
     ),
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),
@@ -72,7 +72,7 @@ SENTENCES = [
     ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),
     (
         "security.md",
-        f"| {LIMITS.queue_bytes_max // MIB} MiB for one neighbour; {QUEUE_MIB} MiB for",
+        f"| {LIMITS.queue_bytes_max // MIB} MiB for one peer; {QUEUE_MIB} MiB for",
     ),
     ("security.md", f"`connections_max` | {LIMITS.connections_max} links |"),
     ("security.md", f"`connections_per_address_max` | {LIMITS.connections_per_address_max}, from"),
