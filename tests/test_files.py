@@ -1,5 +1,5 @@
-"""Files in and out: whole or not at all, never over something that is no file, with an error if
-that fails."""
+"""Files are written completely or not at all, never in place of something else, and a failure is an
+error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers are believed: by whatever name and in whatever order, the same file is read."""
+"""Headers decide: the same file is read under any known names and in any order."""
 
 from __future__ import annotations
 

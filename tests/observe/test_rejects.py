@@ -38,7 +38,7 @@ BAD = {
     r'{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "\\\\\uDE00!"}': NO_LETTER,
     '{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "caf\ufffd"}': NO_TEXT,
 }
-"""The letter that stands for broken bytes is written as one of them, see `write`."""
+"""`write` replaces this letter by a byte that is not UTF-8."""
 
 
 class Outcome(NamedTuple):
@@ -69,7 +69,7 @@ def streaming(spark):
 
 @pytest.fixture(scope="module", params=["table", "stream"])
 def outcome(request, streaming, tmp_path_factory) -> Outcome:
-    """Good lines in a first file; in a later one all that are bad, and a new column."""
+    """Order good lines in a first file, and all bad lines and a new column in a later one."""
     top = tmp_path_factory.mktemp(request.param)
     folder, out = top / "in put", top / "out"
     folder.mkdir()
@@ -183,7 +183,7 @@ def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, uni
     assert [row.delivered_at.timestamp() for row in found[:3]] == pytest.approx(
         [SECONDS, SECONDS, SECONDS + 2], abs=0.1
     )
-    assert told == []  # the unit was said, or is beyond doubt
+    assert told == []  # the unit was given, or follows from the values
 
 
 @pytest.mark.spark

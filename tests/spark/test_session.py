@@ -283,7 +283,7 @@ def test_logging_of_java_is_off_before_java_is_ended(monkeypatch):
 
 
 def is_gone(number):
-    """Whether no process has the number, or one that has ended and that no parent asked for."""
+    """Return whether no process has this id, or only a zombie."""
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -35,7 +35,7 @@ CELLS = {"edges": ((0, 1),), "stations": 2, "is_linked": True}
 
 
 class Watched:
-    """Writes down every state of a node, and every frame, until the net is healed."""
+    """Records every state of a node, and every frame, until the net is healed."""
 
     def __init__(self, *order):
         super().__init__(*order)
@@ -68,7 +68,7 @@ class WatchedNodes(Watched):
     def look(self, net, node):
         if net.left:
             sizes = net.drivers[node].core.gauges(net.local_us(node))
-            del sizes["theirs"]  # notes on what is held here too are left out
+            del sizes["theirs"]  # known_to_peer without the messages that this node holds too
             reported_lost = frozenset(id for at, id in net.reported_lost if at == node)
             state = (node, tuple(sizes.items()), frozenset(net.oracle.delivered[node]))
             self.found.add((*state, reported_lost))
@@ -96,7 +96,7 @@ def watched_delta():
 
 
 def whole(net):
-    """All that a net holds, but for times: two that differ in anything are two."""
+    """Return the whole content of a net without times, so that any difference shows."""
     cores = copy.deepcopy([driver.core for driver in net.drivers])
     for core in cores:
         net.family.forget_counts(core)
@@ -121,7 +121,7 @@ def whole(net):
 
 
 def times(net):
-    """Time and clocks, and what waits for a disk."""
+    """Return the time, the clocks, and the effects that wait for a disk."""
     pending = [getattr(driver.store, "pending", ()) for driver in net.drivers]
     dues = sorted((key, due_us) for key, (due_us, _) in net.timers.items())
     clocks = (net.now_us, net.shift_us, net.highest_us, net.offsets_us)
@@ -130,7 +130,7 @@ def times(net):
 
 
 def explore_plainly(family, case):
-    """Whole nets, copied for every move; what was seen on the way."""
+    """Explore by copying the whole net for every move; return the situations that occurred."""
     start = make_net(family, case)
     known, queue, sights = {whole(start)}, [start], set()
     while queue:

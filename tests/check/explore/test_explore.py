@@ -1,4 +1,4 @@
-"""Every interleaving of small nets; and each kind of bug is found when it is there."""
+"""Every interleaving of small nets keeps the order, and each kind of planted bug is found."""
 
 from dataclasses import replace
 
@@ -36,8 +36,8 @@ from beforehand.protocols.orders.vector import Vector
 
 
 class Bare:
-    """An order without the layer below: whatever is said goes out at once, to everybody or, where
-    that is all that matters, to those of a higher number."""
+    """An order without the epidemic layer: a broadcast is sent at once, to all peers or, where that
+    is enough, to peers with a higher number."""
 
     needs = Needs({"feed": Link()})
     tables = ()
@@ -256,7 +256,7 @@ def test_the_explorer_finds_a_layer_that_does_not_retransmit():
 
 
 class Amnesiac(Epidemic):
-    """Comes back under its old name without what it saved."""
+    """Restarts under its old name without its saved state."""
 
     def restore(self, now_us, rows, out):
         pass

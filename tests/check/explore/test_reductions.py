@@ -99,7 +99,7 @@ def test_reductions_leave_out_most_states_of_a_triangle():
 
 
 class Amnesiac(Epidemic):
-    """Comes back under its old name without what it saved."""
+    """Restarts under its old name without its saved state."""
 
     def restore(self, now_us, rows, out):
         pass

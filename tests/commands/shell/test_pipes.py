@@ -1,4 +1,4 @@
-"""Files that come out of one command and go into the next, packed or through a pipe."""
+"""The output of one command is the input of the next, packed or through a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep of the world of cells: what is asked for, computed once, judged and left behind."""
+"""The sweep of the world of cells: its tasks, each computed once, its verdict and its files."""
 
 from dataclasses import replace
 

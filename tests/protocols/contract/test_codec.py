@@ -1,4 +1,4 @@
-"""The wire: what goes out comes in again, and nothing else does."""
+"""The codec: decoding restores each encoded frame, and refuses all other bytes."""
 
 import random
 

@@ -19,7 +19,7 @@ MANY = frozenset((9, seq) for seq in range(50))
 
 
 def sign_as(node):
-    """Any node that knows the name can sign: enough to tell signed from unsigned."""
+    """Return signatures that anyone could make: they only distinguish signed from unsigned."""
     return Proofs("g", lambda data: repr(node).encode() + data, is_signed)
 
 

@@ -1,4 +1,4 @@
-"""Flow control: what waits for room, window, disk or program, and what goes out when."""
+"""Flow control: frames that wait for room, window, disk or application, and when they are sent."""
 
 import random
 
@@ -36,7 +36,7 @@ FLOW = Flow(window=4, offers_max=8, pushes_max=2)
 
 
 class Node:
-    """One core, with a wire of its own: what it sends is what it was allowed to send."""
+    """One core on a wire of its own, which checks that the core may send each frame."""
 
     def __init__(self, name="ann", flow=FLOW, **options):
         options = {"capacity": None, "capacity_bytes": None, "digest_after": 0, **options}
@@ -50,7 +50,7 @@ class Node:
         self.cuts = []
 
     def give(self, name, *arguments):
-        """The frames that an input brings about."""
+        """Give the core an input; return the frames that it sends."""
         out = Outbox()
         getattr(self.core, name)(self.now_us, *arguments, out)
         for _, frame in out.sends:

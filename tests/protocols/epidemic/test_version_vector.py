@@ -46,13 +46,13 @@ def line(options=DIGESTS):
 
 
 def chain(count, origin=9, start=1):
-    """Messages of one origin, each after the one before it."""
+    """Return messages of one origin, each causally after the one before it."""
     pasts = [(), *(((origin, seq),) for seq in range(start, start + count))]
     return [Message((origin, start + n), pasts[n], b"") for n in range(count)]
 
 
 def met(*said, options=DIGESTS):
-    """Two nodes that get a contact after each has received some messages."""
+    """Return two nodes that are linked after each has received some messages."""
     net = Net(causal(0, options), causal(1, options), causal(7))
     for node, messages in enumerate(said):
         net.link(node, 7)
@@ -99,7 +99,9 @@ def test_repeated_hellos_are_answered_once():
     _, second = chain(2)
     net = Net(causal(0), causal(1), causal(7))
     net.link(0, 7)
-    net.give(0, "on_message", 7, Data((second,)))  # it waits, so no mark says that it was told
+    net.give(
+        0, "on_message", 7, Data((second,))
+    )  # it waits, so no entry stands for its announcement
     net.give(0, "on_link", 1, True)
     greeting = SyncHello(frozenset())
     (told,) = [frame.ids for _, frame in net.give(0, "on_message", 1, greeting).sends]
@@ -154,7 +156,7 @@ def test_a_peer_that_requests_gets_single_announcements_until_it_stops_requestin
         net.settle()
         told.append((len(net.sent(Digest)), len(net.sent(Announce))))
     assert told == [(0, 1)] * 6, "it asked each time"
-    net.link(0, 2)  # now it hears for itself
+    net.link(0, 2)  # now it receives the messages from others
     net.settle()
     told.clear()
     for _ in range(6):
@@ -198,7 +200,7 @@ def test_nodes_that_lose_their_link_send_wants_to_a_common_peer_at_once():
 
 
 def test_a_node_that_loses_its_path_to_an_origin_sends_a_want():
-    """Not with those to whom it has a link, nor with itself."""
+    """For all origins but its linked peers and itself."""
     net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
     for node in range(4):
         net.give(node, "on_broadcast", b"")
@@ -306,7 +308,8 @@ def test_known_version_vectors_are_bounded_by_live_messages(digest_after):
 
 
 def test_held_messages_are_announced_after_a_sweep_of_stale_ids(monkeypatch):
-    """A full cache forgets what was evicted, and then offered a new peer nothing at all."""
+    """With a full cache, the sweep of evicted ids removed the held ids too, so a new peer got no
+    announcement."""
     monkeypatch.setattr(version_vector, "STALE_MIN", 2)
     options = Options(push=True, digest_after=0, capacity=3)
     net = joined(causal(0, options), causal(1, options), edges=())

@@ -1,4 +1,4 @@
-"""Stations and hosts on loopback: everybody gets everything once, in causal order, and moves."""
+"""Stations and hosts on loopback: moving hosts deliver every message once, in causal order."""
 
 from __future__ import annotations
 

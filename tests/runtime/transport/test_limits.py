@@ -1,4 +1,4 @@
-"""Limits and addresses: what makes no sense is refused before anything starts."""
+"""Limits and addresses: invalid values are refused before anything starts."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HEAD = "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
 
 @pytest.fixture
 def town(tmp_path):
-    """A feed with some tables changed; each call makes a new one."""
+    """Return a feed with some tables changed; each call makes a new one."""
     made = iter(range(100))
     return lambda **changed: write_feed(tmp_path / f"feed{next(made)}", **changed)
 

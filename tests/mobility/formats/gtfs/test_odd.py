@@ -1,5 +1,5 @@
-"""Feeds that are odd in one way each: they are read as a person would, and the reader reports
-it."""
+"""Feeds that are odd in one way each: the reader reads them as a person would, and reports the
+oddity."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ H, G = 7, 8
 
 
 class Bench:
-    """The station in the middle of three, and what it did in the last step."""
+    """The station in the middle of three, with the effects of its last step."""
 
     def __init__(self, node=1, **pace):
         self.core = Station(node, LINE, Pace(**pace))
