@@ -491,7 +491,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 ("--epsilon 99999999d", "a wait of this length is not useful"),
             )
         ),
-        (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "no budget"),
+        (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "without a budget"),
         (f"{{zoo}}/stream/thin {TUNE} --out {{new}}/o", 2, "writes nothing"),
         (f"{{zoo}}/stream/thin {OBSERVE} --tune --budget 500%", 2, "not a share of the messages"),
         *(

@@ -82,6 +82,12 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--out", type=local_place, metavar="DIR", help="write Parquet files there")
     add_spark(parser)
+    _add_groups(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_groups(parser: argparse.ArgumentParser) -> None:
     stream = parser.add_argument_group("follow a growing folder")
     stream.add_argument(
         "--checkpoint",
@@ -103,8 +109,6 @@ def add_parser(commands: Commands) -> None:
     tuning = parser.add_argument_group("tune on a sample with vector clocks in the column `past`")
     tuning.add_argument("--tune", action="store_true", help="find the least wait and timestamp")
     tuning.add_argument("--budget", metavar="SHARE", help="allowed messages in violation: 1%%")
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
