@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 """The file beside a result that describes how it was made, with length and digest of each file."""
+SCENARIO_FILE = "scenario.json"
+"""The file of a finished run with its parameters, which the report reads."""
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?(.*)")
 """A scheme of two letters or more, an optional host, and a path. `Path` makes one slash of two."""
 WRITE_HINT = "is there room on the disk, and may you write there?"

@@ -194,7 +194,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --loss nan --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --loss 1 --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --retry 0s", 2, "longer than zero"),
-        ("{zoo}/contacts --retry 1us --loss 1%", 2, "sooner than any answer"),
+        ("{zoo}/contacts --retry 1us --loss 1%", 2, "shorter than any answer takes"),
         ("{zoo}/contacts --capacity 0", 2, "from 1 on"),
         ("{zoo}/contacts --capacity [[", 2, "from 1 on"),
         ("{zoo}/contacts --capacity " + "[" * 5000, 2, "from 1 on"),
@@ -312,7 +312,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "no-range": "longer than zero",
                 "far": "too far",
                 "seeds": "from 1 on",
-                "many-seeds": "more than can be done",
+                "many-seeds": "too large",
                 "no-lifetime": "lifetime",
                 "loss": "need a retry time",
                 "nan-loss": "not a share",
@@ -334,10 +334,10 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "watched": "not a text: `[1]`",
                 "often": "a shorter interval than allowed: `1us`",
                 "payload": "not a size: `-5`",
-                "overlay": "more than can be done: `1000000`",
+                "overlay": "too large: `1000000`",
                 "nan-law": "not times from 0",
-                "fat": "more than can be done",
-                "drift": "more than can be done",
+                "fat": "too large",
+                "drift": "too large",
                 "cells": "not a number: `nan`",
                 "five": "no such table: `bar`",
             }.items()
@@ -421,7 +421,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
             (
                 f"{{zoo}}/out/{name} {{zoo}}/out/whole",
                 2,
-                "no finished run here" if name == "no-runs" else fragment,
+                "no finished run in this folder" if name == "no-runs" else fragment,
             )
             for name, fragment in DAMAGED.items()
         ),

@@ -145,7 +145,7 @@ MUTANTS = [
     ),
     (
         "skip without closing under causes",
-        "Retention._pass_over",
+        "Retention._skip",
         "        if last > self._state.gone[origin]:",
         "        if last > self._state.gone[origin] and (origin, last) in lost:",
         "test_a_skipped_message_is_reported_with_its_causes",
@@ -159,7 +159,7 @@ MUTANTS = [
     ),
     (
         "skip silently",
-        "Retention._pass_over",
+        "Retention._skip",
         '    out.losses += [("drop", id) for id in lost]',
         "    pass",
         "test_messages_that_no_peer_keeps_are_skipped_and_reported",
@@ -334,7 +334,7 @@ MUTANTS = [
     ),
     (
         "skipped messages are not saved as evicted",
-        "Retention._pass_over",
+        "Retention._skip",
         "= last\n            self._save(state.GONE, origin, last, out)",
         "= last",
         "test_after_a_restart_requesting_peers_learn_of_skipped_messages",
@@ -376,7 +376,7 @@ MUTANTS = [
     ),
     (
         "no peer is asked after a skip",
-        "Retention._pass_over",
+        "Retention._skip",
         "    self._state.has_gained = True\n    out.losses",
         "    out.losses",
         "test_a_node_that_skipped_messages_asks_all_live_peers_once",

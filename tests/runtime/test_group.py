@@ -241,7 +241,7 @@ def test_the_key_of_another_group_is_refused_and_a_failed_start_leaves_nothing_o
         net = Net()
 
         class Broken(type(wrong)):
-            def make_mesh(self, *arguments, **options):
+            def _make_mesh(self, *arguments, **options):
                 raise InputError("no network today")
 
         broken = Broken(

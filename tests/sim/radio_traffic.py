@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from beforehand.kernels.cells.air import RECEIVED, STARTED
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Radio
-from beforehand.sim.radio_play import Traffic, play_compiled
+from tests.sim.radio_play import Traffic, play_compiled
 
 Ints = NDArray[np.int64]
 SECOND_US = 1_000_000

@@ -12,7 +12,7 @@ from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Air, Radio, Signal
-from beforehand.sim.radio_play import Traffic, play, play_compiled
+from tests.sim.radio_play import Traffic, play, play_compiled
 from tests.sim.radio_traffic import (
     SECOND_US,
     Losses,

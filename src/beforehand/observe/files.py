@@ -47,7 +47,14 @@ from beforehand.observe.places import (
 )
 from beforehand.observe.reading import READ, read_events, unknown_columns
 from beforehand.observe.rejects import folder_of_rejects
-from beforehand.observe.settings import Plan, Settings, assumed, keep_settings, settle
+from beforehand.observe.settings import (
+    SETTINGS_FILE,
+    Plan,
+    Settings,
+    assumed,
+    keep_settings,
+    settle,
+)
 from beforehand.observe.stream import (
     COUNTED,
     METRICS,
@@ -162,7 +169,7 @@ def _run_stream(
     stop: threading.Event,
     note: Note,
 ) -> Counts:
-    kept = stream.checkpoint / "settings.json"
+    kept = stream.checkpoint / SETTINGS_FILE
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)
     for doubt in assumed(settings, plan):

@@ -50,8 +50,8 @@ class SparkPlace:
 
     def __post_init__(self) -> None:
         if self.spark is not None and (self.master or self.remote or self.conf):
-            problem = "a session is where it is: pass `spark` without `master`, `remote` and `conf`"
-            raise LocalError(problem)
+            hint = "pass `spark` without `master`, `remote` and `conf`"
+            raise LocalError("an existing session cannot be moved", hint=hint)
 
     @property
     def is_elsewhere(self) -> bool:

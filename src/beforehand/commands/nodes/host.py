@@ -102,7 +102,7 @@ class Terminal:
             counters = self._host.counters.air
             if counters.restarted > restarted:
                 restarted = counters.restarted
-                note("* the station was restarted: what it kept for us is lost")
+                note("* the station was restarted: messages that it kept for this host are lost")
             if is_alone and counters.namesakes > NAMESAKES:
                 is_alone = False
                 note(

@@ -105,7 +105,7 @@ async def _until_signal(
             await work(group, stop)
     except asyncio.CancelledError as error:
         raise InputError(
-            "stopped before the shutdown was complete", hint="what is on the disk is safe"
+            "stopped before the shutdown was complete", hint="saved data is safe on the disk"
         ) from error
     finally:
         for number in SIGNALS:

@@ -2,8 +2,9 @@
 
 White space, tabs, commas or semicolons separate the fields. Times are seconds, decimals allowed.
 `#` starts a comment. A header may give the columns in any order and under any known name
-(`columns.py`). A duration may replace one of the times. Other columns are ignored and reported.
-Without a header the first four columns count. A name with spaces or commas needs double quotes.
+(`tables/columns.py`). A duration may replace one of the times. Other columns are ignored and
+reported. Without a header the first four columns count. A name with spaces or commas needs double
+quotes.
 
 A list may also give presence. Then a column `kind` marks every row as `contact` or `presence`. A
 `presence` row means that node `a` was present from start to end; its `b` is empty.
@@ -21,10 +22,10 @@ import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.columns import CONTACTS, TIMES, Layout
 from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import Table, read_table
+from beforehand.mobility.tables.columns import CONTACTS, TIMES, Layout
+from beforehand.mobility.tables.table import Table, read_table
 from beforehand.mobility.trace import Trace, make_trace
 
 Row = tuple[str, str, int, int]

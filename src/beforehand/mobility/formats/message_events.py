@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases, lines
-from beforehand.mobility.columns import squashed
+from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
-from beforehand.mobility.table import Table, parse_table
+from beforehand.mobility.tables import aliases
+from beforehand.mobility.tables.columns import squashed
+from beforehand.mobility.tables.table import Table, parse_table
 
 SIZE = re.compile(r"([0-9]{1,15})(k|M|G|kiB|MiB|GiB)?")
 SIZE_UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30}

@@ -12,11 +12,11 @@ from itertools import pairwise
 from operator import itemgetter
 
 from beforehand.mobility import lines
-from beforehand.mobility.columns import Layout
 from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import Table
+from beforehand.mobility.tables.columns import Layout
+from beforehand.mobility.tables.table import Table
 from beforehand.mobility.trace import Trace
 
 Contact = tuple[str, str, int, int]

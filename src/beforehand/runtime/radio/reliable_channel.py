@@ -89,7 +89,7 @@ class ReliableChannel:
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
             problem = f"station `{self.peer}` is away, and {self._kept_bytes:,} bytes wait"
-            raise InputError(problem, hint="stations do not fail: bring it back, or restart all")
+            raise InputError(problem, hint="bring that station back, or restart all stations")
         for start in range(0, len(frame), PART_BYTES):
             end = start + PART_BYTES
             self._kept.append((frame[start:end], end >= len(frame)))

@@ -272,7 +272,7 @@ class Mesh:
             link.end("own_address", "we dialed ourselves")
         elif not self._trust.meet(peer.name, peer.public):
             is_bound = self._trust.key_of(peer.name) is not None
-            why = "is bound to another key" if is_bound else "is one name more than we keep"
+            why = "is bound to another key" if is_bound else "is one name more than this node keeps"
             link.end("wrong_name", f"`{peer.name}` {why}")
         elif self._shunned.get(peer.name, 0) > asyncio.get_running_loop().time():
             link.end("shunned", f"`{peer.name}` reconnects too soon")

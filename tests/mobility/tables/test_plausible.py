@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.mobility.names import WHOLE
 from beforehand.mobility.read import detect, read
+from beforehand.mobility.tables.names import WHOLE
 from beforehand.mobility.trace import Trace
 
 SNAP = "9 8 1217567877\n1 1 1217573801\n13 1 1217606247\n17 1 1217617639\n48 2 1217618182\n"

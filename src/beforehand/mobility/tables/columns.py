@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases
 from beforehand.mobility.detected_format import DetectedFormat
+from beforehand.mobility.tables import aliases
 
 POSITIONS, CONTACTS, SIGHTINGS = "csv", "contacts", "sociopatterns"
 TIMES = ("time", "start", "end", "duration")

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases
-from beforehand.mobility.columns import resolve
 from beforehand.mobility.read import read
+from beforehand.mobility.tables import aliases
+from beforehand.mobility.tables.columns import resolve
 
 MARKS = st.sampled_from([",", ";", "\t", "|", "  "])
 NAMES = {
