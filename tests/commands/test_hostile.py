@@ -277,7 +277,11 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/toml/sound.toml --dry-run --master local[0]", 2, "not a Spark master"),
         ("{zoo}/toml/sound.toml --dry-run --master yarnn", 2, "not a Spark master"),
         ("{zoo}/toml/sound.toml --dry-run --remote http://x", 2, "not a Connect server"),
-        ("{zoo}/toml/sound.toml --dry-run --master yarn --remote sc://x", 2, "two places"),
+        (
+            "{zoo}/toml/sound.toml --dry-run --master yarn --remote sc://x",
+            2,
+            "both a master and a Connect server",
+        ),
         ("{zoo}/toml/sond.toml", 2, "sound.toml`?"),
         ("{zoo}/toml/folder.toml", 2, "no such scenario"),
         ("/dev/zero", 2, "no such scenario"),

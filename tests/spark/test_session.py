@@ -222,7 +222,10 @@ def test_an_address_of_another_service_than_a_connect_server_is_refused(remote):
 
 
 def test_a_master_and_a_connect_server_together_are_refused():
-    with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
+    with (
+        pytest.raises(InputError, match="both a master and a Connect server"),
+        open_session("local[1]", "sc://localhost"),
+    ):
         pass
 
 
