@@ -1,4 +1,4 @@
-"""Options for a Java process that a test starts: it has little to do, and soon ends."""
+"""Options for the short-lived Java processes of tests."""
 
 from pathlib import Path
 

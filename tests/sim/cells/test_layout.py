@@ -1,4 +1,4 @@
-"""Where everybody is: hexagons without holes, the nearest station, walks that stay inside."""
+"""Positions: hexagons without holes, the nearest station, walks that stay inside."""
 
 from itertools import pairwise
 from math import dist, sqrt
