@@ -12,7 +12,8 @@ from beforehand.sim.contacts.summary import summarise
 from beforehand.sim.contacts.twin import compile_world
 from beforehand.sim.drift import Drift, measure
 from beforehand.sim.drift_figures import figure_dials
-from beforehand.sim.overlay.world import OverlaySpec, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec
 
 
 def main() -> None:

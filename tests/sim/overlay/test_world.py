@@ -9,13 +9,13 @@ from beforehand.check.rules.oracle import judge, rows_of
 from beforehand.errors import InputError
 from beforehand.events import BROADCAST, DELIVER, KINDS, RECEIVE, SEND
 from beforehand.protocols.vcube.topology import height, parent
+from beforehand.sim.overlay.twin import run_compiled
 from beforehand.sim.overlay.world import (
     SYSTEMS,
     Law,
     OverlaySpec,
     Past,
     run,
-    run_compiled,
     start_times,
 )
 
