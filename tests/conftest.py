@@ -11,7 +11,6 @@ import pytest
 from hypothesis import Phase, settings
 
 from beforehand.doctor import CHROMIUM_HINT
-from tests import quick_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +72,7 @@ def spark() -> Iterator[SparkSession]:
     """One session for all tests marked `spark`, started by the first of them."""
     from beforehand.spark.session import open_session
 
-    with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
+    with open_session("local[2]", app="tests", small=True) as session:
         yield session
 
 
