@@ -11,7 +11,6 @@ import pytest
 from hypothesis import Phase, settings
 
 from beforehand.doctor import CHROMIUM_HINT
-from tests import quick_java
 from tests.documentation import build_site
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def spark() -> Iterator[SparkSession]:
     """Yield the one session of all tests marked `spark`; the first of them starts it."""
     from beforehand.spark.session import open_session
 
-    with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
+    with open_session("local[2]", app="tests", small=True) as session:
         yield session
 
 

@@ -215,8 +215,19 @@ MUTANTS = [
         "test_a_broken_or_foreign_manifest_is_refused_with_a_cure",
     ),
     (
+        "what a task leaves counts as made",
+        "stages:_make_chain",
+        "        if made is not None:\n"
+        "            job.dataset.commit(*made)\n"
+        "            names.append(job.name)\n",
+        "        names.append(job.name)\n"
+        "        if made is not None:\n"
+        "            job.dataset.commit(*made)\n",
+        "test_a_task_makes_what_follows_from_its_dataset_and_leaves_what_is_too_much",
+    ),
+    (
         "the shortest tasks are started first",
-        "AsTasks.make",
+        "AsTasks.make_with",
         "key=lambda job: -job.task.cost)",
         "key=lambda job: job.task.cost)",
         "test_all_rows_come_in_the_order_of_the_tasks_and_the_longest_start_first",

@@ -26,10 +26,10 @@ from beforehand.spark.session import _end_launcher, _environment, open_session
 from beforehand.temporary import scratch_folder
 
 SERVER = """
-import json, sys
+import sys
 from beforehand.spark.session import open_session
 
-with open_session("local[2]", small=True, conf=json.loads(sys.argv[1])):
+with open_session("local[2]", small=True):
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -149,7 +149,7 @@ def test_a_connect_server_serves_commands_and_neither_side_prints_a_traceback(fr
     (tmp_path / "in" / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = SERVER_OPTIONS.format(port=free_port)
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, json.dumps(quick_java.SHARED_CONF)],
+        [sys.executable, "-c", SERVER],
         env=os.environ | {"PYSPARK_SUBMIT_ARGS": options},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

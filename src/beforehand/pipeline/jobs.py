@@ -14,7 +14,16 @@ from beforehand.errors import LocalError
 from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
-from beforehand.pipeline.stages import Missing, OpenSpark, Work
+from beforehand.pipeline.stages import (
+    AsTasks,
+    Followers,
+    Job,
+    Made,
+    Missing,
+    OpenSpark,
+    Stage,
+    Work,
+)
 from beforehand.pipeline.work import Progress, plan_work, write_index
 from beforehand.scenario.shipped import find_scenario
 
@@ -147,14 +156,31 @@ def look_ahead(
 def _compute(
     experiment: Experiment, work: Work, missing: Missing, spark: OpenSpark, note: Note
 ) -> None:
-    for stage in experiment.stages():
-        jobs, to_do = work[stage.name], missing[stage.name]
+    stages, made = experiment.stages(), set[str]()
+    for stage in stages:
+        jobs = work[stage.name]
+        to_do = [job for job in missing[stage.name] if job.name not in made]
         if to_do:
             stage.check(to_do)
             note(f"{stage.name}: {len(to_do)} of {len(jobs)} to do")
-            stage.maker.make(stage.name, to_do, spark)
+            if isinstance(stage.maker, AsTasks):
+                followers = _followers(stage, stages, missing)
+                made |= stage.maker.make_with(stage.name, to_do, spark, followers)
+            else:
+                stage.maker.make(stage.name, to_do, spark)
         known = [job.dataset.manifest().facts for job in jobs]
         for sentence in known[0].get("sentences", ()) if known else ():
             note(f"{stage.name}: {sentence}")
         if cpu_s := sum(facts.get("cpu_s", 0.0) for facts in known):
             note(f"{stage.name}: {cpu_s:.1f} CPU seconds in all")
+
+
+def _followers(stage: Stage, stages: Sequence[Stage], missing: Missing) -> Followers:
+    """Return the missing datasets that the tasks of a stage can make as well."""
+    found: dict[str, list[tuple[Callable[[Job], Made | None], Job]]] = {}
+    for later in stages:
+        if later.follow is not None and later.inputs == (stage.name,):
+            for job in missing[later.name]:
+                (source,) = job.inputs
+                found.setdefault(source.name, []).append((later.follow, job))
+    return found

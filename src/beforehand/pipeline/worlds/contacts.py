@@ -166,7 +166,12 @@ def _make_contacts(spark: OpenSpark, job: Job) -> Made:
 def _stages() -> tuple[Stage, ...]:
     from beforehand.pipeline.contacts.metrics import measure_run
     from beforehand.pipeline.contacts.positions import make_positions
-    from beforehand.pipeline.contacts.verdicts import join_blocks, make_blocks, verify_block
+    from beforehand.pipeline.contacts.verdicts import (
+        join_blocks,
+        make_blocks,
+        verify_block,
+        verify_run,
+    )
 
     return (
         Stage(
@@ -193,6 +198,7 @@ def _stages() -> tuple[Stage, ...]:
             ),
             plan=_plan_verdicts,
             maker=InParts(make_blocks, verify_block, join_blocks),
+            follow=verify_run,
         ),
         Stage(
             name="metrics",
@@ -203,6 +209,7 @@ def _stages() -> tuple[Stage, ...]:
             ),
             plan=_plan_metrics,
             maker=AsTasks(measure_run),
+            follow=measure_run,
         ),
     )
 
