@@ -64,6 +64,8 @@ MAY_IMPORT = {
     "observe": ("observe", "protocols", "sim", "kernels", "spark", *EVERYWHERE),
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
+    # Logs in, a picture of a few events out.
+    "diagram": ("diagram", "play", "verify", "logs", "kernels", *EVERYWHERE),
     # Logs and traces in, one page out.
     "play": ("play", "verify", "kernels", "mobility", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),

@@ -1,6 +1,13 @@
 // Elements and words. Texts never become markup.
 
+/** @returns {HTMLElement} */
 export const $ = (id) => document.getElementById(id);
+
+/** @returns {HTMLElement[]} */
+export const all = (selector) => [...document.querySelectorAll(selector)];
+
+export const chooser = (id) => /** @type {HTMLSelectElement} */ ($(id));
+export const dialog = (id) => /** @type {HTMLDialogElement} */ ($(id));
 
 /** The beginning of a name, for places where there is no room for all of it. */
 export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);

@@ -12,7 +12,13 @@ export class Inspector {
     this.place = place;
     this.model = model;
     this.app = app;
-    this.best = highlights(model);
+    this.found = this.bio = null;
+    this.bioOf = -1;
+  }
+
+  /** Found when they are first shown: a page with a chosen message need not wait for them. */
+  get best() {
+    return (this.found ??= highlights(this.model));
   }
 
   messageLink(m, more = "") {

@@ -1,5 +1,7 @@
 // Every action by key.
 
+import { dialog } from "./dom.js";
+
 const MINUTE_MS = 60_000;
 
 export const SPEEDS = [0.1, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -20,7 +22,7 @@ export function onKey(app, event) {
     m: () => model.plane && app.showStage("map"), c: () => app.showStage("circle"),
     n: () => app.nextMessage(1), p: () => app.nextMessage(-1),
     v: () => app.nextWrong(1), V: () => app.nextWrong(-1),
-    t: () => app.switchTheme(), "?": () => document.getElementById("keys").showModal(),
+    t: () => app.switchTheme(), "?": () => dialog("keys").showModal(),
     "/": () => document.getElementById("search").focus(),
     Escape: () => (state.node >= 0 ? app.select({ node: -1 }) : app.select({ message: -1 })),
   };

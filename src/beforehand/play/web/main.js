@@ -27,7 +27,7 @@ async function start() {
   $("verdict").hidden = !head.verdict;
   $("verdict").className = `verdict ${count ? "wrong" : head.verdict}`;
   $("verdict").onclick = () => (count ? app.nextWrong(1) : app.select({ message: -1, node: -1 }));
-  $("timeline").setAttribute("aria-valuemax", Math.round(model.length / 1000));
+  $("timeline").setAttribute("aria-valuemax", String(Math.round(model.length / 1000)));
   document.body.classList.toggle("has-wrong", count > 0);
   if (!model.plane) document.body.classList.add("no-plane");
   const link = readLink(model);
@@ -44,10 +44,12 @@ async function start() {
   }
   if (head.window && !link.range) app.view.show(...head.window);
   app.open(link);
-  showHints($("hints"));
   document.body.classList.remove("loading");
-  requestAnimationFrame(() => requestAnimationFrame(() => (marks.shown = performance.now())));
-  window.beforehand = { app, model, marks };
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    marks.shown = performance.now();
+    showHints($("hints")); // asks the storage, which may take 20 ms
+  }));
+  Object.assign(window, { beforehand: { app, model, marks } }); // for tests, and for the console
 }
 
 start().catch((error) => {

@@ -234,7 +234,7 @@ export class Stage {
     const { names } = this.model, taken = new Set(), { node: chosen } = this.app.state;
     const must = (node, state) => node === chosen || node === this.hovered || state === "origin" || state === "wrong";
     const isRoomy = this.isCircle ? this.there.length <= 130 : this.there.length <= LABELS_ALL_MAX || this.scale > this.home * 2.2;
-    const wanted = shown.filter(([node, state]) => must(node, state) || isRoomy).sort((a, b) => must(...b) - must(...a));
+    const wanted = shown.filter(([node, state]) => must(node, state) || isRoomy).sort((a, b) => Number(must(b[0], b[1])) - Number(must(a[0], a[1])));
     for (const [node, state] of wanted) {
       const strong = must(node, state);
       if (this.isCircle) {
