@@ -26,7 +26,7 @@ def browser(tmp_path_factory):
 
 
 def pages_of(site):
-    """All but the page for wrong addresses: a server shows it at any depth, a folder never does."""
+    """Return all pages of the site."""
     return sorted(set(site.rglob("*.html")) - {site / "404.html"})
 
 

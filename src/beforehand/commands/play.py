@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     target = args.out or _default_target(args.input)
     check_file_target(target)
     refuse_same(target, args.input)
-    with stage_bars() as tell:
-        tell("reading the run", 0, None)
+    with stage_bars() as show_stage:
+        show_stage("reading the run", 0, None)
         shown = _gather(args)
         shown = restrict(shown, window_us, args.nodes)
         size = write_page(shown, target)

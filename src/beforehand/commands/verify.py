@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.diagram is not None:
         _check_diagram(args)
-    with stage_bars() as tell:
+    with stage_bars() as show_stage:
         verdict = verify_events(
             args.events,
             promise=args.promise,
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             profile=args.profile,
             is_whole=args.whole,
             has_complete_reads=args.complete_reads,
-            on_done=tell,
+            on_done=show_stage,
         )
     if args.junit is not None:
         write_junit(verdict, str(args.events), args.junit)

@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         master=args.master,
         remote=args.remote,
         conf=conf,
-        tell=interruption.unless_asked(note),
+        note=interruption.unless_asked(note),
     )
     path = played = None
     if not args.no_report:
