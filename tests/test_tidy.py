@@ -67,7 +67,7 @@ MAY_IMPORT = {
     # Logs in, a picture of a few events out.
     "diagram": ("diagram", "play", "verify", "logs", "kernels", *EVERYWHERE),
     # Logs and traces in, one page out.
-    "play": ("play", "verify", "kernels", "mobility", *EVERYWHERE),
+    "play": ("play", "verify", "logs", "kernels", "mobility", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.
