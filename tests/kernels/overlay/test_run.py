@@ -23,7 +23,7 @@ from beforehand.sim.overlay.world import SYSTEMS, Law, OverlaySpec, run
 from beforehand.sim.streams import mix, stream_key, unit
 
 FIRST_FAILURE = (Phase.explicit, Phase.generate)
-"""A failing seed tells all; a smaller world would be another world."""
+"""A failing seed is enough to repeat a failure; a smaller world would be another world."""
 
 
 def assert_same(spec, seed, past=None):

@@ -1,4 +1,4 @@
-"""Where everybody is: hexagons without holes, the nearest station, walks that stay inside."""
+"""Positions: hexagons without holes, the nearest station, walks that stay inside."""
 
 from itertools import pairwise
 from math import dist, nextafter, sqrt
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beforehand.protocols.mobile.station_tree import routes
-from beforehand.sim.cells.layout import Stations, lattice, place_hosts, tree
+from beforehand.sim.cells.layout import StationGrid, lattice, place_hosts, tree
 from beforehand.sim.cells.spec import CellsSpec, Route, Walk
 from beforehand.sim.cells.walk import Walker
 
@@ -20,9 +20,9 @@ def test_hexagons_cover_the_area_between_the_stations():
     side_m = 2 * RANGE_M
     grid = [(x * 7.0, y * 7.0) for x in range(-70, 71) for y in range(-70, 71)]
     inside = [place for place in grid if dist(place, (0, 0)) < side_m * 1.5]
-    stations = Stations(at, RANGE_M)
+    stations = StationGrid(at, RANGE_M)
     assert all(stations.nearest(*place) is not None for place in inside)
-    tighter = [Stations(at, 0.97 * RANGE_M).nearest(*place) for place in inside]
+    tighter = [StationGrid(at, 0.97 * RANGE_M).nearest(*place) for place in inside]
     assert None in tighter, "with less range there are holes: cells overlap no more than they must"
 
 
@@ -43,7 +43,7 @@ def test_stations_form_a_tree_of_degree_at_most_three(stations):
 
 
 def test_the_nearest_station_is_chosen_among_those_in_range():
-    stations = Stations(((0.0, 0.0), (200.0, 0.0)), RANGE_M)
+    stations = StationGrid(((0.0, 0.0), (200.0, 0.0)), RANGE_M)
     assert stations.nearest(99.0, 0.0) == 0
     assert stations.nearest(101.0, 0.0) == 1
     assert stations.nearest(100.0, 0.0) == 0
@@ -64,13 +64,13 @@ def test_the_index_finds_the_station_that_a_search_of_all_finds(stations, at):
     apart_m2 = [(at[0] - x_m) ** 2 + (at[1] - y_m) ** 2 for x_m, y_m in stations]
     least_m2 = min(apart_m2)
     expected = apart_m2.index(least_m2) if least_m2 <= RANGE_M**2 else None
-    assert Stations(stations, RANGE_M).nearest(*at) == expected
+    assert StationGrid(stations, RANGE_M).nearest(*at) == expected
 
 
 @pytest.mark.parametrize("placement", ["cells", "area"])
 def test_hosts_are_placed_in_cells(placement):
     spec = CellsSpec(stations=7, hosts=140, placement=placement)
-    stations = Stations(lattice(7, RANGE_M), RANGE_M)
+    stations = StationGrid(lattice(7, RANGE_M), RANGE_M)
     cells = [stations.nearest(*at) for at in place_hosts(spec, 3, stations)]
     counts = [cells.count(station) for station in range(7)]
     assert sum(counts) == 140
@@ -79,7 +79,7 @@ def test_hosts_are_placed_in_cells(placement):
 
 def test_a_walking_host_stays_in_range_of_a_station_and_keeps_its_speed():
     spec = CellsSpec(stations=1, hosts=8, walk=Walk(speed_m_s=10.0))
-    walker = Walker(spec, 5, Stations(lattice(1, RANGE_M), RANGE_M))
+    walker = Walker(spec, 5, StationGrid(lattice(1, RANGE_M), RANGE_M))
     turns = [0] * 8
     for host in range(8):
         before, heading = walker.at[host], None
@@ -95,7 +95,7 @@ def test_a_walking_host_stays_in_range_of_a_station_and_keeps_its_speed():
 
 def test_without_stays_covered_hosts_walk_out_of_range():
     spec = CellsSpec(stations=1, hosts=1, walk=Walk(speed_m_s=50.0, stays_covered=False))
-    walker = Walker(spec, 5, Stations(lattice(1, RANGE_M), RANGE_M))
+    walker = Walker(spec, 5, StationGrid(lattice(1, RANGE_M), RANGE_M))
     path = [walker.step(0) for _ in range(50)]
     assert any(dist(at, (0, 0)) > RANGE_M for at in path)
 
@@ -105,5 +105,5 @@ def test_a_route_is_walked_from_point_to_point():
     spec = CellsSpec(
         stations=1, hosts=1, hosts_at=((0.0, 0.0),), routes=(route,), walk=Walk(speed_m_s=6.0)
     )
-    walker = Walker(spec, 1, Stations(lattice(1, RANGE_M), RANGE_M))
+    walker = Walker(spec, 1, StationGrid(lattice(1, RANGE_M), RANGE_M))
     assert [walker.step(0) for _ in range(4)] == [(6.0, 0.0), (10.0, 2.0), (10.0, 4.0), (10.0, 4.0)]

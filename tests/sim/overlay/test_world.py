@@ -23,7 +23,7 @@ HUGE = 10**9
 FIXED = Law("uniform", 100_000, 100_000)
 SEEDS = st.integers(0, 2**40)
 FIRST_FAILURE = (Phase.explicit, Phase.generate)
-"""A failing seed tells all; a smaller world would be another world."""
+"""A failing seed is enough to repeat a failure; a smaller world would be another world."""
 
 
 def column(result, kind, name):

@@ -20,8 +20,7 @@ from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.cells.tally import FATES, KINDS
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
-from beforehand.sim.radio import STREAM, Air
-from beforehand.sim.radio_play import MACS
+from beforehand.sim.radio import MACS, STREAM, Air
 from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]

@@ -47,7 +47,7 @@ def tree(stations: int) -> tuple[tuple[int, int], ...]:
     return tuple(edges)
 
 
-class Stations:
+class StationGrid:
     """The positions of all stations, with an index of those that may be in range of a position."""
 
     def __init__(self, at: Sequence[Point], range_m: float) -> None:
@@ -80,7 +80,7 @@ class Stations:
         return int(x_m // self._square_m), int(y_m // self._square_m)
 
 
-def place_hosts(spec: CellsSpec, seed: int, stations: Stations) -> list[Point]:
+def place_hosts(spec: CellsSpec, seed: int, stations: StationGrid) -> list[Point]:
     """Return the positions of hosts. They are drawn by key: a host's place does not depend on the
     number of others."""
     if spec.hosts_at is not None:
@@ -89,7 +89,7 @@ def place_hosts(spec: CellsSpec, seed: int, stations: Stations) -> list[Point]:
     return [_place(spec, mix(key, host), host, stations) for host in range(spec.hosts)]
 
 
-def _place(spec: CellsSpec, key: int, host: int, stations: Stations) -> Point:
+def _place(spec: CellsSpec, key: int, host: int, stations: StationGrid) -> Point:
     """Return a uniform position in the disc of a station, nearer to it than to all other stations.
 
     A position that is nearer to another station is rejected and drawn again. These parts of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import cos, hypot, pi, sin
 
-from beforehand.sim.cells.layout import Stations, place_hosts
+from beforehand.sim.cells.layout import StationGrid, place_hosts
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.streams import mix, stream_key, unit
 
@@ -15,7 +15,7 @@ ATTEMPTS_MAX = 64
 class Walker:
     """Holds the position of each host in `at`, and moves it with `step`."""
 
-    def __init__(self, spec: CellsSpec, seed: int, stations: Stations) -> None:
+    def __init__(self, spec: CellsSpec, seed: int, stations: StationGrid) -> None:
         self.at = place_hosts(spec, seed, stations)
         self._stations = stations
         self._stays_covered = spec.walk.stays_covered

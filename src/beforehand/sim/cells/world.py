@@ -23,7 +23,7 @@ from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.systems import SYSTEMS, System
 from beforehand.sim.cells.channel import NEVER_US, AirStep, open_channel
-from beforehand.sim.cells.layout import Stations, lattice, tree
+from beforehand.sim.cells.layout import StationGrid, lattice, tree
 from beforehand.sim.cells.result import CellsRun, Outage, Sample
 from beforehand.sim.cells.spec import CellsSpec
 from beforehand.sim.cells.tally import RADIO, WIRE, Tally
@@ -58,7 +58,7 @@ class World:
     def __init__(self, spec: CellsSpec, seed: int, system: System) -> None:
         self._spec, self._seed, self._system = spec, seed, system
         at = spec.stations_at or lattice(spec.stations, spec.range_m)
-        self._stations = Stations(at, spec.range_m)
+        self._stations = StationGrid(at, spec.range_m)
         self._edges = tree(spec.stations) if spec.edges is None else spec.edges
         self._wires = Wires(spec.wiring, self._edges)
         self._walker = Walker(spec, seed, self._stations)

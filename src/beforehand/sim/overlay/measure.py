@@ -79,8 +79,8 @@ class OverlayMeasure(msgspec.Struct, frozen=True):
     - most_packed: the most messages that a node sent in one packet"""
 
 
-def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
-    """Run the case, and yield the measures and the event log of each of its runs."""
+def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, OverlayRun]]:
+    """Run the case, and yield the measures and the result of each of its runs."""
     pairs: Bools | None = None
     for system, payload_bytes in case.runs:
         spec = OverlaySpec(
@@ -93,7 +93,7 @@ def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
         result = run_compiled(spec, case.seed)
         if pairs is None:
             pairs = _came_in_pairs(spec, result)
-        yield measure_overlay(spec, case.seed, result, pairs), result.events
+        yield measure_overlay(spec, case.seed, result, pairs), result
 
 
 def measure_overlay(
