@@ -42,6 +42,11 @@ def page(browser, pages):
     return browser
 
 
+def rest(page):
+    """Wait until the page has drawn what changed; a page that plays never rests."""
+    page.wait("!beforehand.app.asked || beforehand.app.state.isPlaying")
+
+
 def state(page, field):
     return page.evaluate(f"beforehand.app.state.{field}")
 
@@ -51,11 +56,13 @@ def press(page, key, modifiers=0):
     for kind in ("keyDown", "keyUp"):
         sent = text if kind == "keyDown" else ""
         page.call("Input.dispatchKeyEvent", type=kind, key=key, text=sent, modifiers=modifiers)
+    rest(page)
 
 
 def click(page, x, y):
     for kind in ("mousePressed", "mouseReleased"):
         page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    rest(page)
 
 
 def middle_of(page, selector):

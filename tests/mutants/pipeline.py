@@ -297,7 +297,7 @@ MUTANTS = [
     ),
     (
         "a member without a log is no doubt",
-        "_Merge._absent",
+        "Merge._absent",
         "if silent := sorted({*members} - {*self.nodes, *who}):",
         "if silent := sorted({*members} & {*who} - {*self.nodes, *who}):",
         "test_a_member_in_any_roster_without_a_log_is_a_doubt",
