@@ -168,6 +168,19 @@ def test_nothing_is_wider_or_taller_than_the_window(page):
         assert max(page.evaluate(over)) <= 0, width
 
 
+def test_every_view_of_a_phone_is_drawn_after_every_other(page):
+    page.resize(390, 844)
+    page.evaluate("beforehand.app.select({ node: beforehand.app.stage.there[0] })")
+    views = ("circle", "", "map", "")
+    for view, tab in zip(views, ("stage", "spacetime", "stage", "details"), strict=True):
+        also = f"[data-also={view}]" if view and tab == "stage" else ""
+        page.evaluate(f"document.querySelector('#tabs [data-tab={tab}]{also}').click()")
+        page.wait(f"beforehand.app.state.tab === '{tab}' && beforehand.app.dirty.size === 0")
+        if tab == "spacetime":
+            page.wait("!beforehand.app.view.isStale && beforehand.app.view.base.width === 390")
+    assert page.complaints() == []
+
+
 def test_every_control_has_a_name(page):
     unnamed = """[...document.querySelectorAll('button, input, select, canvas[role]')]
         .filter((e) => !e.hidden)
