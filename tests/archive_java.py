@@ -49,7 +49,7 @@ def _observe(scratch: Path) -> None:
 
 
 def _end_java() -> None:
-    """The JVM writes the archive when it exits, which it does when its input is closed."""
+    """Close the input of the JVM, so that it exits; it then writes the archive."""
     process = SparkContext._gateway.proc
     process.stdin.close()
     process.wait(SECONDS_MAX)

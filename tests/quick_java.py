@@ -1,4 +1,4 @@
-"""Options for a Java process that a test starts: it has little to do, and soon ends."""
+"""Options for the short-lived Java processes of tests."""
 
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """One compiler and one collector. The second compiler finishes too late for a short test."""

@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of a stream, go on from the checkpoint: nothing lost, nothing twice."""
+"""After kill -9 in the middle of a stream, its checkpoint continues it: each row comes once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write_events(folder: Path) -> None:
 
 
 def batches(checkpoint: Path, log: str) -> set[str]:
-    """The numbers that Spark wrote down in one of its logs."""
+    """Return the batch numbers in one of Spark's logs."""
     return {path.name for path in (checkpoint / "spark" / log).glob("[0-9]*")}
 
 
@@ -64,7 +64,7 @@ def start(scratch: Path, *paths: Path) -> subprocess.Popen[bytes]:
 
 
 def kill_in_the_middle(job: subprocess.Popen[bytes], checkpoint: Path, after: int) -> None:
-    """While a batch is under way: it is in the log of offsets and not in that of commits."""
+    """Kill the job while a batch is in progress: its offsets are logged and its commit is not."""
     ends = time.monotonic() + SECONDS_MAX
     while time.monotonic() < ends:
         begun, done = batches(checkpoint, "offsets"), batches(checkpoint, "commits")

@@ -1,4 +1,4 @@
-"""A sweep computes what is missing and no more."""
+"""A sweep computes the missing datasets and no others."""
 
 import shutil
 from dataclasses import replace
@@ -17,7 +17,7 @@ TASKS = [Task(f"n{n}", {"n": n}, n, cost=n) for n in (2, 5, 3)]
 
 
 class Squares:
-    """A function that remembers what it was called with."""
+    """A function that records its arguments."""
 
     def __init__(self):
         self.calls = []

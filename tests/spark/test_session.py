@@ -222,7 +222,10 @@ def test_an_address_of_another_service_than_a_connect_server_is_refused(remote):
 
 
 def test_a_master_and_a_connect_server_together_are_refused():
-    with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
+    with (
+        pytest.raises(InputError, match="both a master and a Connect server"),
+        open_session("local[1]", "sc://localhost"),
+    ):
         pass
 
 
@@ -283,7 +286,7 @@ def test_logging_of_java_is_off_before_java_is_ended(monkeypatch):
 
 
 def is_gone(number):
-    """Whether no process has the number, or one that has ended and that no parent asked for."""
+    """Return whether no process has this id, or only a zombie."""
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -231,8 +231,8 @@ def _refuse_to_share() -> None:
     and stop."""
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         raise InputError(
-            "there is a Spark session in this process already, and it is not ours to take",
-            hint="hand it over (`spark=`), or stop it first",
+            "another Spark session is active in this process",
+            hint="pass it as `spark=`, or stop it first",
         )
 
 

@@ -140,7 +140,9 @@ def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
     traces = traces_of(scenario, work)
     for at, run in plan_runs(scenario):
         parameters = {**msgspec.to_builtins(run.spec), "watched": run.watched}
-        if run.engine != "auto":  # both write the same log, but who names one wants to see that one
+        if (
+            run.engine != "auto"
+        ):  # both write the same log, but a scenario that names an engine gets its own dataset
             parameters["engine"] = run.engine
         yield Task(run.label, parameters, run, (traces[at, run.spec.seed],), run.cost)
 

@@ -106,7 +106,7 @@ def refusal(trace: Trace, spec: Spec) -> str | None:
         "clocks that differ": bool(spec.clocks.skew_us),
         f"transfer `{layer.transfer}` first": layer.transfer != "random",
         "push": layer.push,
-        "version vectors": layer.marks_after is not None,
+        "version vectors": layer.digest_after is not None,
         "flow control": layer.flow is not None,
         "literal deadlines": spec.literal_deadlines,
         # The core without an order forgets expired ids now and then, which its gauge shows.
