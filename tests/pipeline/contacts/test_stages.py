@@ -109,7 +109,9 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
     assert all(run.dataset.manifest().rows > 1000 for run in runs)
     # So little to a task that every run is cut into many.
     monkeypatch.setattr(verdicts, "TASK_STEPS_MAX", 50_000)
-    assert sum(len(make_blocks(job)) for job in judgements) > 2 * len(runs)
+    blocks = [block for job in judgements for block in make_blocks(job)]
+    assert len(blocks) > 2 * len(runs)
+    assert all(block.indexed is not None for block in blocks)  # no task reads the whole log
     InParts(make_blocks, verify_block, join_blocks).make("verdicts", judgements, lambda: spark)
     promises, violations = set(), 0
     for run, judgement in zip(runs, judgements, strict=True):
@@ -123,6 +125,7 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
             for path in judgement.dataset.folder.glob("violations-*.parquet")
             for step in pq.read_table(path)["step"].to_pylist()
         ]
+        assert not list(judgement.dataset.folder.glob(".index*"))
         assert sorted(steps) == expected.log.step[expected.violations.row].tolist()
     assert promises == {"causal", "none"}
     assert violations > 0
