@@ -188,7 +188,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_log_is_refused_with_the_reason(tmp_path, name):
+def test_other_files_are_refused_with_the_reason(tmp_path, name):
     content, reason = REFUSED[name]
     path = tmp_path / "log"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -196,7 +196,7 @@ def test_what_is_no_log_is_refused_with_the_reason(tmp_path, name):
         verify_events(path)
 
 
-def test_the_planted_violations_of_actors_and_processors_are_told_with_their_lines(tmp_path):
+def test_planted_violations_of_actors_and_processors_are_proved_by_their_lines(tmp_path):
     early = CONCUERROR.replace("2: P: go = server ! go", "2: P.1: receives message (go)")
     early = early.replace("3: P.1: receives message (go)", "3: P: go = server ! go")
     plants = {

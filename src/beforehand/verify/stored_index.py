@@ -18,7 +18,7 @@ FACTS, STARTS = ".facts.json", ".starts.npy"
 
 
 class Facts(msgspec.Struct):
-    """What is known of a log besides its events."""
+    """The facts about a log besides its events."""
 
     run: str
     about: About

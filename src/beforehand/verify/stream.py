@@ -129,7 +129,7 @@ class StoredColumn:
 
 @dataclass
 class _Named:
-    """What the first pass finds."""
+    """The result of the first pass."""
 
     run: str = ""
     runs: set[str] = field(default_factory=set)
