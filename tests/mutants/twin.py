@@ -51,7 +51,7 @@ MUTANTS = [
         "test_in_a_few_random_worlds_nothing_differs",
     ),
     (
-        "the cores play and say nothing",
+        "the cores play a run without reporting the reason",
         "play_run",
         'return Played(run_one(trace, spec, on_done=on_done), "cores", why)',
         'return Played(run_one(trace, spec, on_done=on_done), "cores", "")',

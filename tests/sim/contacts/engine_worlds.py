@@ -43,6 +43,7 @@ def draw_world(seed: int, *, size: float = 1.0) -> tuple[Trace, Spec]:
     protocol = rng.choice(["causal", "delta", "delta", "delta", "none", "none", "vector"])
     has_lifetime = protocol == "delta" or (protocol == "none" and rng.random() < 0.7)
     lifetime_us = rng.choice([5, 30, 120, 600]) * SECOND_US if has_lifetime else None
+    has_gauges = protocol != "none" or lifetime_us is None
     spec = Spec(
         protocol,
         seed=seed,
@@ -66,7 +67,7 @@ def draw_world(seed: int, *, size: float = 1.0) -> tuple[Trace, Spec]:
             frame_bytes_max=rng.choice([30, 300, 16_384, 1_000_000]),
         ),
         literal_barriers=protocol in ("causal", "delta") and rng.random() < 0.1,
-        gauge_us=rng.choice([None, 1, 60 * SECOND_US]) if protocol != "none" else None,
+        gauge_us=rng.choice([None, 1, 60 * SECOND_US]) if has_gauges else None,
     )
     return trace, spec
 

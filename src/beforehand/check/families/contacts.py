@@ -64,7 +64,7 @@ class ContactsFamily(Family):
         size = self._protocol.size_checked
         self._order = order if size is None else f"{order}-{size}"
         self._pushes = pushes
-        self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
+        self.sights += ("behind a digest",) if pushes else ("lost", "doubled")
         if self._protocol.takes_lifetime:
             self.sights += ("expired in time", "early")
         self.sights += ("deferred",) if self._protocol.lifetimes == "must" else ()
@@ -120,8 +120,8 @@ class ContactsFamily(Family):
             frame_bytes_max=rng.choice((1, 200, 16_384)),
         )
         if self._pushes:
-            marks_after = rng.choice((None, 0, 0, 2))
-            changes = {"retry_us": None, "push": True, "marks_after": marks_after}
+            digest_after = rng.choice((None, 0, 0, 2))
+            changes = {"retry_us": None, "push": True, "digest_after": digest_after}
             return msgspec.structs.replace(options, **changes)
         return options
 
@@ -182,7 +182,7 @@ class ContactsFamily(Family):
             net.sights.add("early")
         nodes = enumerate(net.drivers)
         if any(driver.core.gauges(net.local_us(node))["unfolded"] for node, driver in nodes):
-            net.sights.add("behind a mark")
+            net.sights.add("behind a digest")
         yield from held_for_no_reason(net)
         yield from lost_in_silence(net)
         alive = _alive(net)
