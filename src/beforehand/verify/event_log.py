@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,10 +36,8 @@ HINT = "give a Parquet file with the columns of the event log, or a folder of th
 NUMBERED_HINT = "`step` is the order of all events of one run"
 
 
-class Column(Protocol):
-    """The values of one column: an array, or a column that stays in its files."""
-
-    def __getitem__(self, rows: Any, /) -> Any: ...
+Column = NDArray[Any]
+"""The values of one column: an array, or a `stream.StoredColumn`, which reads what is asked for."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,11 +31,12 @@ def write_index(file: Path, folder: Path) -> bool:
     log = read_streamed([file], str(file), rows_min=0)
     if log is None:
         return False
-    assert isinstance(log.step, StoredColumn)
+    step: Any = log.step
+    assert isinstance(step, StoredColumn)
     folder.mkdir(parents=True)
     for name, values in log.history()._asdict().items():
         np.save(folder / f".{name}.npy", values)
-    np.save(folder / STARTS, log.step.groups.starts)
+    np.save(folder / STARTS, step.groups.starts)
     (folder / FACTS).write_bytes(msgspec.json.encode(Facts(log.run, log.about, log.doubts)))
     return True
 

@@ -126,6 +126,16 @@ class StoredColumn:
     def __getitem__(self, rows: Any, /) -> Any:
         return self.groups.values(self.name, rows)
 
+    def __len__(self) -> int:
+        return int(self.groups.starts[-1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the whole column, for pictures; the verifier does without it."""
+        return np.asarray(self.groups.values(self.name, np.arange(len(self))), dtype)
+
+    def astype(self, dtype: Any) -> NDArray[Any]:
+        return self.__array__(dtype)
+
 
 @dataclass
 class _Named:
@@ -207,7 +217,7 @@ def stored_log(
     groups: Groups, history: History, run: str, about: About, doubts: tuple[str, ...]
 ) -> Log:
     """Return a log whose columns stay in its files."""
-    column = partial(StoredColumn, groups)
+    column: Any = partial(StoredColumn, groups)
     return Log(
         run,
         step=column("step"),

@@ -15,7 +15,7 @@ Sequence numbers are only names here. They need not grow, and `origin` need not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -148,8 +148,8 @@ def _walk_sparse(
 ) -> None:
     ends = np.linspace(0, len(history.nodes), threads + 1).astype(int).tolist()
     walk = partial(mark_known, column, history.rank, known)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(walk, ends[:-1], ends[1:]))
+    for _ in _on_threads(threads, lambda at: walk(ends[at], ends[at + 1]), range(threads)):
+        pass
     rows_of_known(history.node, known, marks)
 
 
@@ -175,9 +175,19 @@ def _walk_dense(
         _walk(*shared, column, rank, start, know, carried, marks)
         return start + size
 
+    for done in _on_threads(threads, walk, range(low, high, width)):
+        on_done(done - low, high - low)
+
+
+def _on_threads(
+    threads: int, function: Callable[[int], Any], numbers: Iterable[int]
+) -> Iterator[Any]:
+    """Yield the results in order; without a pool if there is one thread."""
+    if threads == 1:
+        yield from map(function, numbers)
+        return
     with ThreadPoolExecutor(threads) as pool:
-        for done in pool.map(walk, range(low, high, width)):
-            on_done(done - low, high - low)
+        yield from pool.map(function, numbers)
 
 
 class Spread(NamedTuple):

@@ -34,11 +34,11 @@ class Predecessors(NamedTuple):
     """Where the predecessors of each message begin, shape (messages + 1,)."""
     messages: Small
     """The predecessors of all messages, one after the other."""
-    heard: Small
+    delivered: Small
     """The message that each row delivers, or `UNKNOWN`, `SPOKEN` or `KNOWN`. Rows are grouped by
     node, in the order of the run within each."""
     bounds: Ints
-    """Where the rows of each node begin in `heard`, shape (nodes + 1,)."""
+    """Where the rows of each node begin in `delivered`, shape (nodes + 1,)."""
     first: Ints
     """Where the messages of each column begin in `by_rank`, shape (columns + 1,)."""
     by_rank: Small
@@ -64,21 +64,21 @@ def predecessors_of(
     deliveries = np.full(len(spoken), -1, np.int64)  # the broadcast is a row of the message, too
     _count(node, message, bounds[1:], deliveries)
     np.cumsum(bounds, out=bounds)
-    heard = np.empty(len(node), np.int32)
-    _group(node, message, spoken, bounds[:-1].copy(), heard)
+    delivered = np.empty(len(node), np.int32)
+    _group(node, message, spoken, bounds[:-1].copy(), delivered)
     by_rank = np.argsort(column, kind="stable").astype(np.int32)
     first = np.searchsorted(column[by_rank], np.arange(column.max() + 2)).astype(np.int64)
     before = np.full(len(spoken), -1, np.int32)
     same = column[by_rank[1:]] == column[by_rank[:-1]]
     before[by_rank[1:][same]] = by_rank[:-1][same]
     start = np.zeros(len(spoken) + 1, np.int64)
-    found = _direct(node[spoken], before, heard, bounds, start, looks_max)
+    found = _direct(node[spoken], before, delivered, bounds, start, looks_max)
     if start[-1] < 0:
         return None
     looks = int((deliveries * np.diff(start)).sum())
     if looks > looks_max:
         return None
-    return Predecessors(start, found, heard, bounds, first, by_rank, looks)
+    return Predecessors(start, found, delivered, bounds, first, by_rank, looks)
 
 
 @unlocked
@@ -90,18 +90,18 @@ def _count(node: Small, message: Small, by_node: Ints, by_message: Ints) -> None
 
 
 @unlocked
-def _group(node: Small, message: Small, spoken: Ints, at: Ints, heard: Small) -> None:
+def _group(node: Small, message: Small, spoken: Ints, at: Ints, delivered: Small) -> None:
     for row in range(len(node)):
         who, what = node[row], message[row]
         if what >= 0 and spoken[what] >= row:
             what = SPOKEN if spoken[what] == row else UNKNOWN
-        heard[at[who]] = what
+        delivered[at[who]] = what
         at[who] += 1
 
 
 @unlocked
 def _direct(
-    sender: Small, before: Small, heard: Small, bounds: Ints, start: Ints, looks_max: int
+    sender: Small, before: Small, delivered: Small, bounds: Ints, start: Ints, looks_max: int
 ) -> Small:
     """Return the direct predecessors of all messages; `start[-1]` is -1 if that is given up.
 
@@ -117,8 +117,8 @@ def _direct(
         who = sender[what]
         begin = at[who]
         end = begin
-        while heard[end] != SPOKEN:
-            x = heard[end]
+        while delivered[end] != SPOKEN:
+            x = delivered[end]
             if x >= 0:
                 looks += 1 + start[x + 1] - start[x]
                 for j in range(start[x], start[x + 1]):
@@ -134,7 +134,7 @@ def _direct(
             larger[:used] = found[:used]
             found = larger
         for i in range(begin, end):
-            x = heard[i]
+            x = delivered[i]
             if x >= 0 and mark[x] != what:
                 mark[x] = what
                 found[used] = x
@@ -155,11 +155,11 @@ def mark_known(column: Small, rank: Small, known: Predecessors, low: int, high: 
     for who in range(low, high):
         knows[:] = 0
         for i in range(known.bounds[who], known.bounds[who + 1]):
-            what = known.heard[i]
+            what = known.delivered[i]
             if what < 0:
                 continue
             if knows[column[what]] >= rank[what]:
-                known.heard[i] = KNOWN
+                known.delivered[i] = KNOWN
                 continue
             stack[0] = what
             top = 1
@@ -189,6 +189,6 @@ def rows_of_known(node: Small, known: Predecessors, marks: Flags) -> None:
     """Set `marks` to 1 in the rows whose message is overwritten by `KNOWN`."""
     at = known.bounds[:-1].copy()
     for row in range(len(node)):
-        if known.heard[at[node[row]]] == KNOWN:
+        if known.delivered[at[node[row]]] == KNOWN:
             marks[row] = 1
         at[node[row]] += 1
