@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from beforehand.kernels.verify.causality import index_log
+from beforehand.kernels.verify.index import index_log
 from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.verify.verdict import verify_events
 

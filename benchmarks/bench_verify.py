@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.verify.causality import LATE, TWICE, History, find_violations, index_log
+from beforehand.kernels.verify.causality import LATE, TWICE, History, find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.mobility.generators.walkers import generate
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import event_table, write_events
@@ -71,17 +72,18 @@ def pairs_of(history: History) -> Ints:
 def plant(log: Log, pairs: Ints) -> tuple[History, Ints, Ints]:
     """Return the history with all planted violations, their rows, and their kinds."""
     swapped, late, twice = (pairs[i::3] for i in range(3))
-    source = np.arange(len(log.node))
+    rows = len(np.asarray(log.node))
+    source = np.arange(rows)
     source[swapped[:, 0]], source[swapped[:, 1]] = swapped[:, 1], swapped[:, 0].copy()
     # To move a row behind another, give it the sort key 2 * other + 1.
-    place = 2 * np.arange(len(log.node))
+    place = 2 * np.arange(rows)
     place[late[:, 0]] = 2 * late[:, 1] + 1
     source = np.concatenate([source, twice[:, 0]])
     place = np.concatenate([place, 2 * twice[:, 1] + 1])
     order = np.argsort(place, kind="stable")
     wrong = np.full(len(place), -1)
     wrong[swapped[:, 1]] = wrong[late[:, 0]] = LATE
-    wrong[len(log.node) :] = TWICE
+    wrong[rows:] = TWICE
     taken = source[order]
     history = index_log(log.node[taken], log.is_broadcast[taken], log.origin[taken], log.seq[taken])
     planted = np.flatnonzero(wrong[order] >= 0)

@@ -27,6 +27,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from beforehand import Overlay
 from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.host import Host
@@ -221,7 +223,8 @@ def main() -> None:
             soak.stop()
         (run,) = verify_events(folder / "logs").runs
     assert isinstance(run, RunVerdict)
-    delivered = Counter(run.log.node[~run.log.is_broadcast].tolist())
+    is_delivery = ~np.asarray(run.log.is_broadcast)
+    delivered = Counter(np.asarray(run.log.node)[is_delivery].tolist())
     told = {
         "bench": f"kill/{args.kind}",
         "seed": args.seed,

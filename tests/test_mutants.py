@@ -44,6 +44,7 @@ INTERPRETED = (
     "tests/sim/test_radio.py",
     "tests/verify/test_doubts.py",
     "tests/verify/test_one_answer.py",
+    "tests/verify/test_stream.py",
     "tests/verify/test_verdict.py",
 )
 """Killers that need little of a kernel: to compile it takes ten times as long as to interpret it,

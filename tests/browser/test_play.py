@@ -42,6 +42,11 @@ def page(browser, pages):
     return browser
 
 
+def rest(page):
+    """Wait until the page has drawn what changed; a page that plays never rests."""
+    page.wait("!beforehand.app.asked || beforehand.app.state.isPlaying")
+
+
 def state(page, field):
     return page.evaluate(f"beforehand.app.state.{field}")
 
@@ -51,11 +56,13 @@ def press(page, key, modifiers=0):
     for kind in ("keyDown", "keyUp"):
         sent = text if kind == "keyDown" else ""
         page.call("Input.dispatchKeyEvent", type=kind, key=key, text=sent, modifiers=modifiers)
+    rest(page)
 
 
 def click(page, x, y):
     for kind in ("mousePressed", "mouseReleased"):
         page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    rest(page)
 
 
 def middle_of(page, selector):
@@ -160,6 +167,19 @@ def test_nothing_is_wider_or_taller_than_the_window(page):
         root = "document.documentElement"
         over = f"[{root}.scrollWidth - innerWidth, {root}.scrollHeight - innerHeight]"
         assert max(page.evaluate(over)) <= 0, width
+
+
+def test_every_view_of_a_phone_is_drawn_after_every_other(page):
+    page.resize(390, 844)
+    page.evaluate("beforehand.app.select({ node: beforehand.app.stage.there[0] })")
+    views = ("circle", "", "map", "")
+    for view, tab in zip(views, ("stage", "spacetime", "stage", "details"), strict=True):
+        also = f"[data-also={view}]" if view and tab == "stage" else ""
+        page.evaluate(f"document.querySelector('#tabs [data-tab={tab}]{also}').click()")
+        page.wait(f"beforehand.app.state.tab === '{tab}' && beforehand.app.dirty.size === 0")
+        if tab == "spacetime":
+            page.wait("!beforehand.app.view.isStale && beforehand.app.view.base.width === 390")
+    assert page.complaints() == []
 
 
 def test_every_control_has_a_name(page):

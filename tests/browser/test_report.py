@@ -70,6 +70,22 @@ def test_nothing_is_wider_than_the_screen(page, width):
     assert wide == []
 
 
+@pytest.mark.parametrize("wide", [PHONE, DESK, 1500])
+def test_the_contents_stay_in_sight_and_mark_the_section_that_is_read(browser, report, wide):
+    browser.resize(wide)
+    browser.open(report, until=DRAWN)
+    browser.evaluate("document.querySelectorAll('section')[4].scrollIntoView()")
+    marked = "document.querySelector('nav a[aria-current]')"
+    wait_until(lambda: browser.evaluate(f"{marked} !== null"))
+    title = "document.querySelectorAll('section h2')[4]"
+    assert browser.evaluate(f"{marked}.textContent === {title}.textContent")
+    seen = f"document.elementFromPoint({marked}.getBoundingClientRect().x + 5, Y) === {marked}"
+    middle = browser.evaluate(f"{marked}.getBoundingClientRect().y + 8")
+    assert browser.evaluate(seen.replace("Y", str(middle)))
+    bar = "document.querySelector('nav').getBoundingClientRect().bottom"
+    assert wide == 1500 or browser.evaluate(f"{title}.getBoundingClientRect().top >= {bar}")
+
+
 def test_wide_tables_are_cards_on_a_phone_only(page, width):
     shape = page.evaluate("getComputedStyle(document.querySelector('table.wide tr')).display")
     assert shape == ("block" if width == PHONE else "table-row")

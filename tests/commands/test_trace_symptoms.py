@@ -254,6 +254,8 @@ def test_links_are_written_beside_the_events_and_are_no_log(tmp_path, capsys):
         (["simulate", "met.txt", "--bandwidth", "3bit/s"], "whole number of bytes per second"),
         (["contacts", "empty"], "the folder is empty"),
         (["contacts", "empty", "--range", "200m"], "the folder is empty"),
+        (["contacts", "."], "no timetable and no `.gpx` in the folder"),
+        (["simulate", ".", "--range", "200m"], "pass one file of it: `met.txt`"),
     ],
 )
 def test_an_error_names_the_first_cause(tmp_path, monkeypatch, capsys, words, told):

@@ -109,6 +109,13 @@ TABLE = [
     ("mpi/simgrid+simgrid/ti_traces_32_1", U, 32, 3232, 0, None),
     ("erlang/mistupv+cauder/airline", V, 3, 42, 20, 39 + 20),
     ("erlang/mistupv+cauder/purchase", V, 5, 11, 3, 6 + 3),
+    # The nodes of 8 interleavings, 49 each, and 8 messages that nobody received.
+    ("erlang/parapluu+Concuerror", V, 8 * 49, 4000, 832, None),
+    # Messages that the logs do not create were received, too; a broadcast is as many sends.
+    ("mpi/hpcgroup+pipit", U, 2, None, 285, None),
+    ("actor/CppPhil+caf_shiviz_trial", U, 7, 20, 10, None),
+    # The reference counts two pairs that name a notice of the server, which is no event.
+    ("chat/jkkummerfeld+irc-disentanglement", U, 76, 1077, 129, 189 - 2),
     ("tla/tlaplus+Examples/EWD998ChanTrace.ndjson", V, 5, 654, 227, 876),
     ("pobserve/p-org+P/lock_server_log_10000_1_happy.txt.gz", V, 1, 20000, 10000, None),
     ("pobserve/p-org+P/test_case_4_log_10000_50_happy_unsorted.txt.gz", U, 50, 10000, 0, 0),
@@ -154,11 +161,9 @@ REFUSED = {
     "kafka/badri-4+kafka-streaming-pipelines/consumer.log.gz": "no known format of a log",
     "kafka/fvaleri+strimzi-debugging/session-001.md": "no known format of a log",
     "yjs/y-crdt+y-crdt/b4-update.bin.gz": "no known format of a log",
-    # Readers that are missing: the files are refused, and not read as something else.
-    "actor/CppPhil+caf_shiviz_trial/actor_log.log": "no known format of a log",
-    "chat/jkkummerfeld+irc-disentanglement/2004-11-15_03.raw.txt": "no known format of a log",
-    "erlang/parapluu+Concuerror/file_system_example-test-inf-dpor.txt.gz": "no known format",
-    "mpi/hpcgroup+pipit/pingpong.prj.0.log.gz": "no known format of a log",
+    # A part of a log without the rest: the reference judges the folders.
+    "chat/jkkummerfeld+irc-disentanglement/2004-11-15_03.annotation.txt": "without their chat",
+    "mpi/hpcgroup+pipit/pingpong.prj.sts": "a description without its logs",
 }
 
 

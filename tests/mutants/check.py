@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     (
         "copies of a log may differ in the origin",
-        "_Merge._drop_copies",
+        "Merge._drop_copies",
         'for name in ("kind", "origin", "seq", "value"):',
         'for name in ("kind", "seq", "value"):',
         "test_two_logs_that_contradict_each_other_are_refused[extra2-two logs of `bob` differ"

@@ -4,8 +4,8 @@ MUTANTS = [
     (
         "a message that comes again is counted as waiting once more",
         "_add_receptions",
-        "wait, is_again | is_own | (is_done & (wait < 0))",
-        "wait, is_own & is_again",
+        "is_again | (is_own & ~is_done) | (is_done & (wait < 0))",
+        "is_own & is_again",
         "test_a_message_received_again_does_not_wait_again",
     ),
     (
@@ -24,9 +24,9 @@ MUTANTS = [
     ),
     (
         "packets are drawn as if they were receptions",
-        "_read_run",
-        "if (events.kind == SEND).any():",
-        "if False:",
-        "test_a_log_of_packets_is_refused_by_name",
+        "gather:_details",
+        "if not (events.kind == SEND).any():",
+        "if True:",
+        "test_vcube_agrees_with_the_log_and_its_packets_with_their_rows",
     ),
 ]

@@ -3,7 +3,7 @@
 MUTANTS = [
     (
         "a stamp that lost its elements is taken as sound",
-        "_stamps",
+        "observe.state:_stamps",
         "< order.elements_min",
         "< 0",
         "test_a_stamp_with_fewer_elements_than_required_is_reset",
@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         "unreadable rows are accepted",
-        "_stamps",
+        "observe.state:_stamps",
         "c = np.where(is_readable, c, -1)",
         "c = np.where(is_readable, c, 0)",
         "test_a_row_without_a_stamp_is_taken_as_sent_on_receipt",

@@ -85,6 +85,19 @@ def test_published_points_are_drawn_beside_our_lines():
     assert svg_text(figure("cdf")).count("<path") > without.count("<path")
 
 
+@pytest.mark.slow
+def test_a_picture_of_many_equal_marks_has_their_shape_once_and_looks_the_same(monkeypatch):
+    table = pd.concat([SCATTER] * 20, ignore_index=True)
+    table["delay_us"] += 30_000_000 * table.index
+    dense = Figure("dense", "", "", scatter_chart(table), table)
+    small = svg_text(dense)
+    monkeypatch.setattr("beforehand.report.export.SHARED_MIN", len(table) + 1)
+    large = svg_text(dense)
+    assert small.count("<use ") >= len(table) > large.count("<use ") == 0
+    assert len(large) - len(small) > 30 * len(table)
+    assert png_bytes(small) == png_bytes(large)
+
+
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_page_gets_the_chart_without_its_data(name):
     spec = page_spec(figure(name))

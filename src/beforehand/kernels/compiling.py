@@ -48,6 +48,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function)
 
 
+def unlocked(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that other threads of Python may run beside."""
+    return _compiled(function, nogil=True)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that allocates nothing on its first call."""
     return _compiled(function, **UNCOUNTED)

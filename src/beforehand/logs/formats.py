@@ -11,11 +11,14 @@ from beforehand.logs.mapping import Fields
 from beforehand.logs.model import Reading
 from beforehand.logs.profile import Profile, read_with, recognises, shipped
 from beforehand.logs.readers import (
+    actors,
+    chat,
     clocks,
     graphs,
     histories,
     maelstrom,
     mpi,
+    projections,
     spans,
     tables,
 )
@@ -193,6 +196,39 @@ READERS = (
         mpi.read_simgrid,
         "messages",
     ),
+    Format(
+        "projections",
+        "logs of Projections (Charm++), one per processor",
+        "PROJECTIONS-RECORD 2\n20 3 5 80894 0 0 80 6 2",
+        projections.is_projections,
+        projections.read_projections,
+        "messages",
+    ),
+    Format(
+        "caf",
+        "the actor framework CAF at the level DEBUG",
+        "0 caf_flow DEBUG actor5 139691 caf.scheduled_actor enqueue a.cpp:166 SEND ; TO = 4@n ;"
+        " FROM = 5@n ; STAGES = [] ; CONTENT = (1)",
+        actors.is_caf,
+        actors.read_caf,
+        "messages",
+    ),
+    Format(
+        "concuerror",
+        "interleavings of Concuerror",
+        "Interleaving #1\n   1: P: P.1 ! go",
+        actors.is_concuerror,
+        actors.read_concuerror,
+        "messages",
+    ),
+    Format(
+        "irc",
+        "a chat, and annotations of which line answers which",
+        "[12:18] <ann> which port?",
+        chat.is_irc,
+        chat.read_irc,
+        "parents",
+    ),
 )
 """Formats with readers of their own, in the order in which they are tried."""
 
@@ -244,6 +280,8 @@ def read_sources(sources: list[Source], fields: Fields | None = None) -> list[Re
     if not groups:
         tried = ", ".join(form.name for form in all_formats())
         problem = "no known format of a log" if sources[0].data.strip() else "an empty file"
+        if b"\0" in sources[0].data[:HEAD_BYTES]:
+            problem += ": the file is binary"
         hint = f"tried: {tried}. {HINT}"
         raise InputError(problem, where=strange[0], hint=hint)
     readings = []

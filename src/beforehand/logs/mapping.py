@@ -162,17 +162,21 @@ def _whole(value: Any) -> int:
 
 def detected(columns: Iterable[str]) -> dict[str, str]:
     """Return the role of each column that is recognised by its name."""
-    names = {name.strip().casefold(): name for name in columns}
+    names = {_plain(name): name for name in columns}
     roles = {}
     for role, known in ROLES.items():
-        if found := next((names[name] for name in known if name in names), None):
+        if found := next((names[plain] for one in known if (plain := _plain(one)) in names), None):
             roles[role] = found
     if "origin" in names and "seq" in names and "message" not in roles:
         roles["message"] = f"{names['origin']}/{names['seq']}"
-    if "trace_id" in names or "traceid" in names:
-        trace = names.get("trace_id") or names["traceid"]
+    if trace := names.get("traceid"):
         roles |= {r: f"{trace}/{roles[r]}" for r in ("id", "parents") if r in roles}
     return roles
+
+
+def _plain(name: str) -> str:
+    """Return a name without case, spaces and punctuation: `Message ID` is `message_id`."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def parse_map(words: Sequence[str]) -> Fields:

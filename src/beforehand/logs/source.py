@@ -18,6 +18,7 @@ from beforehand.errors import InputError
 from beforehand.files import unreadable
 
 GZIP_MARK, ZIP_MARK, ZSTD_MARK = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BYTES_MAX = 1 << 30
 """A larger log of another system is refused: it would not fit into memory as events."""
 HEAD_BYTES = 1 << 16
@@ -106,6 +107,8 @@ def _unpacked(name: str, data: bytes) -> list[Source]:
         raise InputError("packed with zstd", where=name, hint="unpack it: `zstd -d FILE`")
     if data[:4] == ZIP_MARK:
         return list(_members(name, data))
+    if data[:2] in UTF16_MARKS:
+        return [Source(name, data.decode("utf-16", errors="replace").encode())]
     if data[:2] != GZIP_MARK:
         return [Source(name, data)]
     try:

@@ -44,13 +44,14 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import get_type_hints
 
-from beforehand.errors import InputError, InputErrors
+from beforehand.errors import InputError, InputErrors, list_some
 from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats import csv
 from beforehand.mobility.formats.bonnmotion import read_bonnmotion
 from beforehand.mobility.formats.contacts_list import read_contacts
 from beforehand.mobility.formats.gpx import read_gpx
+from beforehand.mobility.formats.gtfs.files import REQUIRED
 from beforehand.mobility.formats.gtfs.read import read_gtfs
 from beforehand.mobility.formats.ion import is_plan, read_ion
 from beforehand.mobility.formats.message_events import is_message_event
@@ -211,15 +212,25 @@ def detect(path: Path, columns: str | None = None) -> str:
 
 def _packed_format(path: Path) -> str:
     """Return the format of a folder or of a file that is not text; empty for text."""
-    if path.is_dir() and not any(path.iterdir()):
-        hint = "a folder of a timetable (GTFS) or of `.gpx` files can be read"
-        raise InputError("the folder is empty", where=str(path), hint=hint)
-    if path.is_dir() and any(path.glob("*.gpx")):
-        return "gpx"
+    if path.is_dir():
+        return _folder_format(path)
     if path.is_file() and is_parquet(path):
         return "parquet"
     # The reader of GTFS reports what is missing if it is not a feed.
-    return "gtfs" if path.is_dir() or zipfile.is_zipfile(path) else ""
+    return "gtfs" if zipfile.is_zipfile(path) else ""
+
+
+def _folder_format(path: Path) -> str:
+    if any(path.glob("*.gpx")):
+        return "gpx"
+    names = sorted(file.name for file in path.rglob("*") if not file.is_dir())
+    if any(name.lower() in REQUIRED for name in names):
+        return "gtfs"
+    problem = "no timetable and no `.gpx` in the folder" if names else "the folder is empty"
+    hint = "a folder of a timetable (GTFS) or of `.gpx` files can be read"
+    if names:
+        hint += f"; else pass one file of it: {list_some(names)}"
+    raise InputError(problem, where=str(path), hint=hint)
 
 
 def _sample(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from beforehand.kernels.verify.causality import (
     TWICE,
     Spread,
     causal_chain,
+    first_delivery,
     first_follower,
     spread_of,
 )
@@ -47,13 +48,12 @@ def violations_of(verdict: RunVerdict) -> Violations:
 
 def _proof(verdict: RunVerdict, row: int, kind: int, spread: Spread | None) -> Sequence[int]:
     """Return the rows that prove a violation, from the cause to the delivery."""
-    log, history = verdict.log, verdict.history
+    history = verdict.history
     if kind == LATE:
         assert spread is not None
         after = first_follower(history, spread, int(history.node[row]), row)
         return [*causal_chain(history, spread, int(history.message[after])), after, row]
     if kind == TWICE:
-        same = (log.node[:row] == log.node[row]) & (history.message[:row] == history.message[row])
-        return [*np.flatnonzero(same & ~log.is_broadcast[:row])[:1].tolist(), row]
+        return [*first_delivery(history, row), row]
     spoken = int(history.spoken[history.message[row]]) if history.message[row] >= 0 else -1
     return [row] if spoken < 0 else [row, spoken]

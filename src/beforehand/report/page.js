@@ -173,3 +173,20 @@ addEventListener("afterprint", () => {
 Promise.all([...document.querySelectorAll("[data-chart]")].map(draw)).then(
   () => (document.documentElement.dataset.charts = "drawn"),
 );
+
+// The contents mark the section that is being read: the last one that begins above the middle.
+const entries = [...document.querySelectorAll("nav a")];
+const sections = entries.map((entry) => document.getElementById(entry.hash.slice(1)));
+let marked = null;
+function mark() {
+  const reached = sections.findLastIndex((part) => part.getBoundingClientRect().top < innerHeight / 2);
+  if (entries[reached] === marked) return;
+  marked?.removeAttribute("aria-current");
+  marked = entries[reached];
+  if (!marked) return;
+  marked.setAttribute("aria-current", "true");
+  const bar = marked.parentElement;
+  bar.scrollTo({ left: marked.offsetLeft - bar.clientWidth / 3, behavior: "instant" });
+}
+addEventListener("scroll", mark, { passive: true });
+mark();

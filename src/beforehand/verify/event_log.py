@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from beforehand.errors import InputError, visible
 from beforehand.events import EVENTS_FILE, FILE_COLUMNS, KINDS, NODE_SUFFIX, OPTIONAL_COLUMNS, About
 from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
-from beforehand.kernels.verify.causality import History, RepeatedBroadcast, index_log
+from beforehand.kernels.verify.causality import History
+from beforehand.kernels.verify.index import RepeatedBroadcast, index_log
 from beforehand.verify.about import about_run, read_about
 
 NODE_FILES = f"*{NODE_SUFFIX}"
@@ -35,17 +36,21 @@ HINT = "give a Parquet file with the columns of the event log, or a folder of th
 NUMBERED_HINT = "`step` is the order of all events of one run"
 
 
+Column = NDArray[Any]
+"""The values of one column: an array, or a `stream.StoredColumn`, which reads what is asked for."""
+
+
 @dataclass(frozen=True)
 class Log:
     """The broadcasts and deliveries of one run, in the order in which they happened."""
 
     run: str
-    step: NDArray[np.int64]
-    t_us: NDArray[np.int64]
-    node: NDArray[Any]
-    is_broadcast: NDArray[np.bool_]
-    origin: NDArray[Any]
-    seq: NDArray[np.int64]
+    step: Column
+    t_us: Column
+    node: Column
+    is_broadcast: Column
+    origin: Column
+    seq: Column
     where: str
     about: About = field(default_factory=About)
     """The metadata of the run."""
@@ -53,23 +58,31 @@ class Log:
     """Reasons why the log may be incomplete."""
     impossible: int = 0
     """The number of deliveries that precede their own broadcast in every possible order."""
+    indexed: History | None = None
+    """The history, if the reader of the log made it."""
 
     def history(self) -> History:
+        if self.indexed is not None:
+            return self.indexed
         try:
-            return index_log(self.node, self.is_broadcast, self.origin, self.seq)
+            columns: Any = (self.node, self.is_broadcast, self.origin, self.seq)
+            return index_log(*columns)
         except RepeatedBroadcast as error:
             message = f"{self.origin[error.first]}:{self.seq[error.first]}"
-            steps = f"steps {self.step[error.first]} and {self.step[error.second]}"
-            raise InputError(
-                f"message {message} is broadcast twice, in {steps} of run `{self.run}`",
-                where=self.where,
-                hint="origin and seq must name one message",
-            ) from error
+            steps = (int(self.step[error.first]), int(self.step[error.second]))
+            raise repeated(message, steps, self.run, self.where) from error
 
     def name(self, node: int) -> str:
         """Return the name of a node from the metadata, or else its number."""
         names = self.about.names
         return visible(names[node]) if 0 <= node < len(names) else str(node)
+
+
+def repeated(message: str, steps: tuple[int, int], run: str, where: str) -> InputError:
+    """Return the error for a message that is broadcast twice."""
+    told = f"steps {steps[0]} and {steps[1]} of run `{run}`"
+    hint = "origin and seq must name one message"
+    return InputError(f"message {message} is broadcast twice, in {told}", where=where, hint=hint)
 
 
 def read_logs(files: Path | Sequence[Path], *, content: bytes | None = None) -> Iterator[Log]:
@@ -82,10 +95,14 @@ def read_logs(files: Path | Sequence[Path], *, content: bytes | None = None) -> 
     if damage := [found for path in paths if (found := _damage(path))]:
         yield empty_log(paths[0], where, tuple(damage))
         return
-    parts = [
-        read_parquet(path, READ_COLUMNS, hint=HINT, content=content_of(path, content))
-        for path in paths
-    ]
+    contents = {path: content_of(path, content) for path in paths}
+    if all(unpacked is None for unpacked in contents.values()):
+        from beforehand.verify.stream import read_streamed
+
+        if (log := read_streamed(paths, where)) is not None:
+            yield log
+            return
+    parts = [read_parquet(path, READ_COLUMNS, hint=HINT, content=contents[path]) for path in paths]
     if not any(map(len, parts)):
         joined(parts, NUMBERS, TEXTS, where)
         yield empty_log(paths[0], where, ("there are no events in the log",))
@@ -243,15 +260,21 @@ def _value_type(column: Any, name: str, where: str) -> Any:
     return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
+def broadcasts_and_deliveries(kind: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each row whether it is a broadcast, and whether it is one or a delivery."""
+    kinds, codes = coded(kind)
+    is_broadcast = np.array([kind == "broadcast" for kind in kinds], np.bool_)[codes]
+    kept = np.array([kind in ("broadcast", "deliver") for kind in kinds], np.bool_)[codes]
+    return is_broadcast, kept
+
+
 def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     table = _in_order(run, table, where)
-    kinds, codes = coded(table["kind"])
-    is_broadcast = np.array([kind == "broadcast" for kind in kinds])[codes]
-    kept = np.array([kind in ("broadcast", "deliver") for kind in kinds])[codes]
+    is_broadcast, kept = broadcasts_and_deliveries(table["kind"])
     columns: dict[str, Any] = {name: table[name].to_numpy()[kept] for name in NUMBERS}
-    doubts = (*_holes(table, about), *strange_kinds(table["kind"], KINDS), *about.doubts)
+    steps = int(table["step"][-1].as_py()) + 1
     strange = int((columns["node"] != columns["origin"])[is_broadcast[kept]].sum())
-    doubts += tuple(doubt_of_speakers(strange))
+    doubts = tuple(doubts_of(about, steps, len(table), count_kinds(table["kind"]), strange))
     return Log(
         run=run,
         **columns,
@@ -277,13 +300,22 @@ def _in_order(run: str, table: pa.Table, where: str) -> pa.Table:
     return table
 
 
-def _holes(table: pa.Table, about: About) -> Iterator[str]:
-    """Yield doubts about steps of any kind that the run had and the log lacks."""
-    last = max(int(table["step"][-1].as_py()) + 1, about.events or 0)
-    if missing := last - len(table):
+def doubts_of(
+    about: About, steps: int, rows: int, kinds: Counter[str], strange: int
+) -> Iterator[str]:
+    """Yield the reasons why a log may be incomplete or wrong.
+
+    steps: one more than the highest step of any kind.
+    rows, kinds: how many events there are, in all and by kind.
+    strange: the number of broadcasts by another node than their origin.
+    """
+    if missing := max(steps, about.events or 0) - rows:
         yield f"{missing:,} steps are missing from the log"
-    if about.events is not None and len(table) > about.events:
-        yield f"{len(table):,} events where there were {about.events:,}"
+    if about.events is not None and rows > about.events:
+        yield f"{rows:,} events where there were {about.events:,}"
+    yield from strange_kinds(kinds, KINDS)
+    yield from about.doubts
+    yield from doubt_of_speakers(strange)
 
 
 def doubt_of_speakers(strange: int) -> Iterator[str]:
@@ -295,14 +327,16 @@ def doubt_of_speakers(strange: int) -> Iterator[str]:
         yield f"{strange:,} broadcasts are by another node than their origin"
 
 
-def strange_kinds(column: Any, known: Sequence[str]) -> Iterator[str]:
-    """Yield a doubt about events of unknown kinds: they may be misspelt deliveries."""
+def count_kinds(column: Any) -> Counter[str]:
+    """Return how many events there are of each kind."""
     kinds, codes = coded(column)
     many = np.bincount(codes, minlength=len(kinds)).tolist()
-    found: Counter[str] = Counter()
-    for kind, count in zip(kinds, many, strict=True):
-        if count and kind not in known:
-            found[str(kind)] += count
+    return Counter({str(kind): many for kind, many in zip(kinds, many, strict=True) if many})
+
+
+def strange_kinds(kinds: Counter[str], known: Sequence[str]) -> Iterator[str]:
+    """Yield a doubt about events of unknown kinds: they may be misspelt deliveries."""
+    found = Counter({kind: count for kind, count in kinds.items() if kind not in known})
     if not found:
         return
     shown = [f"`{kind[:40]}` {count:,}" for kind, count in found.most_common(SHOWN_MAX)]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from beforehand.errors import InputError
 from beforehand.events import NODE_COLUMNS, NODE_KINDS, NODE_TEXTS, About
 from beforehand.files import read_parquet
-from beforehand.kernels.verify.causality import RepeatedBroadcast, index_log
+from beforehand.kernels.verify.index import RepeatedBroadcast, index_log
 from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.verify.about import about_run, read_about
 from beforehand.verify.event_log import (
@@ -30,6 +30,7 @@ from beforehand.verify.event_log import (
     SHOWN_MAX,
     Log,
     content_of,
+    count_kinds,
     doubt_of_speakers,
     empty_log,
     joined,
@@ -196,7 +197,7 @@ class Merge:
             found["several incarnations in no known order:"] = [f"`{node}`" for node in twice]
         for doubt, nodes in found.items():
             yield f"{doubt} {_shortened(nodes)}"
-        yield from strange_kinds(kinds, NODE_KINDS)
+        yield from strange_kinds(count_kinds(kinds), NODE_KINDS)
 
     def origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
         """Return the names by number, those of the lines first, and each row's origin."""

@@ -22,6 +22,7 @@ from beforehand.kernels.verify.causality import (
     Violations,
     causal_chain,
     find_violations,
+    first_delivery,
     first_follower,
     spread_of,
 )
@@ -197,7 +198,7 @@ def judge(
 ) -> RunVerdict:
     held_to = promise or log.about.promise or DEFAULT_PROMISE
     history = log.history()
-    violations = find_violations(history, on_done=on_done)
+    violations = find_violations(history, threads=processors(), on_done=on_done)
     counts = count_kinds(violations)
     deliveries = len(history.node) - len(history.spoken)
     state, reason = state_of(counts, deliveries, log.doubts, held_to, log.impossible)
@@ -214,6 +215,11 @@ def judge(
         history,
         violations,
     )
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_kinds(violations: Violations) -> dict[str, int]:
@@ -250,16 +256,14 @@ def state_of(
 
 
 def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:
-    node = log.node[row]
-    what = f"node {log.name(node)} delivered {_message(log, row)}"
+    what = f"node {log.name(log.node[row])} delivered {_message(log, row)}"
     if kind == LATE:
         assert spread is not None
         after = first_follower(history, spread, int(history.node[row]), row)
         rows = [*causal_chain(history, spread, int(history.message[after])), after, row]
         head = f"{what} after {_message(log, after)}, which causally follows it"
     elif kind == TWICE:
-        same = (log.node[:row] == node) & (history.message[:row] == history.message[row])
-        rows = [*np.flatnonzero(same & ~log.is_broadcast[:row])[:1].tolist(), row]
+        rows = [*first_delivery(history, row), row]
         head = f"{what} a second time"
     elif history.message[row] >= 0:
         rows = [row, int(history.spoken[history.message[row]])]

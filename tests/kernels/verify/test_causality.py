@@ -15,13 +15,12 @@ from beforehand.kernels.verify.causality import (
     LATE,
     TWICE,
     UNKNOWN,
-    RepeatedBroadcast,
     causal_chain,
     find_violations,
     first_follower,
-    index_log,
     spread_of,
 )
+from beforehand.kernels.verify.index import RepeatedBroadcast, index_log
 from beforehand.mobility.generators.crowd import generate
 from beforehand.sim.contacts.run import Spec, run_one
 
@@ -63,12 +62,21 @@ def history_of(log):
     )
 
 
-def found_in(log):
-    violations = find_violations(history_of(log))
+def found_in(log, threads=1):
+    violations = find_violations(history_of(log), threads=threads)
     return [(int(row), KINDS[kind]) for row, kind in zip(*violations, strict=True)]
 
 
-def test_it_agrees_with_the_oracle_on_every_delivery():
+@pytest.fixture(params=["dense", "sparse"])
+def way(request, monkeypatch):
+    """Both walks, whatever the size of the log."""
+    monkeypatch.setattr(causality, "LOOK_STEPS", 1e-9)
+    size_min = 0 if request.param == "sparse" else 1 << 60
+    monkeypatch.setattr(causality, "DENSE_STEPS_MIN", size_min)
+    return request.param
+
+
+def test_it_agrees_with_the_oracle_on_every_delivery(way):
     kinds = {"late": 0, "twice": 0, "unknown": 0}
     clean = 0
     for seed in SEEDS:
@@ -135,13 +143,53 @@ def test_the_messages_after_a_message_are_those_of_the_oracle():
             assert follows == {m for m, past in oracle.pasts.items() if name in past}
 
 
+def test_threads_and_wide_ranks_do_not_matter(way, monkeypatch):
+    monkeypatch.setattr(causality, "BLOCK_BYTES_MAX", 4)
+    for seed in SEEDS[:40]:
+        log = draw_log(seed)
+        alone = found_in(log)
+        assert found_in(log, threads=3) == alone
+        monkeypatch.setattr(causality, "SMALL_RANK_MAX", 1)
+        assert found_in(log) == alone
+        monkeypatch.undo()
+
+
+def test_the_sparse_walk_is_left_where_messages_have_many_predecessors(monkeypatch):
+    """20 nodes broadcast, then all deliver all and broadcast: 20 predecessors for each message."""
+    everyone = range(20)
+    first = [(node, "broadcast", (node, 0)) for node in everyone]
+    heard = [(node, "deliver", (other, 0)) for node in everyone for other in everyone]
+    second = [(node, "broadcast", (node, 1)) for node in everyone]
+    again = [(node, "deliver", (other, 1)) for node in everyone for other in everyone]
+    history = history_of([*first, *heard, *second, *again])
+    column = history.sender
+    monkeypatch.setattr(causality, "DENSE_STEPS_MIN", 1)
+    monkeypatch.setattr(causality, "LOOK_STEPS", 1)
+    plan = causality.sparse_plan(history, column)
+    assert np.diff(plan.start).tolist() == [0] * 20 + [20] * 20
+    assert plan.looks == 20 * 20 * 20
+    monkeypatch.setattr(causality, "LOOK_STEPS", 3)
+    assert causality.sparse_plan(history, column) is None
+
+
+def test_a_predecessor_of_a_predecessor_is_no_direct_one(monkeypatch):
+    log = [(1, "broadcast", (1, 1)), (1, "broadcast", (1, 2)), (2, "deliver", (1, 1))]
+    log += [(2, "broadcast", (2, 1)), (3, "deliver", (1, 1)), (3, "deliver", (1, 2))]
+    log += [(3, "deliver", (2, 1)), (3, "broadcast", (3, 1))]
+    history = history_of(log)
+    monkeypatch.setattr(causality, "DENSE_STEPS_MIN", 1)
+    monkeypatch.setattr(causality, "LOOK_STEPS", 1)
+    plan = causality.sparse_plan(history, history.sender)
+    assert plan.messages.tolist() == [0, 1, 2]  # of (2, 1) one; of (3, 1) not (1, 1)
+
+
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_the_blocks_do_not_matter(monkeypatch, width):
     for seed in SEEDS[:60]:
         history = history_of(draw_log(seed))
         whole = find_violations(history)
         cuts = sorted({0, len(history.nodes) // 3, len(history.nodes) // 2, len(history.nodes)})
-        monkeypatch.setattr(causality, "BLOCK_MAX", width)
+        monkeypatch.setattr(causality, "BLOCK_BYTES_MAX", 2 * width)
         parts = [find_violations(history, *ends) for ends in itertools.pairwise(cuts)]
         monkeypatch.undo()
         rows = np.concatenate([part.row for part in parts])
@@ -151,7 +199,7 @@ def test_the_blocks_do_not_matter(monkeypatch, width):
         assert kinds[order].tolist() == whole.kind.tolist()
 
 
-def test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes():
+def test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes(way):
     log = [
         (1, "deliver", (2, 1)),
         (2, "broadcast", (2, 1)),
@@ -164,7 +212,7 @@ def test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes():
     assert found_in(log) == [(0, "unknown"), (6, "twice")]
 
 
-def test_own_messages_are_known_before_they_are_delivered():
+def test_own_messages_are_known_before_they_are_delivered(way):
     log = [
         (1, "broadcast", (1, 1)),
         (1, "broadcast", (1, 2)),

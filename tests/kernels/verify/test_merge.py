@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beforehand.kernels.verify.causality import find_violations, index_log
+from beforehand.kernels.verify.causality import find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.kernels.verify.merge import merge_by_causality
 
 NODES = 5

@@ -175,3 +175,31 @@ def quantile(values, permille):
     ordered = sorted(values)
     rank = next(n for n in range(1, len(ordered) + 1) if 1000 * n >= permille * len(ordered))
     return ordered[rank - 1]
+
+
+def gauge_values(rows):
+    """Return a function of (node, t_us, gauge) that gives the values which the log allows.
+
+    A sample is taken between two rows of its node: where rows have its time, it is taken before,
+    between or after them. For runs without lifetimes and full buffers."""
+    states = defaultdict(lambda: [(-1, 0, 0, frozenset())])
+    for row in rows:
+        node, kind = row["node"], row["kind"]
+        _, held, pending, origins = states[node][-1]
+        if kind == "broadcast":
+            held += 1
+        elif kind == "receive":
+            held, pending = held + 1, pending + 1
+        elif kind == "deliver":
+            pending -= row["origin"] != node
+            origins |= {row["origin"]}
+        states[node].append((row["t_us"], held, pending, origins))
+
+    def allowed(node, t_us, gauge):
+        at = [state for state in states[node] if state[0] == t_us]
+        before = [state for state in states[node] if state[0] < t_us][-1:]
+        place = {"cache": 1, "pending": 2, "delivered": 3}[gauge]
+        found = [state[place] for state in before + at]
+        return {len(value) if place == 3 else value for value in found}
+
+    return allowed

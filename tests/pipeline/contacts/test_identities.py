@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from beforehand.pipeline.contacts.metrics import (
     summarise_nodes,
     summarise_run,
 )
+from beforehand.pipeline.schemas import MESSAGES, NODES, RUNS, names_of
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.clock import Clocks
@@ -28,7 +31,7 @@ from beforehand.sim.contacts.summary import (
     tally_hops,
 )
 from beforehand.sim.log import NO_MESSAGE, Log, event_table
-from tests.pipeline.contacts.recompute import Recomputed, quantile, spread
+from tests.pipeline.contacts.recompute import Recomputed, gauge_values, quantile, spread
 
 SECOND_US = 1_000_000
 
@@ -213,3 +216,48 @@ def test_quantiles_scatter_and_hops_are_those_of_first_receptions(runs, seed):
     tally = tally_hops(columns, result.senders, delays)
     assert tally == again.hops(senders)
     assert sum(tally.values()) == len(delays.received)
+
+
+CHECKED_ELSEWHERE = {
+    "nodes": "mobility/test_statistics.py::test_every_figure_of_a_small_trace",
+    "contacts": "mobility/test_statistics.py::test_every_figure_of_a_small_trace",
+    "left_out": "pipeline/contacts/test_parts_of_a_run.py"
+    "::test_broadcasts_whose_source_is_absent_are_counted_as_left_out",
+    "frames_aborted": "sim/contacts/test_twin.py::test_in_a_few_random_worlds_nothing_differs",
+    "frames": "sim/contacts/test_twin.py::test_in_a_few_random_worlds_nothing_differs",
+    "bytes": "sim/contacts/test_twin.py::test_in_a_few_random_worlds_nothing_differs",
+    "violations": "kernels/verify/test_causality.py"
+    "::test_it_agrees_with_the_oracle_on_every_delivery",
+    "verdict": "kernels/verify/test_causality.py::test_it_agrees_with_the_oracle_on_every_delivery",
+}
+"""Published columns that the event log alone does not give, and the test that holds each to another
+computation."""
+NAMES = {"run", "protocol", "lifetime_us", "point", "seed", "promise", "transfer_model"}
+NAMES |= {"engine", "engine_why", "cpu_s", "node", "origin", "seq"}
+
+
+def test_every_published_column_is_recomputed_or_names_the_test_that_checks_it(runs):
+    _, _, again = runs[0]
+    recomputed = {*again.run(), *next(iter(again.nodes().values()))}
+    recomputed |= {*next(iter(again.messages().values()))}
+    for columns in (RUNS, NODES, MESSAGES):
+        unchecked = {*names_of(columns)} - recomputed - NAMES - {*CHECKED_ELSEWHERE}
+        assert not unchecked
+    for place in CHECKED_ELSEWHERE.values():
+        file, name = place.split("::")
+        assert f"def {name}(" in (Path(__file__).parents[2] / file).read_text(), place
+
+
+@pytest.mark.parametrize("protocol", ["causal", "vector", "none"])
+def test_gauges_are_those_of_a_replay_of_the_log(protocol):
+    slow, single = LinkModel(bytes_per_s=1_000), Options(frame_messages_max=1)
+    spec = Spec(protocol, seed=5, gauge_us=1, links=slow, layer=single)
+    result = run_one(generate(5, nodes_mean=12, hours=0.2), spec)
+    allowed = gauge_values(event_table("x", result.columns).to_pylist())
+    checked = Counter()
+    for t_us, node, gauge, value in result.gauges:
+        if gauge == "cache" or (gauge != "barrier" and protocol == "causal"):
+            assert value in allowed(node, t_us, gauge), (t_us, node, gauge)
+            checked[gauge] += value > 0
+    assert min(checked.values()) > 0
+    assert {"cache"} <= {*checked}

@@ -10,14 +10,21 @@ import pytest
 
 from beforehand.events import BROADCAST, DELIVER, RECEIVE
 from beforehand.mobility.generators.crowd import generate
+from beforehand.mobility.trace import make_trace
 from beforehand.pipeline.contacts.metrics import (
     PERMILLE,
     find_meetings,
     summarise_messages,
     summarise_nodes,
 )
+from beforehand.pipeline.contacts.plan import Run
+from beforehand.pipeline.contacts.positions import write_trace
+from beforehand.pipeline.contacts.simulate import simulate
+from beforehand.pipeline.datasets import plan_dataset
+from beforehand.pipeline.stages import Job, Task
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.summary import measure_delays
+from beforehand.sim.contacts.traffic import Event, Traffic
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +86,19 @@ def test_the_time_between_contacts_is_that_of_one_pair():
 def test_a_pair_that_never_meets_again_has_no_intercontact_time(contacts):
     table = find_meetings(np.array(contacts, np.int64).reshape(-1, 4)).to_pandas()
     assert set(table["metric"]) == ({"duration"} if contacts else set())
+
+
+def test_broadcasts_whose_source_is_absent_are_counted_as_left_out(tmp_path):
+    """b is there from 100 s on: of its two broadcasts in the file one is left out."""
+    second_us = 1_000_000
+    stays = np.array([(0, 0, 300 * second_us), (1, 100 * second_us, 300 * second_us)])
+    met = np.array([(0, 1, 150 * second_us, 250 * second_us)])
+    source = plan_dataset(tmp_path, "contacts", "x", inputs=(), parameters={}, sources=())
+    source.commit(*write_trace(source, make_trace(["a", "b"], met, stays)))
+    events = tuple(
+        Event(at_s * second_us, name, 10) for at_s, name in ((10, "a"), (20, "b"), (120, "b"))
+    )
+    spec = Spec("causal", traffic=Traffic(law="file", events=events))
+    folder = plan_dataset(tmp_path, "events", "x", inputs=(), parameters={}, sources=())
+    facts = simulate(Job(Task("x", {}, Run(spec, None), (source,)), folder)).facts
+    assert (facts.broadcasts, facts.deliveries, facts.left_out) == (2, 4, 1)

@@ -110,7 +110,9 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
     assert all(run.dataset.manifest().rows > 1000 for run in runs)
     # So little to a task that every run is cut into many.
     monkeypatch.setattr(verdicts, "TASK_STEPS_MAX", 50_000)
-    assert sum(len(make_blocks(job)) for job in judgements) > 2 * len(runs)
+    blocks = [block for job in judgements for block in make_blocks(job)]
+    assert len(blocks) > 2 * len(runs)
+    assert all(block.indexed is not None for block in blocks)  # no task reads the whole log
     InParts(make_blocks, verify_block, join_blocks).make("verdicts", judgements, lambda: spark)
     promises, violations = set(), 0
     for run, judgement in zip(runs, judgements, strict=True):
@@ -134,5 +136,6 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
         for row in told:
             assert [row["follower_origin"], row["follower_seq"]] == after[row["step"]]
             assert row["follower_step"] < row["step"]
+        assert not list(judgement.dataset.folder.glob(".index*"))
     assert promises == {"causal", "none"}
     assert violations > 0

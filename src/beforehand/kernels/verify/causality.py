@@ -3,33 +3,55 @@
 A node's knowledge of one sender is a number: how many of its broadcasts, in the order in which it
 made them, lie in the causal past of the node's deliveries. A broadcast carries the knowledge of its
 sender. A delivery adds the knowledge that the message carried. A message that its node already
-knows is late. Senders are independent of each other, so a run is walked once for each block of
-senders, with the block as the inner dimension. A delivery then costs one maximum over a row of a
-cache-sized table.
+knows is late. There are two ways to walk through a run, with the same result:
+
+- *Dense*: senders are independent of each other, so the run is walked once for each block of
+  senders, with the block as the inner dimension. A delivery then costs one maximum over a row of a
+  cache-sized table.
+- *Sparse*: each node is walked on its own, and follows direct predecessors (`predecessors.py`).
 
 Sequence numbers are only names here. They need not grow, and `origin` need not be the broadcaster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.compiling import compiled
+from beforehand.kernels.compiling import compiled, unlocked
+from beforehand.kernels.verify.predecessors import (
+    Predecessors,
+    mark_known,
+    predecessors_of,
+    rows_of_known,
+)
 
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+Flags = NDArray[np.int8]
 
 LATE, TWICE, UNKNOWN = range(3)
 KINDS = ("late", "twice", "unknown")
 
-BLOCK_MAX = 64
-"""Senders per block: four cache lines of a node's knowledge, one after the other."""
+BLOCK_BYTES_MAX = 256
+"""The knowledge of one node about one block: four cache lines, one after the other."""
 TABLE_BYTES_MAX = 1 << 26
+"""The tables of one block, of which each thread has one."""
+DENSE_STEPS_MIN = 1 << 28
+"""Runs of fewer deliveries times senders are walked densely, which takes less than a second."""
+LOOK_STEPS = 50
+"""The dense walk of this many senders takes as long as a look at one predecessor: measured by
+`benchmarks/bench_verify_scale.py`."""
+SMALL_RANK_MAX = (1 << 16) - 1
+"""Up to this rank the tables have 16 bits per entry, else 32."""
+ROWS_MAX = 1 << 31
+"""The sparse walk numbers rows in 32 bits."""
 
 
 class History(NamedTuple):
@@ -60,40 +82,7 @@ class Violations(NamedTuple):
     UNKNOWN: no node has broadcast it so far."""
 
 
-class RepeatedBroadcast(ValueError):
-    """One (origin, seq) is broadcast in two rows, so that it does not identify a message."""
-
-    def __init__(self, first: int, second: int) -> None:
-        super().__init__(f"rows {first} and {second} broadcast the same message")
-        self.first, self.second = first, second
-
-
-def index_log(
-    node: NDArray[Any], is_broadcast: Bools, origin: NDArray[Any], seq: NDArray[Any]
-) -> History:
-    """Return the history of a run from its broadcast and delivery rows, in the order of the run.
-
-    All arrays have the shape (rows,). Where `is_broadcast` is false, the row is a delivery.
-    """
-    spoken = np.flatnonzero(is_broadcast)
-    origins, seqs = np.unique(origin[spoken]), np.unique(seq[spoken])
-    # One number per (origin, seq), which is small even if seqs are deadlines in microseconds.
-    spoken_key, _ = _keys(origins, seqs, origin[spoken], seq[spoken])
-    order = np.argsort(spoken_key, kind="stable")
-    ordered = spoken_key[order]
-    again = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(again):
-        first = again[np.argmin(spoken[order[again + 1]])]
-        raise RepeatedBroadcast(int(spoken[order[first]]), int(spoken[order[first + 1]]))
-    message = np.full(len(node), -1, np.int32)
-    if len(spoken):
-        key, is_named = _keys(origins, seqs, origin, seq)
-        at = np.minimum(np.searchsorted(ordered, key), len(ordered) - 1)
-        found = is_named & (ordered[at] == key)
-        message[found] = order[at[found]]
-    nodes, index = np.unique(node, return_inverse=True)
-    compact = index.astype(np.int32)
-    return History(compact, message, spoken, _ranks(compact[spoken]), nodes.astype(np.int64))
+OnSenders = Callable[[int, int], object]
 
 
 def find_violations(
@@ -101,7 +90,8 @@ def find_violations(
     low: int = 0,
     high: int | None = None,
     *,
-    on_done: Callable[[int, int], object] = lambda _done, _all: None,
+    threads: int = 1,
+    on_done: OnSenders = lambda _done, _all: None,
 ) -> Violations:
     """Return the violations among deliveries of messages from the senders `low` to `high`
     (excluded).
@@ -111,31 +101,93 @@ def find_violations(
     on_done: called with the number of senders checked so far, and their total.
     """
     high = len(history.nodes) if high is None else high
-    sender = history.sender
-    known = history.message >= 0
-    rows = np.arange(len(history.node))
-    delivered = np.ones(len(rows), np.bool_)
-    delivered[history.spoken] = False
-    premature = delivered.copy()
-    premature[known] &= rows[known] < history.spoken[history.message[known]]
-    wrong = np.zeros(len(rows), np.bool_)
-    width = _block_width(len(history.nodes) + len(history.spoken))
-    for start in range(low, high, width):
-        on_done(start - low, high - low)
-        _walk(history, sender, premature, start, min(start + width, high), wrong)
+    marks = np.zeros(len(history.node), np.int8)
+    is_sender = np.zeros(len(history.nodes), np.bool_)
+    is_sender[history.sender] = True
+    columns = np.cumsum(is_sender) - 1  # nodes that broadcast nothing need no column
+    column = columns[history.sender].astype(np.int32)
+    on_done(0, high - low)
+    is_all = low == 0 and high == len(history.nodes)
+    known = sparse_plan(history, column) if is_all else None
+    if known is not None:
+        _walk_sparse(history, column, known, marks, threads)
+    else:
+        ends = int(is_sender[:low].sum()), int(is_sender[:high].sum())
+        _walk_dense(history, column, ends, marks, threads, on_done)
     on_done(high - low, high - low)
-    ours = np.zeros(len(rows), np.bool_)
-    ours[known] = (sender[history.message[known]] >= low) & (sender[history.message[known]] < high)
-    again = _repeated(history, np.flatnonzero(ours & delivered))
-    twice = again[~premature[again]]
-    wrong[twice] = True
-    kind = np.full(len(rows), LATE, np.int8)
-    kind[twice] = TWICE
-    if low == 0:
-        wrong |= premature
-        kind[premature] = UNKNOWN
-    found = np.flatnonzero(wrong)
-    return Violations(found, kind[found])
+    ours = (history.sender >= low) & (history.sender < high)
+    _mark_unknown(history.message, history.spoken, marks)
+    _mark_twice(history, ours, marks)
+    if low > 0:
+        marks[marks == UNKNOWN + 1] = 0
+    found = np.flatnonzero(marks)
+    return Violations(found, marks[found] - np.int8(1))
+
+
+def sparse_plan(history: History, column: Small) -> Predecessors | None:
+    """Return the direct predecessors if the sparse walk of the whole run is the faster one."""
+    if not len(history.spoken) or len(history.node) >= ROWS_MAX:
+        return None
+    steps = len(history.node) * (int(column.max()) + 1)
+    if steps < DENSE_STEPS_MIN:
+        return None
+    return predecessors_of(
+        history.node, history.message, history.spoken, column,
+        len(history.nodes), int(steps // LOOK_STEPS),
+    )  # fmt: skip
+
+
+def is_sparse(history: History) -> bool:
+    """Return whether the sparse walk of the whole run is the faster one."""
+    _, column = np.unique(history.sender, return_inverse=True)
+    return sparse_plan(history, column.astype(np.int32)) is not None
+
+
+def _walk_sparse(
+    history: History, column: Small, known: Predecessors, marks: Flags, threads: int
+) -> None:
+    ends = np.linspace(0, len(history.nodes), threads + 1).astype(int).tolist()
+    walk = partial(mark_known, column, history.rank, known)
+    for _ in _on_threads(threads, lambda at: walk(ends[at], ends[at + 1]), range(threads)):
+        pass
+    rows_of_known(history.node, known, marks)
+
+
+def _walk_dense(
+    history: History,
+    column: Small,
+    ends: tuple[int, int],
+    marks: Flags,
+    threads: int,
+    on_done: OnSenders,
+) -> None:
+    low, high = ends
+    small = np.uint16 if history.rank.max(initial=0) <= SMALL_RANK_MAX else np.uint32
+    rank = history.rank.astype(small)
+    table_rows = len(history.nodes) + len(history.spoken)
+    width = _block_width(table_rows, rank.itemsize)
+
+    def walk(start: int) -> int:
+        size = min(start + width, high) - start
+        know = np.zeros((len(history.nodes), size), small)
+        carried = np.zeros((len(history.spoken), size), small)
+        shared = (history.node, history.message, history.spoken)
+        _walk(*shared, column, rank, start, know, carried, marks)
+        return start + size
+
+    for done in _on_threads(threads, walk, range(low, high, width)):
+        on_done(done - low, high - low)
+
+
+def _on_threads(
+    threads: int, function: Callable[[int], Any], numbers: Iterable[int]
+) -> Iterator[Any]:
+    """Yield the results in order; without a pool if there is one thread."""
+    if threads == 1:
+        yield from map(function, numbers)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, numbers)
 
 
 class Spread(NamedTuple):
@@ -165,6 +217,14 @@ def first_follower(history: History, spread: Spread, node: int, before: int) -> 
     return int(found[0]) if len(found) else -1
 
 
+def first_delivery(history: History, row: int) -> list[int]:
+    """Return the first row before `row` in which its node delivers its message, if there is one."""
+    same = history.message[:row] == history.message[row]
+    rows = np.flatnonzero(same & (history.node[:row] == history.node[row]))
+    is_delivery = rows != history.spoken[history.message[row]]
+    return [int(found) for found in rows[is_delivery][:1]]
+
+
 def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
     """Return the rows that lead from the broadcast of the message of `spread` to that of
     `follower`.
@@ -181,62 +241,96 @@ def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
     return chain[::-1]
 
 
-def _keys(
-    origins: NDArray[Any], seqs: NDArray[Any], origin: NDArray[Any], seq: NDArray[Any]
-) -> tuple[Ints, Bools]:
-    """Return a number for each (origin, seq), and whether both are among `origins` and `seqs`."""
-    if not len(origins):
-        return np.zeros(len(origin), np.int64), np.zeros(len(origin), np.bool_)
-    i = np.minimum(np.searchsorted(origins, origin), len(origins) - 1)
-    j = np.minimum(np.searchsorted(seqs, seq), len(seqs) - 1)
-    return i * len(seqs) + j, (origins[i] == origin) & (seqs[j] == seq)
+def _block_width(table_rows: int, itemsize: int) -> int:
+    widest = TABLE_BYTES_MAX // (itemsize * max(1, table_rows))
+    return max(1, min(BLOCK_BYTES_MAX // itemsize, widest))
 
 
-def _ranks(sender: Small) -> Small:
-    order = np.argsort(sender, kind="stable")
-    ordered = sender[order]
-    place = np.arange(len(sender))
-    starts = np.maximum.accumulate(np.where(np.diff(ordered, prepend=-1) != 0, place, 0))
-    ranks = np.empty(len(sender), np.int32)
-    ranks[order] = place - starts + 1
-    return ranks
-
-
-def _repeated(history: History, rows: Ints) -> Ints:
-    """Return those rows at which a node delivers a message that it delivered in an earlier row."""
-    place = history.node[rows].astype(np.int64) * len(history.spoken) + history.message[rows]
-    order = np.argsort(place, kind="stable")
-    same = np.diff(place[order], prepend=-1) == 0
-    return np.sort(rows[order[same]])
-
-
-def _block_width(table_rows: int) -> int:
-    return max(1, min(BLOCK_MAX, TABLE_BYTES_MAX // (4 * max(1, table_rows))))
-
-
-@compiled
+@unlocked
 def _walk(
-    history: History, sender: Small, premature: Bools, low: int, high: int, wrong: Bools
+    node: Small,
+    message: Small,
+    spoken: Ints,
+    column: Small,
+    rank: NDArray[Any],
+    low: int,
+    know: NDArray[Any],
+    carried: NDArray[Any],
+    marks: Flags,
 ) -> None:
     """Mark the rows that deliver a message which their node already knows: late, or a duplicate."""
-    width = high - low
-    know = np.zeros((len(history.nodes), width), np.int32)
-    carried = np.zeros((len(history.spoken), width), np.int32)
-    for row in range(len(history.node)):
-        what = history.message[row]
-        if what < 0 or premature[row]:
+    width = know.shape[1]
+    done = 0  # messages broadcast so far
+    for row in range(len(node)):
+        what = message[row]
+        if what < 0 or what > done:
             continue
-        mine, load = know[history.node[row]], carried[what]
-        own = sender[what] - low
-        if history.spoken[what] == row:
-            # Its sender's earlier broadcasts are in its past as well; its own rank stands for them.
-            load[:] = mine
-        else:
-            if 0 <= own < width:
-                wrong[row] = mine[own] >= history.rank[what]
-                mine[own] = max(mine[own], history.rank[what])
-            for i in range(width):
-                mine[i] = max(mine[i], load[i])
+        mine, load = know[node[row]], carried[what]
+        if what == done:
+            if spoken[what] == row:
+                # Its sender's earlier broadcasts are in its past as well; its own rank stands for
+                # them.
+                load[:] = mine
+                done += 1
+            continue
+        own = column[what] - low
+        if 0 <= own < width:
+            if mine[own] >= rank[what]:
+                marks[row] = 1
+            mine[own] = max(mine[own], rank[what])
+        for i in range(width):
+            mine[i] = max(mine[i], load[i])
+
+
+@unlocked
+def _mark_unknown(message: Small, spoken: Ints, marks: Flags) -> None:
+    """Mark the rows that deliver a message that no node has broadcast so far."""
+    for row in range(len(message)):
+        what = message[row]
+        if what < 0 or spoken[what] > row:
+            marks[row] = UNKNOWN + 1
+
+
+def _mark_twice(history: History, ours: Bools, marks: Flags) -> None:
+    """Mark the rows in which a node delivers a message again, if `ours` has the message.
+
+    Only messages that are marked somewhere can be among them: a node knows what it has delivered.
+    """
+    suspects = np.flatnonzero(marks)
+    what = history.message[suspects]
+    suspects = suspects[what >= 0]
+    suspects = suspects[ours[history.message[suspects]]]
+    if not len(suspects):
+        return
+    messages = len(history.spoken)
+    keys = np.unique(history.node[suspects].astype(np.int64) * messages + history.message[suspects])
+    is_suspect = np.zeros(messages, np.bool_)
+    is_suspect[history.message[suspects]] = True
+    is_delivered = np.zeros(len(keys), np.bool_)
+    _repeated(history.node, history.message, history.spoken, is_suspect, keys, is_delivered, marks)
+
+
+@unlocked
+def _repeated(
+    node: Small,
+    message: Small,
+    spoken: Ints,
+    is_suspect: Bools,
+    keys: Ints,
+    is_delivered: Bools,
+    marks: Flags,
+) -> None:
+    for row in range(len(node)):
+        what = message[row]
+        if what < 0 or spoken[what] == row or not is_suspect[what]:
+            continue
+        key = np.int64(node[row]) * len(spoken) + what
+        at = np.searchsorted(keys, key)
+        if at == len(keys) or keys[at] != key:
+            continue
+        if is_delivered[at] and spoken[what] < row:
+            marks[row] = TWICE + 1
+        is_delivered[at] = True
 
 
 @compiled

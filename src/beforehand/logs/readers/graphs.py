@@ -15,7 +15,7 @@ from beforehand.logs.readers.spans import has_keys
 from beforehand.logs.source import Source
 from beforehand.logs.times import time_of
 
-AUTOMERGE = re.compile(r'\A\s*\{(?=[^\n]*"actor":)(?=[^\n]*"seq":)(?=[^\n]*"deps":)')
+AUTOMERGE = re.compile(r'\A\s*(?:\[\s*)?\{(?=[^\n]*"actor":)(?=[^\n]*"seq":)(?=[^\n]*"deps":)')
 
 
 def is_matrix(source: Source) -> str:
@@ -56,7 +56,11 @@ def _objects(source: Source) -> Iterator[dict[str, Any]]:
 def read_matrix(sources: list[Source], why: str) -> Reading:
     reading, run = _reading("matrix", sources, why, is_chain=False)
     for source in sources:
-        for one in _objects(source):
+        for one in _matrix_objects(source):
+            if "event_id" not in one or not isinstance(one.get("prev_events"), list):
+                reading.skipped["objects without `event_id` or `prev_events`"] += 1
+                run.doubts.append(f"{source.name} has events without `event_id` or `prev_events`")
+                continue
             # Room versions 1 and 2 write pairs of an id and hashes.
             parents = [p[0] if isinstance(p, list) else p for p in one.get("prev_events") or ()]
             time = time_of(one.get("origin_server_ts"), "ms")
@@ -65,6 +69,17 @@ def read_matrix(sources: list[Source], why: str) -> Reading:
             event.time_ns, event.text = time, text_of(one.get("type"))
             run.events.append(event)
     return reading
+
+
+def _matrix_objects(source: Source) -> Iterator[dict[str, Any]]:
+    """Yield events: bare, or in a list of an answer, such as `pdus`, `chunk` or `messages`."""
+    for one in _objects(source):
+        lists = [value for value in one.values() if isinstance(value, list)]
+        inner = [part for value in lists for part in value if isinstance(part, dict)]
+        if "event_id" in one or not inner:
+            yield one
+        else:
+            yield from ({AT: one[AT], **part} for part in inner)
 
 
 def read_editing(sources: list[Source], why: str) -> Reading:
@@ -110,16 +125,27 @@ class _Spans(dict[int, str]):
         return self[self.starts[at]] if at >= 0 else str(item)
 
 
+def _changes(source: Source) -> Iterator[tuple[int, Any]]:
+    """Yield the line and the content of each change: one per line, or all in an array."""
+    if source.head.lstrip()[:1] == "[":
+        yield from ((source.line_at(one[AT]), one) for one in _objects(source))
+        return
+    for number, line in enumerate(source.lines, 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                where = f"{source.name}:{number}"
+                raise InputError(f"not a change of Automerge: {error}", where=where) from error
+
+
 def read_automerge(sources: list[Source], why: str) -> Reading:
     """Return Automerge changes. A change follows `deps` and the actor's change before it."""
     reading, run = _reading("automerge", sources, why, is_chain=False)
     reading.assumed.append("a change follows its actor's change of the sequence number before")
     for source in sources:
-        for number, line in enumerate(source.lines, 1):
-            if not line.strip():
-                continue
+        for number, one in _changes(source):
             try:
-                one = json.loads(line)
                 actor, seq = one["actor"], int(one["seq"])
                 deps = [f"{a}/{s}" for a, s in one["deps"].items()]
             except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -9,8 +9,10 @@ from typing import Any
 from beforehand.logs.model import Event, Reading, Run
 from beforehand.logs.source import Source
 
-RECEIVED = re.compile(r"^\S+ \S+ Received \{(?P<src>\S+) (?P<dst>\S+) (?P<body>\{.*\})\}$", re.M)
-SENT = re.compile(r"^\S+ \S+ Sent (?P<json>\{.*\})$", re.M)
+RECEIVED = re.compile(
+    r"^\S+ (?:\S+ )?Received \{(?P<src>\S+) (?P<dst>\S+) (?P<body>\{.*\})\}$", re.M
+)
+SENT = re.compile(r"^\S+ (?:\S+ )?Sent (?P<json>\{.*\})$", re.M)
 
 
 def is_node_log(source: Source) -> str:

@@ -51,8 +51,9 @@ def is_zipkin1(source: Source) -> str:
 
 
 def is_zipkin(source: Source) -> str:
-    is_found = _is_array(source) and has_keys(source, "traceId", "id", "localEndpoint|kind")
-    is_found = is_found and not has_keys(source, "binaryAnnotations")
+    is_found = has_keys(source, "traceId", "id", "localEndpoint")
+    is_found |= _is_array(source) and has_keys(source, "traceId", "id", "kind")
+    is_found = is_found and not has_keys(source, "binaryAnnotations|spanId|spanID|resourceSpans")
     return "Zipkin v2: objects with `traceId`, `id` and `localEndpoint`" if is_found else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from beforehand.errors import InputError, closest
@@ -77,7 +77,7 @@ def csv_records(source: Source) -> Iterable[Record]:
 
 def json_records(source: Source) -> Iterable[Record]:
     """Yield the objects of JSON lines, or of arrays."""
-    if is_json_lines(source):
+    if is_json_lines(source) and "\n" in source.text.strip():
         for number, line in enumerate(source.lines, 1):
             if not line.strip():
                 continue
@@ -92,7 +92,17 @@ def json_records(source: Source) -> Iterable[Record]:
     for document in documents(source):
         for value in document if isinstance(document, list) else [document]:
             if isinstance(value, dict):
-                yield source.name, source.line_at(value[AT]), value
+                yield from _inner(source, value)
+
+
+def _inner(source: Source, value: dict[str, Any]) -> Iterator[Record]:
+    """Yield the records in an object: those of its only list of objects, else the object itself."""
+    lists = [v for v in value.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
+    records = lists[0] if len(lists) == 1 and len(value) == 2 else [value]  # besides `AT`
+    if any(not isinstance(one, dict) or AT not in one for one in records):
+        records = [value]
+    for one in records:
+        yield source.name, source.line_at(one[AT]), one
 
 
 def read_records(
@@ -112,13 +122,24 @@ def read_records(
             reading.assumed.append(f"{role} is `{path}`")
     causality = _causality(used.roles)
     if "node" not in used.roles:
-        problem = f"no field is known to be the node: {', '.join(columns)[:200]}"
+        problem = f"no field is known to be the node: {', '.join(_paths(rows[0][2]))[:200]}"
         raise InputError(problem, where=where, hint=MAP_HINT)
     _fill(reading, rows, used, causality)
     if used.roles.get("position") == "step" and {*OWN_COLUMNS} <= {*columns}:
         for run in reading.runs:
             run.is_total = True  # `step` is the order of all events of one run
     return reading
+
+
+def _paths(record: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the paths of the fields of a record, as a mapping names them."""
+    for key, value in record.items():
+        if key == AT:
+            continue
+        if isinstance(value, dict) and value:
+            yield from _paths(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}"
 
 
 def _refuse_missing(

@@ -1,9 +1,15 @@
-"""Stage `verdicts`: run the verifier on Spark, with one task per block of senders of a run."""
+"""Stage `verdicts`: run the verifier on Spark.
+
+A run is one task if it is small, or if the sparse walk is the faster one. Else the driver indexes
+the log once, and each task maps the index into memory and walks through a block of senders.
+"""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +24,7 @@ from beforehand.kernels.verify.causality import (
     Violations,
     find_violations,
     first_follower,
+    is_sparse,
     spread_of,
 )
 from beforehand.pipeline.contacts.simulate import RunFacts
@@ -25,13 +32,17 @@ from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import VIOLATIONS, table_of
 from beforehand.pipeline.stages import Job, Made
 from beforehand.promises import DEFAULT_PROMISE
+from beforehand.temporary import own_name
 from beforehand.verify.event_log import Log, read_logs
+from beforehand.verify.stored_index import open_index, write_index
 from beforehand.verify.verdict import State, count_kinds, state_of
 
-TASK_STEPS_MAX = 4_000_000_000
+TASK_STEPS_MAX = 20_000_000_000
 """Maximum of deliveries times senders per task, which takes a few seconds."""
 FOLLOWERS_MAX = 100
 """Finding the message that a late delivery follows takes one or two passes over the log."""
+INDEX = ".index"
+"""The name of the index in the folder of the verdict, before a dot and the name of its writer."""
 
 
 class Block(NamedTuple):
@@ -41,6 +52,8 @@ class Block(NamedTuple):
     verdict: Dataset
     low: int
     high: int
+    indexed: Path | None = None
+    """The folder of the log's index; None if the task reads the log itself."""
 
 
 class VerdictFacts(msgspec.Struct, frozen=True):
@@ -62,8 +75,13 @@ def make_blocks(job: Job) -> list[Block]:
     facts = events.facts(RunFacts)
     nodes = max(1, facts.nodes)
     count = max(1, min(nodes, -(-facts.deliveries * nodes // TASK_STEPS_MAX)))
+    index = job.dataset.file(f"{INDEX}.{own_name()}")
+    if count == 1 or not write_index(events.file(EVENTS_FILE), index):
+        return [Block(events, job.dataset, 0, nodes)]
+    if is_sparse(open_index(events.file(EVENTS_FILE), index).history()):
+        return [Block(events, job.dataset, 0, nodes, index)]
     edges = [nodes * i // count for i in range(count + 1)]
-    return [Block(events, job.dataset, low, high) for low, high in itertools.pairwise(edges)]
+    return [Block(events, job.dataset, low, high, index) for low, high in itertools.pairwise(edges)]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -77,7 +95,8 @@ class Judged(msgspec.Struct, frozen=True):
 
 def verify_block(block: Block) -> Judged:
     """Verify one block, write its violations, and return how many there are of each kind."""
-    (log,) = read_logs(block.events.file(EVENTS_FILE))
+    file = block.events.file(EVENTS_FILE)
+    (log,) = read_logs(file) if block.indexed is None else (open_index(file, block.indexed),)
     history = log.history()
     # The history does not contain nodes that neither broadcast nor delivered.
     high = min(block.high, len(history.nodes))
@@ -97,6 +116,8 @@ def verify_run(job: Job) -> Made | None:
 def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
     """Return the verdict on a run from the results of all its blocks."""
     (events,) = job.inputs
+    for index in job.dataset.folder.glob(f"{INDEX}.*"):
+        shutil.rmtree(index)
     judged = msgspec.convert(answers, list[Judged])
     counts = {kind: sum(found.counts[kind] for found in judged) for kind in KINDS}
     doubts, promise = judged[0].doubts, judged[0].promise  # all blocks read the same log

@@ -193,7 +193,7 @@ def _stages() -> tuple[Stage, ...]:
             name="verdicts",
             inputs=("events",),
             sources=(
-                *("events.py", "promises.py", "kernels/verify/causality.py", "verify"),
+                *("events.py", "promises.py", "kernels/verify", "verify"),
                 "pipeline/contacts/verdicts.py",
             ),
             plan=_plan_verdicts,

@@ -53,7 +53,8 @@ export class Stage {
       this.top = height / 2;
     } else {
       const plane = this.model.plane, edge = 34;
-      this.scale = Math.min((width - 2 * edge) / Math.max(1, plane.width), (height - 2 * edge) / Math.max(1, plane.height));
+      // A hidden view has no size, and a canvas draws no negative radius.
+      this.scale = Math.max(1e-6, Math.min((width - 2 * edge) / Math.max(1, plane.width), (height - 2 * edge) / Math.max(1, plane.height)));
       this.left = (width - plane.width * this.scale) / 2;
       this.top = (height + plane.height * this.scale) / 2;
     }

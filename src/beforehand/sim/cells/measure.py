@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.events import BROADCAST, DELIVER, DROP, RECEIVE
-from beforehand.kernels.verify.causality import TWICE, find_violations, index_log
+from beforehand.kernels.verify.causality import TWICE, find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.protocols.mobile.systems import SYSTEMS
 from beforehand.sim.cells.result import CellsRun, Columns, Sample
 from beforehand.sim.cells.spec import SECOND_US, CellsSpec

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from beforehand.events import BROADCAST, CRASH, DELIVER, DROP, EXPIRE, JOIN, LEAVE, RECEIVE, RECOVER
 from beforehand.kernels.hops import count_hops
 from beforehand.kernels.verify.causality import KINDS as VIOLATIONS
-from beforehand.kernels.verify.causality import find_violations, index_log
+from beforehand.kernels.verify.causality import find_violations
+from beforehand.kernels.verify.index import index_log
 
 Ints = NDArray[np.int64]
 NEVER_US = np.iinfo(np.int64).max

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.events import BROADCAST, COLUMNS, DELIVER, RECEIVE
-from beforehand.kernels.verify.causality import find_violations, index_log
+from beforehand.kernels.verify.causality import find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.sim.overlay.twin import run_compiled
 from beforehand.sim.overlay.world import Columns, Law, OverlayRun, OverlaySpec, System
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from beforehand.errors import InputError, visible
-from beforehand.kernels.verify.causality import LATE, TWICE, find_violations, index_log
+from beforehand.kernels.verify.causality import LATE, TWICE, find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.logs.model import BROADCAST, DELIVER, Event, Run
 from beforehand.verify.foreign.chains import Graph, Place

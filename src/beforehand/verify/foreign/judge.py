@@ -128,7 +128,8 @@ def _judged(run: Run, is_whole: bool) -> list[Judged]:
         return [Judged(doubts=[reason])]
     if run.causality == "parents":
         return [judge_parents(run)]
-    if run.reads or (run.causality == "messages" and run.doubts and not kinds & {DELIVER}):
+    is_history = run.causality == "messages" and not kinds & {DELIVER, SEND, RECEIVE}
+    if run.reads or (is_history and run.doubts):
         return [judge_reads(run)]
     parts = [judge_clocks(run)] if run.causality == "clocks" else []
     if kinds & {BROADCAST, DELIVER}:

@@ -35,7 +35,10 @@ def judge_messages(run: Run, *, is_whole: bool = False) -> Judged:
         effects.setdefault(send, []).append(receive)
         judged.messages += 1
         judged.edge(_at(order.sequences, send), _at(order.sequences, receive))
-    _judge_order(Graph(order.sequences, effects), pairs, judged)
+    if run.is_total:
+        _judge_positions(order.sequences, pairs, judged)
+    else:
+        _judge_order(Graph(order.sequences, effects), pairs, judged)
     never = sorted(message for message in sends if message not in receives)
     if never:
         judged.notes.append(told(never, "messages were sent and never received"))
@@ -79,6 +82,17 @@ def _pairs(
         what = "messages are sent several times: which one was received is not known"
         judged.doubts.append(told(unsure, what))
     return pairs
+
+
+def _judge_positions(
+    sequences: list[list[Event]], pairs: list[tuple[Place, Place]], judged: Judged
+) -> None:
+    """Find receives before their sends where the positions order all events of the run."""
+    for send, receive in pairs:
+        put, got = _at(sequences, send), _at(sequences, receive)
+        if (got.position or 0) < (put.position or 0):
+            what = f"`{got.node}` received `{got.message}` before `{put.node}` sent it"
+            judged.add("receive before send", what, got, put)
 
 
 def _judge_order(graph: Graph, pairs: list[tuple[Place, Place]], judged: Judged) -> None:
