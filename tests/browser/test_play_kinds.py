@@ -51,8 +51,8 @@ def test_each_kind_shows_something_at_once_and_asks_nothing_of_the_network(page,
     assert page.requests() == [(pages / f"{page.kind}.html").as_uri()]
     assert page.complaints() == []
     assert state(page, "message") >= 0
-    assert page.evaluate(f"{INK}('stage')") > 500
-    assert page.evaluate(f"{INK}('st-base')") > 500
+    page.wait(f"{INK}('stage') > 500")
+    page.wait(f"{INK}('st-base') > 500")
     assert page.evaluate("document.querySelectorAll('script').length") == 2
     assert page.evaluate("document.querySelector('#details h2').textContent")
 

@@ -243,7 +243,7 @@ MUTANTS = [
     (
         "messages may wait for nothing",
         "held_for_no_reason",
-        'if fate.state == "waiting" and not fate.missing and fate.until_us is None:',
+        'if status.state == "waiting" and not status.missing and status.until_us is None:',
         "if False:",
         "test_a_pending_message_without_missing_causes_is_a_problem",
     ),

@@ -15,7 +15,8 @@ from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.drift import Drift
 from beforehand.sim.drift_record import record_deliveries
 from beforehand.sim.overlay.record import write_run
-from beforehand.sim.overlay.world import OverlaySpec, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec
 from beforehand.sim.radio import Radio
 from tests.play.made_up import HOSTILE, SECOND_US
 from tests.verify.test_node_logs import split, write

@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     refuse_device(args.log)
     check_file_target(args.out)
     refuse_same(args.out, args.log)
-    with stage_bars() as show:
-        show("reading the log", 0, None)
+    with stage_bars() as show_stage:
+        show_stage("reading the log", 0, None)
         reading = {"mapping": args.map, "profile": args.profile}
         story = read_story(args.log, args.wanted, args.around, **reading)
         write_diagram(story, args.out)

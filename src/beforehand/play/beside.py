@@ -23,7 +23,7 @@ from beforehand.events import (
     About,
 )
 from beforehand.files import MANIFEST, find_damage, read_parquet, read_text
-from beforehand.play.cells import Cells, read_cells
+from beforehand.play.cells import CellsTrack, read_cells
 from beforehand.play.run import Ints, Movement
 
 CONTACTS_FILE, PRESENCE_FILE = "contacts.parquet", "presence.parquet"
@@ -40,7 +40,7 @@ class Beside:
     contacts: Ints | None = None
     pasts: Ints | None = None
     movement: Movement | None = None
-    cells: Cells | None = None
+    cells: CellsTrack | None = None
     about: About = field(default_factory=About)
     """The facts of the run in the datasets of a results folder, for logs that do not say."""
 

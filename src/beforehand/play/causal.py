@@ -11,7 +11,7 @@ import numpy as np
 from beforehand.play.layout import STEP_US
 from beforehand.play.messages import MessageIndex
 from beforehand.play.pack import Pack
-from beforehand.play.run import Ints, Times
+from beforehand.play.run import Ints, PageClock
 
 LABEL_MAX = 60
 TOLD_MAX = 200
@@ -34,7 +34,7 @@ class Causal:
     told: tuple[str, ...] = ()
     """Each violation in words."""
 
-    def encode(self, pack: Pack, clock: Times, messages: MessageIndex) -> dict[str, Any]:
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
         node, before_us, after_us, missing = self.gaps.T
         pack.add("gap.node", node)
         pack.add("gap.t", clock.ms(before_us))

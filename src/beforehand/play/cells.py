@@ -12,7 +12,7 @@ from beforehand.errors import InputError
 from beforehand.files import read_parquet
 from beforehand.play.messages import MessageIndex
 from beforehand.play.pack import Pack
-from beforehand.play.run import Ints, Times
+from beforehand.play.run import Ints, PageClock
 from beforehand.verify.event_log import coded
 
 PHASE_COLUMNS = ("t_us", "node", "station", "phase")
@@ -20,7 +20,7 @@ FRAME_COLUMNS = ("t_us", "airtime_us", "node", "target", "kind", "received", "co
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellsTrack:
     """The changes of phase of the hosts, and the frames that ended, in the order of the run."""
 
     kind: ClassVar[str] = "cells"
@@ -33,7 +33,7 @@ class Cells:
     frame_kinds: tuple[str, ...]
     stations: int = 0
 
-    def encode(self, pack: Pack, clock: Times, messages: MessageIndex) -> dict[str, Any]:
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
         del messages
         order = np.lexsort((np.arange(len(self.phases)), self.phases[:, 1]))
         t_us, node, station, phase = self.phases[order].T
@@ -52,7 +52,7 @@ class Cells:
         names = {"phases": list(self.phase_names), "frame_kinds": list(self.frame_kinds)}
         return {"stations": self.stations, **names}
 
-    def cut(self, begin_us: int, end_us: int, chosen: Ints) -> Cells:
+    def cut(self, begin_us: int, end_us: int, chosen: Ints) -> CellsTrack:
         phases = self.phases[(self.phases[:, 0] < end_us) & np.isin(self.phases[:, 1], chosen)]
         phases = phases.copy()
         phases[:, 0] = np.maximum(phases[:, 0], begin_us)  # the phase in which the window begins
@@ -61,13 +61,13 @@ class Cells:
         return replace(self, phases=phases, frames=self.frames[kept])
 
 
-def read_cells(phases: Path, frames: Path) -> Cells:
+def read_cells(phases: Path, frames: Path) -> CellsTrack:
     """Read the tables beside the event log of a run of cells."""
     (phase_rows, phase_names), (frame_rows, frame_kinds) = (
         _read(phases, PHASE_COLUMNS, "phase"),
         _read(frames, FRAME_COLUMNS, "kind"),
     )
-    return Cells(phase_rows, phase_names, frame_rows, frame_kinds)
+    return CellsTrack(phase_rows, phase_names, frame_rows, frame_kinds)
 
 
 def _read(path: Path, names: tuple[str, ...], text: str) -> tuple[Ints, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from beforehand.events import BROADCAST, DELIVER, RECEIVE, About
 from beforehand.files import unreadable
 from beforehand.play.messages import MessageIndex
 from beforehand.play.pack import Pack
-from beforehand.play.run import Events, Ints, Run, Times, Violations
+from beforehand.play.run import Events, Ints, PageClock, Run, Violations
 
 ORDER, AT, WAITED, OBSERVER = "delivered_seq", "delivered_at", "waited_us", "observer"
 ARRIVED = "arrived_seq"
@@ -51,7 +51,7 @@ class Observed:
     unit: str
     """The meaning of a millisecond of the page: `ms` or `ticks`."""
 
-    def encode(self, pack: Pack, clock: Times, messages: MessageIndex) -> dict[str, Any]:
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
         pack.add("queue.message", messages.find(self.origin, self.seq))
         pack.add("queue.place", self.place, delta=True)
         pack.add("queue.stamp", clock.ms(self.stamp_us))

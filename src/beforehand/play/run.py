@@ -59,7 +59,7 @@ class Violations:
     """The proof of each of the first violations: t_us, node, origin, seq, is_broadcast per row."""
 
 
-class Times(Protocol):
+class PageClock(Protocol):
     """Converts the times of a run to milliseconds of its page."""
 
     def ms(self, t_us: NDArray[Any]) -> Ints: ...
@@ -73,7 +73,7 @@ class Details(Protocol):
     kind: ClassVar[str]
     """The name of the module of the page that draws it."""
 
-    def encode(self, pack: Pack, clock: Times, messages: MessageIndex) -> dict[str, Any]:
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
         """Add columns to the pack, and return what the module needs besides them."""
         ...
 

@@ -10,13 +10,13 @@ import numpy as np
 from beforehand.events import RECEIVE, SEND
 from beforehand.play.messages import MessageIndex
 from beforehand.play.pack import Pack
-from beforehand.play.run import Events, Ints, Times
+from beforehand.play.run import Events, Ints, PageClock
 
 UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Packets:
+class PacketTable:
     """The packets of a run, in the order of their sending."""
 
     kind: ClassVar[str] = "vcube"
@@ -33,7 +33,7 @@ class Packets:
     """The messages of the packets, packet by packet."""
     nodes: int = 0
 
-    def encode(self, pack: Pack, clock: Times, messages: MessageIndex) -> dict[str, Any]:
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
         pack.add("packet.t", clock.ms(self.t_us), delta=True)
         pack.add("packet.source", self.source)
         pack.add("packet.target", self.target)
@@ -42,7 +42,7 @@ class Packets:
         pack.add("packet.message", messages.find(self.origin, self.seq))
         return {"nodes": self.nodes}
 
-    def cut(self, begin_us: int, end_us: int, chosen: Ints) -> Packets:
+    def cut(self, begin_us: int, end_us: int, chosen: Ints) -> PacketTable:
         kept = (self.arrived_us >= begin_us) & (self.t_us < end_us) & np.isin(self.source, chosen)
         kept &= np.isin(self.target, chosen) | (self.target == UNKNOWN)
         of_message = np.repeat(kept, self.count)
@@ -54,7 +54,7 @@ class Packets:
         return replace(cut, t_us=early, arrived_us=np.maximum(late, early))
 
 
-def read_packets(events: Events, packet: Ints, nodes: int) -> tuple[Events, Packets]:
+def read_packets(events: Events, packet: Ints, nodes: int) -> tuple[Events, PacketTable]:
     """Return the events without those of packets, and the packets.
 
     packet: the number of the packet of each `send` and `receive` row.
@@ -74,7 +74,7 @@ def read_packets(events: Events, packet: Ints, nodes: int) -> tuple[Events, Pack
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     rows = sent[np.argsort(place[of_row], kind="stable")]
-    packets = Packets(
+    packets = PacketTable(
         t_us=t_us[order],
         source=events.node[sent[first]][order],
         target=target[order],

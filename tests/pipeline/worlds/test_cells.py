@@ -235,6 +235,6 @@ def test_without_experiments_there_is_one(tmp_path):
 
 def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
-    assert len(tasks) == 8
+    assert len(tasks) == 18
     for name in ("mobile-figures", "mobile-throughput", "mobile-collapse"):
         assert list(cells._tasks(read_scenario(SCENARIOS / f"{name}.toml")))

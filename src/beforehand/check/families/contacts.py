@@ -235,9 +235,9 @@ def _is_deferred_after_a_fall(net: Net) -> bool:
     if not net.case.shifts:
         return False
     cores = [net.drivers[node].core for node in honest(net)]
-    fates = [core.explain(id) for core in cores for id in net.oracle.pasts]
+    statuses = [core.explain(id) for core in cores for id in net.oracle.pasts]
     is_early = any(core.counters.early for core in cores)
-    return is_early or any(fate.until_us is not None for fate in fates)
+    return is_early or any(status.until_us is not None for status in statuses)
 
 
 def _keeps_to_the_skew(case: Case) -> bool:

@@ -83,7 +83,7 @@ class TrackedWorld(World):
         self._outcomes = np.zeros(len(FATES), np.int64)
         self._kinds = Tally(spec.nodes)  # to count a frame changes a tally
         self._thrown = 0
-        self.track.places += [(n, 0, *at) for n, at in enumerate(self._stations_at)]
+        self.track.places += [(n, 0, *at) for n, at in enumerate(self._stations.at)]
 
     def _look(self, node: int) -> None:
         """Note the cell and the phase of a host if they have changed."""
