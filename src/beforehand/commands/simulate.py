@@ -42,6 +42,7 @@ from beforehand.units import format_duration, parse_duration, show_duration, sho
 if TYPE_CHECKING:
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.trace import Trace
+    from beforehand.sim.contacts.engines import Measured
     from beforehand.sim.contacts.run import Spec, Totals
     from beforehand.sim.log_writer import EventWriter
 
@@ -111,22 +112,14 @@ def run(args: argparse.Namespace) -> int:
             on_done=partial(tell, "simulating"),
             note=note,
         )
-    totals, violations, summary = played.totals, played.violations, dict(played.summary)
     if args.events is not None:
         if args.events == STDOUT:
             sys.stdout.buffer.write(buffer.getbuffer())
         note(f"wrote {played.rows} events to {args.events}")
         if args.events != STDOUT:
-            _write_beside(args.events, trace, places, totals)
-    summary["frames"], summary["bytes"] = totals.frames_sent, totals.bytes_sent
-    summary["frames_aborted"] = totals.frames_aborted
-    summary["evictions"] = None if totals.evictions is None else len(totals.evictions)
-    summary["violations"] = violations
-    summary["engine"], summary["engine_why"] = played.engine, played.why
+            _write_beside(args.events, trace, places, played.totals)
+    summary, violations = _summarise(trace, spec, played), played.violations
     promise = find_order(spec.protocol).promise
-    summary["transfer_model"] = spec.transfer_model
-    summary["trace_changes"] = dict(trace.changes)
-    summary["read"] = trace_json(trace)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
     elif args.events != STDOUT:  # otherwise the table would corrupt the event log on stdout
@@ -136,6 +129,24 @@ def run(args: argparse.Namespace) -> int:
     if promise.orders and not promise.is_sure:
         note(promise.tell_late(violations["late"], summary["deliveries"]))
     return EXIT_VIOLATION if is_broken else EXIT_VALID
+
+
+def _summarise(trace: Trace, spec: Spec, played: Measured) -> dict[str, Any]:
+    """Return all that the command tells about a run."""
+    totals = played.totals
+    return {
+        **played.summary,
+        "frames": totals.frames_sent,
+        "bytes": totals.bytes_sent,
+        "frames_aborted": totals.frames_aborted,
+        "evictions": None if totals.evictions is None else len(totals.evictions),
+        "violations": played.violations,
+        "engine": played.engine,
+        "engine_why": played.why,
+        "transfer_model": spec.transfer_model,
+        "trace_changes": dict(trace.changes),
+        "read": trace_json(trace),
+    }
 
 
 def _check_events_target(args: argparse.Namespace) -> None:

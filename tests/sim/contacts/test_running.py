@@ -86,7 +86,7 @@ def test_bounded_caches_give_the_figures_of_the_whole_log():
         assert_equal(cores.summary, twin.summary)
         assert whole.getvalue() == streamed.getvalue()
         again += twin.summary["again"]
-    assert again > 10
+    assert again > 5
 
 
 def some_rows(count):
