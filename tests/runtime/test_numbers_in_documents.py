@@ -54,7 +54,7 @@ SENTENCES = [
     ("group.md", f"its neighbours {LATER_MS[0]} to {LATER_MS[1]} ms later"),
     (
         "group.md",
-        f"was told of {paced_epidemic.MARKS_AFTER} messages of an origin and asked for none",
+        f"announcements of {paced_epidemic.MARKS_AFTER} messages of an origin and requested none",
     ),
     ("group.md", "{} to {} s later".format(*DIGEST_SECONDS)),
     ("group.md", f"no longer than {round(1000 * group_commit.PAUSE_SECONDS_MAX)} ms"),

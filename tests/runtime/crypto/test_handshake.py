@@ -136,9 +136,9 @@ def test_a_replayed_hello_gives_no_connection():
 def test_a_fresh_key_that_fixes_the_result_is_refused():
     # The point of order one: whatever our key is, the shared one is zero.
     class Weak(Handshake):
-        def _greet(self, before: bytes) -> bytes:
-            said = handshake.MAGIC + bytes([handshake.VERSION]) + bytes(32)
-            return said + self._tag(self.is_dialer, before, said)
+        def _make_hello(self, before: bytes) -> bytes:
+            content = handshake.MAGIC + bytes([handshake.VERSION]) + bytes(32)
+            return content + self._tag(self.is_dialer, before, content)
 
     with refused("altered"):
         listener().on_hello(Weak(KEY, "ann", ANN, is_dialer=True).hello)

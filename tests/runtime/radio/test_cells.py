@@ -335,7 +335,7 @@ def test_frames_that_do_not_fit_are_split_or_omit_optional_fields():
         ("wires = ['south']", "wires = ['west']", "no tree|not those of the stations"),
         ("239.77", "10.77", "not a cell"),
         ('name = "south"', 'name = "north"', "two entries are named `north`"),
-        ("group", "grup", "cannot make sense"),
+        ("group", "grup", "not a valid file"),
         ("127.0.0.1:", ":", "an unreachable address"),
     ],
 )
