@@ -106,12 +106,13 @@ def test_deadlines_that_do_not_grow_with_the_broadcasts_are_refused_and_not_appr
 
 
 def test_every_word_has_the_place_of_its_remainder_in_the_ring():
+    place = getattr(ring, "py_func", ring)  # an inlined part cannot be called from Python
     for words in (64, 128, 192, 704, 64 * 16_384):
         fixed = make_fixed(PAIR, Spec("causal"), plan_traffic(PAIR, Traffic(), 0))
         fixed = fixed._replace(words=words, inverse=-(-(1 << 40) // words))
         last = MESSAGES_MAX >> 6
         for w in {*range(200), *range(words - 2, words + 2), *range(last - 200, last)}:
-            assert ring(fixed, w) == w % words
+            assert place(fixed, w) == w % words
 
 
 def bounded_world(capacity, *, nodes=3, broadcasts):
